@@ -250,21 +250,6 @@ def test_all_are_restored_or_none(tmp_path):
         assert done == [(1, 1)]
 
 
-def test_who_served_it_finds_that_it_was_restored(tmp_path):
-    with store_at(tmp_path / "first") as store:
-        play(store, "a", [True] * 3)
-        backup(tmp_path / "first", tmp_path / "copy")
-        session = opened(store, "a")
-        tell(store, session, 3)
-        restore(tmp_path / "copy", tmp_path / "first", replace=True)
-        with pytest.raises(CheckpointError):
-            tell(store, session, 4)
-        store.let_go("a")
-        session = opened(store, "a")
-        assert session.rounds == 3
-        assert session.play().tobytes() == inside("a", 3).play().tobytes()
-
-
 @pytest.mark.parametrize("keep", [0, 1, 100, 4096, 10_000])
 def test_a_copy_that_was_cut_short_is_refused_and_restores_nothing(tmp_path, keep):
     with store_at(tmp_path / "first") as store:

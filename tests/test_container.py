@@ -1,8 +1,8 @@
 """The recipe for a container, without an engine: its user, paths and permissions, reproduced.
 
-As root, in a root of its own where nothing but the volume can be written (tests/contained.py). As
-anybody else, as oneself, with a home and a working folder that cannot be written, and paths mapped.
-The same command must serve, decide, observe, survive a kill, and write to the volume alone.
+In a root of its own where nothing but the volume can be written (tests/contained.py), which takes
+root to make. The recipe's command must serve, decide, observe, survive a kill, and write to the
+volume alone.
 """
 
 from __future__ import annotations
@@ -83,31 +83,21 @@ class Place:
         self.tokens.write_text(f"writer * {TOKEN} controller\n")
         self.tokens.chmod(0o400)
         self.secret = self.said.command[self.said.command.index("--token-file") + 1]
-        self.contained = namespaces_work()
-        if self.contained:
-            for path in (self.volume, self.tokens):
-                os.chown(path, *self.said.user)
-            (folder / "root").mkdir()
-        elif os.geteuid() == 0:
+        if not namespaces_work():
             pytest.skip("only root can become another user")
-        else:
-            (folder / "home").mkdir()
-            (folder / "home").chmod(0o500)
+        for path in (self.volume, self.tokens):
+            os.chown(path, *self.said.user)
+        (folder / "root").mkdir()
 
     def start(self, command: list[str], **settings) -> subprocess.Popen[str]:
         env = {**self.said.env, "PYTHONPATH": str(Path(tw.__file__).parents[1])}
         program = [sys.executable] if command[0] == "python" else [sys.executable, "-m", command[0]]
         command = [*program, *command[1:]]
         piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **settings}
-        if self.contained:
-            given = self._given(env, command)
-            return subprocess.Popen(
-                [sys.executable, str(HERE / "contained.py"), json.dumps(given)], **piped
-            )
-        mapped = [self._mapped(each) for each in command]
-        env = {name: self._mapped(each) for name, each in env.items()}
-        home = str(self.folder / "home")
-        return subprocess.Popen(mapped, env={**env, "HOME": home}, cwd=home, **piped)
+        given = self._given(env, command)
+        return subprocess.Popen(
+            [sys.executable, str(HERE / "contained.py"), json.dumps(given)], **piped
+        )
 
     def _given(self, env: Mapping[str, str], command: list[str]) -> dict[str, object]:
         system = [f"/{name}" for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "etc")]
@@ -122,12 +112,6 @@ class Place:
             "env": env,
             "command": command,
         }
-
-    def _mapped(self, text: str) -> str:
-        """Paths of the recipe as they are here."""
-        if text == self.secret:
-            return str(self.tokens)
-        return re.sub(rf"^{self.data_path}(?=/|$)", str(self.volume), text)
 
     def ran(self, command: list[str]) -> str:
         """What a command says that must do well."""
@@ -172,9 +156,7 @@ class Server:
 def place(tmp_path):
     made = Place(tmp_path)
     yield made
-    for folder in (tmp_path / "home", tmp_path / "root"):
-        if folder.exists():
-            folder.chmod(0o700)
+    (tmp_path / "root").chmod(0o700)
 
 
 def test_the_recipe_names_nobody_one_volume_and_tokens():
@@ -210,18 +192,8 @@ print(jit_cache.folder_of(jit.__file__))
 
 
 def test_nothing_but_the_volume_can_be_written_and_compiled_code_is_kept_there(place):
-    places = ["~", ".", place.data_path]
-    if place.contained:
-        places = [
-            "/",
-            "/tmp",
-            "/var/tmp",
-            "/dev/shm",
-            "/run",
-            str(Path(tw.__file__).parent),
-            *places,
-        ]
-    data = place._mapped(place.data_path) if not place.contained else place.data_path
+    system = ["/", "/tmp", "/var/tmp", "/dev/shm", "/run", str(Path(tw.__file__).parent)]
+    places, data = [*system, "~", ".", place.data_path], place.data_path
     assert place.ran(["python", "-c", WRITE, *places]) == data
     kept = place.ran(["python", "-c", CACHE])
     assert Path(kept).is_relative_to(data)
@@ -238,10 +210,9 @@ def test_it_serves_decides_observes_and_survives_a_kill_as_that_user(place):
         seen = {"round": 1, "costs": [3.0, 1.0, 2.0]}
         answer = server.ask("POST", "/v1/sessions/lisbon/observations", seen)
         assert answer["rounds"] == 1
-        if place.contained:
-            status = Path(f"/proc/{server.process.pid}/status").read_text()
-            assert re.search(rf"(?m)^Uid:\s+{place.said.user[0]}\s", status)
-            assert re.search(r"(?m)^CapEff:\s+0+$", status)
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        assert re.search(rf"(?m)^Uid:\s+{place.said.user[0]}\s", status)
+        assert re.search(r"(?m)^CapEff:\s+0+$", status)
         port = server.address.rpartition(":")[2]
         place.ran([each.replace(":8000", f":{port}") for each in place.said.health])
     finally:
@@ -258,5 +229,5 @@ def test_it_serves_decides_observes_and_survives_a_kill_as_that_user(place):
     after = {path for path in place.folder.rglob("*") if place.volume not in path.parents}
     assert after - before == {again.errors}
     owners = {path.stat().st_uid for path in place.volume.rglob("*")}
-    assert owners == {place.said.user[0] if place.contained else os.getuid()}
+    assert owners == {place.said.user[0]}
     assert "Warning" not in again.errors.read_text()

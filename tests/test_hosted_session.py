@@ -565,20 +565,6 @@ def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
     assert door.observe("a", {"costs": COSTS})["round"] == 1
 
 
-def test_a_session_that_another_process_deleted_is_not_there(door):
-    door.hosted("a")
-    number = door.sessions.store._number("a")
-    store = door.sessions.store
-    with sqlite3.connect(door.folder / "tidewolf.db") as db:
-        db.execute("DELETE FROM sessions")
-        db.execute("DELETE FROM head")
-    db.close()
-    with pytest.raises(UnknownSession, match="it was deleted"):
-        store.commits.submit(lambda db: store._backing.claim(db, number)).result(30)
-    with pytest.raises(UnknownSession):
-        door.decide("a")
-
-
 def test_an_incumbent_outside_of_the_set_is_refused_when_it_is_said(door):
     door.mode("a", {"mode": "shadow"})
     with pytest.raises(NotAMember, match="incumbent"):

@@ -73,21 +73,6 @@ def until(holds: Callable[[], Any], within: float = 10.0) -> float:
 # --- a connection ---------------------------------------------------------------------------------
 
 
-def test_numbers_bytes_and_texts_come_back_as_they_were(db: Postgres) -> None:
-    columns = "n BIGINT, x DOUBLE PRECISION, what BYTEA, said TEXT"
-    db.execute(f"CREATE TABLE many ({columns})")
-    rows = [
-        (2**62, 0.1, bytes(range(256)), "100 % 'of' \\ ü"),
-        (-1, -0.0, b"", ""),
-        (None, None, None, None),
-    ]
-    db.executemany("INSERT INTO many VALUES (?, ?, ?, ?)", rows)
-    assert db.rows("SELECT * FROM many") == rows
-    assert db.rows("SELECT n FROM many WHERE said LIKE '100 %'") == [(2**62,)]
-    assert db.rows("SELECT n FROM many WHERE said LIKE ?", ("100 %",)) == [(2**62,)]
-    assert db.execute("UPDATE many SET n = ? WHERE n < ?", (0, 0)) == 1
-
-
 def test_a_transaction_or_its_part_is_kept_whole_or_not_at_all(db: Postgres) -> None:
     with db.transaction():
         keep(db, 1)
@@ -194,21 +179,6 @@ def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
     until(lambda: kept(db) == [1] * arrived)
     assert kept(own) == [1] * arrived
     own.close()
-
-
-def test_threads_take_turns(db: Postgres) -> None:
-    def write(first: int) -> None:
-        for number in range(first, first + 20):
-            with db.transaction():
-                keep(db, number)
-                keep(db, -1 - number)
-
-    threads = [threading.Thread(target=write, args=(first,)) for first in (0, 100, 200)]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        assert len(kept(db)) % 2 == 0
-    assert len(kept(db)) == 120
 
 
 def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) -> None:

@@ -13,7 +13,6 @@ import socket
 import sqlite3
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,39 +125,6 @@ def test_a_full_disk_acknowledges_nothing_loses_nothing_and_recovers(server):
     assert caller.ask("GET", "/v1/sessions/b")[1]["rounds"] == 0
 
 
-def test_a_disk_that_fills_while_many_observe_keeps_what_it_acknowledged(server):
-    names = [f"s{i}" for i in range(6)]
-    put(Caller(server), *names)
-    acknowledged, over = dict.fromkeys(names, 0), threading.Event()
-
-    def work(name: str) -> None:
-        caller = Caller(server)
-        while not over.is_set() and acknowledged[name] < 39:
-            status, answer = observe(caller, name, acknowledged[name] + 1)
-            assert status in (200, 503), answer
-            acknowledged[name] += status == 200
-        caller.hang_up()
-
-    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
-    for one in work_of:
-        one.start()
-    for _ in range(6):
-        time.sleep(0.03)
-        with full(server):
-            time.sleep(0.03)
-    server_had = dict(acknowledged)
-    over.set()
-    for one in work_of:
-        one.join()
-    server.kill()
-    server.start()
-    caller = Caller(server)
-    assert sum(server_had.values()) > 0
-    for name in names:
-        assert caller.ask("GET", f"/v1/sessions/{name}")[1]["rounds"] == acknowledged[name]
-        assert decide(caller, name) == reference(acknowledged[name])
-
-
 # --- a folder that is not what it was -------------------------------------------------------------
 
 
@@ -195,33 +161,6 @@ def test_a_folder_that_cannot_be_written_is_refused_at_the_start(servers, tmp_pa
         parent.chmod(parent.stat().st_mode | 0o055)
     user = 65534 if os.getuid() == 0 else None
     require_no_start(servers.start(folder, ready=False, user=user), str(folder))
-
-
-@pytest.mark.parametrize("where", ["file", "under a file", "no disk"])
-def test_what_is_no_folder_is_refused_at_the_start(servers, tmp_path, where):
-    (tmp_path / "file").write_text("precious\n")
-    folder = {
-        "file": tmp_path / "file",
-        "under a file": tmp_path / "file" / "data",
-        "no disk": Path("/proc/tidewolf"),
-    }[where]
-    server = Server(servers, folder)
-    server.log = tmp_path / "log"
-    server.start(ready=False)
-    require_no_start(server, str(folder))
-    assert (tmp_path / "file").read_text() == "precious\n"
-
-
-def test_a_database_that_is_none_is_refused_at_the_start(servers, tmp_path):
-    server = servers.start(tmp_path / "data")
-    put(Caller(server), "a")
-    server.kill()
-    database = server.folder / "tidewolf.db"
-    for file in server.folder.glob("tidewolf.db-*"):
-        file.unlink()
-    database.write_bytes(RNG.bytes(20_000))
-    server.start(ready=False)
-    require_no_start(server, str(database))
 
 
 CHANGED = {
@@ -280,23 +219,6 @@ def half_sent(server: Server, text: bytes = b"") -> socket.socket:
     line = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
     line.sendall(text)
     return line
-
-
-def test_callers_that_stall_keep_nobody_waiting(server):
-    put(Caller(server), "a")
-    head = b"POST /v1/sessions/a/observations HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n"
-    body = b'\r\n{"costs": [1.0, '
-    with contextlib.ExitStack() as stack:
-        lines = [
-            stack.enter_context(half_sent(server, text))
-            for text in (b"", b"POST /v1/sess", head, head + b"\r\n", head + body) * 60
-        ]
-        caller = Caller(server, timeout=5.0)
-        for number in range(1, 11):
-            assert observe(caller, "a", number)[0] == 200
-        for line in lines[:100]:  # the others stay
-            line.close()
-        assert decide(caller, "a") == reference(10)
 
 
 # --- the end --------------------------------------------------------------------------------------

@@ -193,18 +193,3 @@ def test_no_key_takes_down_anything_by_being_of_the_wrong_kind(line, path):
                 line.post("DELETE", address, None)
     status, _, raw = line.post(method, address, json.dumps(FINE[path]))
     assert status < 300 or b"round" in raw, raw
-
-
-def test_no_value_inside_a_set_or_a_learner_is_more_than_a_refusal(line):
-    address = f"/v1/sessions/{fresh('sets')}"
-    for value in WRONG:
-        for sent in (
-            {"set": {"kind": value, "n": 3}},
-            {"set": {"kind": "Simplex", "n": value}},
-            {"set": {"kind": "Simplex", "n": 3, "nobody": value}},
-            {"set": {"graph": value, "source": "a", "target": "b"}},
-            {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": value}]},
-            {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "Ensemble", "x": value}]},
-        ):
-            required(*line.post("PUT", address, json.dumps(sent)), sent)
-            line.post("DELETE", address, None)

@@ -161,23 +161,6 @@ def test_playing_changes_nothing_and_is_not_needed(learner):
     assert saved(silent) == saved(curious)
 
 
-def test_a_session_tells_where_it_stands():
-    learner = tw.PrimalDual(FLOW, horizon=10, block=1, calls_per_round=5.0)
-    session = tw.Session(learner)
-    assert (session.rounds, session.oracle_calls, session.notes) == (0, 0, ())
-    assert session.learner is learner
-    for t in range(12):
-        observe(session, t)
-    assert session.rounds == session.state.t == 12
-    assert 0 < session.oracle_calls == session.state.calls <= 60
-    assert session.notes == (
-        "The horizon of 10 rounds was passed: after round 10 the learner restarted with 20.",
-    )
-    assert (
-        repr(session) == f"Session of {learner!r}: 12 rounds, {session.oracle_calls} oracle calls"
-    )
-
-
 def test_sessions_branch_from_a_state():
     session = advanced(SINGLE[0], 9)
     before, branch = saved(session), tw.Session(SINGLE[0], session.state)

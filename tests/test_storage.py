@@ -284,37 +284,27 @@ TAMPERED = {
         "UPDATE observations SET feedback = (SELECT feedback FROM observations WHERE arrived = 4) "
         "WHERE arrived = 3"
     ),
-    "an old observation": "UPDATE observations SET feedback = zeroblob(100) WHERE arrived = 1",
-    "text": "UPDATE observations SET feedback = 'text' WHERE arrived = 12",
-    "the last is gone": "DELETE FROM observations WHERE arrived = 12",
     "the first is gone": "DELETE FROM observations WHERE arrived = 1",
-    "one is gone": "DELETE FROM observations WHERE arrived = 5",
     "all are gone": "DELETE FROM observations",
     "one more": (
         "INSERT INTO observations SELECT 1, 13, 13, 1, epoch, feedback, NULL, NULL FROM "
         "observations WHERE arrived = 12"
     ),
-    "another number": "UPDATE observations SET arrived = 20 WHERE arrived = 12",
     "in another order": (
         "UPDATE observations SET feedback = (SELECT o.feedback FROM observations o WHERE "
         "o.arrived = 13 - observations.arrived)"
     ),
     "the state": "UPDATE snapshots SET state = zeroblob(100)",
-    "the state is text": "UPDATE snapshots SET state = 'text'",
     "no state": "DELETE FROM snapshots",
     "the seal": "UPDATE snapshots SET seal = zeroblob(32)",
-    "another snapshot": "UPDATE head SET snapshot = 9",
     "a later snapshot": "UPDATE head SET snapshot = 13",
-    "the count": "UPDATE head SET last = 11",
     "the link": "UPDATE head SET link = zeroblob(32)",
-    "the base": "UPDATE head SET base = zeroblob(32)",
     "the first": "UPDATE head SET first = 1",
     "no head": "DELETE FROM head",
     "no table": "DROP TABLE observations",
     "another round": "UPDATE observations SET round = 99 WHERE arrived = 12",
     "more rounds": "UPDATE observations SET rounds = 2 WHERE arrived = 12",
     "another epoch": "UPDATE observations SET epoch = 1 WHERE arrived = 12",
-    "an epoch of nobody": "UPDATE head SET epoch = 0",
     "something known": "UPDATE observations SET info = zeroblob(3) WHERE arrived = 12",
     "something played": "UPDATE observations SET played = zeroblob(0) WHERE arrived = 3",
     "a snapshot of another moment": "UPDATE snapshots SET arrived = 9",

@@ -72,34 +72,6 @@ CALLERS = {"mode": "closed", "decisions": 0, "sessions": 16, "connections": 16, 
 
 
 @pytest.mark.soak
-def test_sixteen_callers_share_their_syncs(servers, tmp_path):
-    """At 60 ms a sync, so that it holds on a busy machine; the benchmark has 5 ms and 8 times.
-    tests/test_session_store.py has it without the server.
-    """
-    rates = {}
-    for within in ("0", "0.01"):
-        server = servers.start(tmp_path / within, "--commit-within", within)
-        put(server, 16)
-        assert server.terminate() == 0
-        server.environment["TIDEWOLF_SYNC_MS"] = "60"
-        server.start()
-        caller = Caller(server)
-        for i in range(16):  # they are opened
-            assert caller.ask("POST", f"/v1/sessions/s{i}/decisions", {})[0] == 200
-        before = servers.syncs
-        found = load(server, seconds=1.2, **CALLERS)
-        observations, syncs = found["observations"]["answered"], servers.syncs - before
-        assert found["status"] == {"200": observations}, found
-        rates[within] = found["rate"]
-        if within == "0":
-            assert syncs >= observations
-        else:
-            assert 8 * syncs <= observations, (syncs, observations)
-        assert server.terminate() == 0
-    assert rates["0.01"] >= 4 * rates["0"], rates
-
-
-@pytest.mark.soak
 def test_memory_is_flat_over_a_hundred_thousand_requests(servers, tmp_path):
     server = servers.start(tmp_path / "data")
     put(server, 16)
@@ -113,21 +85,4 @@ def test_memory_is_flat_over_a_hundred_thousand_requests(servers, tmp_path):
     assert set(found["status"]) == {"200"}, found
     assert found["status"]["200"] >= 100_000, found
     assert max(memory) < memory[len(memory) // 5] + 16, memory
-    assert server.terminate() == 0
-
-
-@pytest.mark.soak
-def test_overload_is_refused_and_over_at_once(servers, tmp_path):
-    server = servers.start(tmp_path / "data")
-    put(server, 50)
-    put(server, 50, prefix="t")
-    before = server.memory
-    flood = {"rate": 10_000, "connections": 1000, "sessions": 50, "n": 5, "seconds": 5}
-    found = load(server, **flood)
-    assert set(found["status"]) <= {"200", "503"}, found
-    assert found["retry_after"] == found["status"].get("503", 0), found
-    assert found["errors"] == 0, found
-    assert server.memory < before + 128
-    after = load(server, rate=100, seconds=2, sessions=50, n=5, prefix="t", connections=16)
-    assert after["status"] == {"200": 200}, after
     assert server.terminate() == 0
