@@ -213,11 +213,11 @@ def test_a_bucket_gives_no_more_than_its_rate_and_what_it_holds(rate, asked):
     for wait, amount in asked:
         now += wait
         try:
-            quotas.take_observations("token", amount)
+            quotas.take("observations", "token", amount)
             taken, largest = taken + amount, max(largest, amount)
         except TooMany as error:
             now += error.retry_after + 1e-6
-            quotas.take_observations("token", 1)
+            quotas.take("observations", "token")
             taken += 1
     assert taken <= max(1.0, 2.0 * rate) + rate * now + largest + 1e-6
 

@@ -299,7 +299,7 @@ class Session(Generic[S]):
     def _state(self) -> S:
         """The state, with the next round committed."""
         now = self._now
-        if self.learner.is_committed(now):
+        if self._keeper.learner.is_committed(now):
             return now
         with self._turn, SILENCE:
             self._without_who_fails(lambda: self._commit_next(None, self._until(self._deadline)))
@@ -1002,10 +1002,12 @@ class Session(Generic[S]):
             capacities = observation.by_name(learner, capacities, "capacities")
         functions = loss is constraint is None
         numbers = loss_gradient is constraint_value is constraint_gradient is loss_value is None
-        if costs is not None and feedback is None and functions and numbers:
+        if loss is not None and costs is capacities is feedback is None and numbers:
+            seen: Feedback = observation.given_functions(learner, loss=loss, constraint=constraint)
+        elif costs is not None and feedback is None and functions and numbers:
             if round is played is None and self._observe_arrays(costs, capacities):
                 return
-            seen: Feedback = observation.given_functions(learner, costs, capacities)
+            seen = observation.given_functions(learner, costs, capacities)
         else:
             given = {
                 "costs": costs,
@@ -1076,7 +1078,7 @@ class Session(Generic[S]):
         self._way_here, self._recent, self._arrays = history, empty, None
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
-        learner, now, content = self.learner, self._now, None
+        learner, now, content = self._keeper.learner, self._now, None
         current = current_round(now)
         if number is not None or self._keeper.numbered or waiting(now):
             content = observation.content(seen, played)

@@ -324,9 +324,9 @@ class Quotas:
     --------
     >>> from tidewolf.service.access import Quotas
     >>> quotas = Quotas(requests=1.0, clock=lambda: 0.0)
-    >>> quotas.take_request("dashboard"), quotas.take_request("dashboard")
+    >>> quotas.take("requests", "dashboard"), quotas.take("requests", "dashboard")
     (None, None)
-    >>> quotas.take_request("dashboard")
+    >>> quotas.take("requests", "dashboard")
     Traceback (most recent call last):
     ...
     tidewolf.core.errors.TooMany: This token may send 1 requests per second, and sent more: wait.
@@ -339,30 +339,25 @@ class Quotas:
         sessions: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        for rate, what in ((requests, "requests"), (observations, "observations")):
-            if rate is not None and not 0.0 < rate < float("inf"):
+        rates = {"requests": requests, "observations": observations}
+        self.rates = {what: rate for what, rate in rates.items() if rate is not None}
+        """those that are bounded"""
+        for what, rate in self.rates.items():
+            if not 0.0 < rate < float("inf"):
                 raise InvalidInput(f"A rate of {what} is a number above 0, not {rate:g}.")
         if sessions is not None and sessions < 1:
             raise InvalidInput(f"A token may have at least one session, not {sessions}.")
         self.sessions, self.creating = sessions, threading.Lock()
         """held while a session is created"""
-        self._requests, self._observations, self._clock = requests, observations, clock
+        self._clock = clock
         self._levels = dict[tuple[str, str], tuple[float, float]]()
         """what is left in each bucket, and when that was"""
         self._lock = threading.Lock()
 
-    def take_request(self, who: str) -> None:
-        """Count a request of a token; `TooMany` if there were too many."""
-        if self._requests is not None:
-            self._take("requests", who, 1, self._requests)
-
-    def take_observations(self, who: str, amount: int) -> None:
-        """Count observations, all of a body at once."""
-        if self._observations is not None:
-            self._take("observations", who, amount, self._observations)
-
-    def _take(self, what: str, who: str, amount: int, rate: float) -> None:
-        most, now = max(1.0, rate * BURST), self._clock()
+    def take(self, what: str, who: str, amount: int = 1) -> None:
+        """Count requests or observations of a token; `TooMany` if there were too many."""
+        rate, now = self.rates[what], self._clock()
+        most = max(1.0, rate * BURST)
         with self._lock:
             level, at = self._levels.get((what, who), (most, now))
             level = min(most, level + rate * (now - at))

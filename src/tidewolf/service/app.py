@@ -182,7 +182,8 @@ class Middleware:
             refused = "overload"
             traffic.enter()
             refused = "quota"
-            self._service.quotas.take_request(caller.who)
+            if "requests" in self._service.quotas.rates:
+                self._service.quotas.take("requests", caller.who)
         except (Refused, Overloaded, TooMany):
             traffic.refused.labels(refused).inc()
             traffic.in_flight -= refused == "quota"

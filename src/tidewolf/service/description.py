@@ -44,7 +44,7 @@ from tidewolf.experiments.models import Described, Learner, SetTable, Source
 from tidewolf.experiments.requests import NO_FILES, entries_of, require_modest_learner
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.experiments.strict import Count, One, Positive, Seed, refused
-from tidewolf.live.entries import Entries, paths_of, value_at
+from tidewolf.live.entries import Entries, paths_of
 from tidewolf.live.lines import NUMBERS
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
@@ -269,7 +269,8 @@ def require_plain(data: Any) -> None:
 
 # --- what a round turned out to be ----------------------------------------------------------------
 
-VALUES = ("loss_gradient", "constraint_value", "constraint_gradient", "loss_value")
+_VALUES = {"loss_gradient", "constraint_value", "constraint_gradient", "loss_value"}
+_NUMBERS = {*NUMBERS, "budget"}
 BROKEN = 1e-9
 """Limits that are broken by less are not: that is rounding."""
 ONLY_LIMIT = "the limit"
@@ -294,15 +295,17 @@ class ReadFeedback(NamedTuple):
             values = np.atleast_1d(self.arguments["constraint_value"])
         else:
             losses, limits = self.functions
-            cost, pieces = value_at(losses, x), limits.pieces(x)
+            cost, pieces = float(losses.values(x)[0]) + 0.0, limits.pieces(x)
+            cost = cost if math.isfinite(cost) else None
             values = limits.values(x) if pieces is None else to_numpy(pieces)[0]
         worst = float(values.max())
         violation = max(0.0, worst) if math.isfinite(worst) else None
         if worst <= BROKEN:
             return cost, violation, {}
-        names = [f"limit {i}" for i in range(1, len(values) + 1)]
+        names: Sequence[str] = ()
         if self.functions is not None:
-            names = list(names_of(self.functions[1]))
+            names = names_of(self.functions[1])
+        names = names or [f"limit {i}" for i in range(1, len(values) + 1)]
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
@@ -311,15 +314,14 @@ class ReadFeedback(NamedTuple):
 
 def read_feedback(given: Mapping[str, Any], built: Built) -> ReadFeedback:
     """What an observation contains, whose keys are checked."""
-    values = {key: given[key] for key in VALUES if key in given}
-    numbers = next((key for key in (*NUMBERS, "budget") if key in given), None)
+    values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
     if numbers and values:
         raise InvalidInput(
-            f"The observation has {numbers} and {next(iter(values))}: give what the round turned "
-            "out to be, or gradients or values at what was played."
+            f"The observation has {min(numbers)} and {min(values)}: give what the round turned out "
+            "to be, or gradients or values at what was played."
         )
     if values:
-        return ReadFeedback(_values(values, built.entries))
+        return ReadFeedback(_values({key: given[key] for key in values}, built.entries))
     losses, limits = built.functions(given, "The observation")
     return ReadFeedback({"loss": losses, "constraint": limits}, (losses, limits))
 
@@ -327,7 +329,7 @@ def read_feedback(given: Mapping[str, Any], built: Built) -> ReadFeedback:
 def _values(given: dict[str, Any], entries: Entries) -> dict[str, Any]:
     if "constraint_value" not in given:
         raise InvalidInput(
-            f"The observation has {next(iter(given))} and no constraint_value: give it; where "
+            f"The observation has {min(given)} and no constraint_value: give it; where "
             "there is no limit, any number that is not above 0."
         )
     several = isinstance(given["constraint_value"], list)

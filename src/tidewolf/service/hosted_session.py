@@ -236,7 +236,7 @@ class HostedSession:
         elif known is not None and known.identity and known.identity != note.info_id:
             raise _other_information(number)
         self.asked_at.setdefault(number, self.host.clock())
-        self._forget_expired()
+        self.trim()
         self.host.count("decisions", note.source)
         if note.fell:
             self.host.count("fallbacks", note.source)
@@ -484,13 +484,13 @@ class HostedSession:
         self._fresh = {}
         while len(self.recent) > self._kept:
             del self.recent[next(iter(self.recent))]
-        self._forget_expired()
+        if self.settings.expire_after is not None:
+            self._forget_expired()
 
     def _forget_expired(self) -> None:
-        if self.settings.expire_after is not None:
-            for number in [one for one in self.asked_at if self._is_over(one)]:
-                del self.asked_at[number]
-                self._answers.pop(number, None)
+        for number in [one for one in self.asked_at if self._is_over(one)]:
+            del self.asked_at[number]
+            self._answers.pop(number, None)
 
     def _limit_names(self, limits: Batch) -> Sequence[str]:
         """The names of the limits of a round; those of capacities are the same in every round."""

@@ -136,9 +136,9 @@ class Operation(APIRoute):
                 longest, seconds = service.longest_body, service.body_seconds
                 raw = await read_body(call.scope, call.receive, traffic, longest, seconds)
                 held = len(raw)
-                more = parsed_size(raw, longest)
-                traffic.hold(more, held)
-                held += more
+                if more := parsed_size(raw, longest):
+                    traffic.hold(more, held)
+                    held += more
                 reply = await self._written(call, values, raw)
             if reply.after is not None and (not reply.after.done() or reply.after.exception()):
                 await asyncio.shield(asyncio.wrap_future(reply.after))
@@ -226,8 +226,9 @@ def decide(call: Call, name: Name, body: m.DecisionRequest = m.NOTHING) -> Reply
 def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
     """Observe a round, or many; the same content again gets the first answer again."""
     found: Any = body  # `read` gives one of both
-    amount = len(found.observations) if isinstance(found, m.Observations) else 1
-    call.service.quotas.take_observations(call.caller.who, amount)
+    if "observations" in call.service.quotas.rates:
+        amount = len(found.observations) if isinstance(found, m.Observations) else 1
+        call.service.quotas.take("observations", call.caller.who, amount)
     return call.service.sessions.observe(name, found)
 
 

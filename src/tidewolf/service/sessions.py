@@ -383,7 +383,8 @@ class Sessions:
         if place is None or isinstance(body, m.Observations) or not place.lock.acquire(False):
             return None
         hosted = place.hosted
-        if hosted is not None and hosted.seconds < QUICK and self._is_open(hosted):
+        is_quick = hosted is not None and hosted.seconds < QUICK and not hosted.lost
+        if hosted is not None and is_quick and self.store.holds(name):
             is_asked = isinstance(body, m.DecisionRequest) and body.round is not None
             if not is_asked or (body.round or 1) <= hosted.session.round + 2:
                 return place.lock
@@ -509,7 +510,7 @@ class Sessions:
         place = self._acquire(name)
         try:
             hosted = place.hosted
-            if hosted is None or not self._is_open(hosted):
+            if hosted is None or hosted.lost or not self.store.holds(name):
                 hosted = self._open(name, place, looks)
             began = time.thread_time()
             try:
@@ -523,9 +524,6 @@ class Sessions:
                 raise
         finally:
             place.lock.release()
-
-    def _is_open(self, hosted: HostedSession) -> bool:
-        return not hosted.lost and self.store.holds(hosted.name)
 
     def _info(self, name: str) -> SessionInfo:
         if (info := self.store.info(name)) is None:

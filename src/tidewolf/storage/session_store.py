@@ -397,8 +397,7 @@ class SessionStore:
         """Whether this process still holds the session: nothing of it failed, and no other
         process took it.
         """
-        handle = self._handles.get(name)
-        return handle is not None and handle.is_written
+        return name in self._handles and self._handles[name].is_written
 
     # --- what stands beside a session -------------------------------------------------------------
 
