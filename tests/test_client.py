@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.client.transport import AGAIN, as_json, error_of
+from tidewolf.client.session import AGAIN, as_json, error_of
 from tidewolf.core import errors
 from tidewolf.core.errors import (
     AlreadyThere,
@@ -234,7 +234,7 @@ def between(url: str, fate: Callable[[], str]) -> Iterator[str]:
 def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Nobody waits; the pauses that would have been."""
     pauses: list[float] = []
-    monkeypatch.setattr("tidewolf.client.transport.time.sleep", pauses.append)
+    monkeypatch.setattr("tidewolf.client.session.time.sleep", pauses.append)
     return pauses
 
 

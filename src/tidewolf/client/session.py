@@ -9,22 +9,54 @@ and the decisions are the same to the bit. Rounds count from 0 here, and from 1 
 Every observation carries the number of its round: that of the last decision this client was given
 while it waits, else the one that stands. So whatever is sent twice, because an answer was lost,
 counts once. If several clients observe rounds of the same session, each gives `round=`.
+
+Send requests to a service, retry them if that can help, and raise its errors as tidewolf's.
+
+    send  ->  2xx: the answer
+              no connection, 429, 502, 503, 504, an answer with Retry-After, or of a server that
+              does not hold the session, for a balancer may find who does: wait, send again
+              else: the error that "title" names, with "detail" as its sentence
+
+    wait before attempt k + 1  =  max(Retry-After, FIRST 2^k)  times a random number of 1/2 to 3/2
+
+Every request may be sent twice: a service answers the second of two alike as it did the first.
+Numbers travel as JSON writes them, with the digits that make the same double again.
 """
 
 from __future__ import annotations
 
+import json
+import random
 import re
 import threading
+import time
 from collections.abc import Mapping
-from typing import Any, Self, final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self, final
+from urllib.parse import urlsplit
 
 import numpy as np
 
-from tidewolf.client.transport import Transport
+from tidewolf.core import errors
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, WrongShape, WrongType
+from tidewolf.core.errors import (
+    CyclicGraph,
+    HeldElsewhere,
+    InvalidInput,
+    MissingExtra,
+    NoAnswer,
+    NotFinite,
+    NotSupported,
+    OtherContent,
+    Overloaded,
+    TidewolfError,
+    TooMany,
+    UnknownSession,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.frames import by_name, in_order, is_table
 from tidewolf.core.round_info import RoundInfo
@@ -32,6 +64,113 @@ from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.linear import Capacity, Linear
+
+if TYPE_CHECKING:
+    import httpx
+
+FIRST, LONGEST = 0.1, 30.0
+"""The first wait, and the longest. Unit: seconds."""
+AGAIN = frozenset({429, 502, 503, 504})
+"""Answers that a later attempt may not get."""
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_BY_STATUS: dict[int, type[TidewolfError]] = {
+    400: InvalidInput,
+    404: UnknownSession,
+    409: OtherContent,
+    413: InvalidInput,
+    422: InvalidInput,
+    429: TooMany,
+    503: Overloaded,
+}
+"""What an error is where nothing of the name in its title is known here."""
+
+
+def as_json(body: Mapping[str, Any]) -> bytes:
+    """An object as JSON, in UTF-8, every number finite and with all of its digits."""
+    try:
+        return json.dumps(body, default=_plain, allow_nan=False, ensure_ascii=False).encode()
+    except TypeError as error:
+        raise WrongType(f"What is sent to a service is plain data: {error}.") from None
+    except (ValueError, RecursionError) as error:
+        kind = NotFinite if "range" in str(error) else InvalidInput
+        raise kind(f"What is sent to a service cannot be JSON: {error}.") from None
+
+
+def _plain(x: object) -> Any:
+    """Arrays and numbers of NumPy as lists and numbers."""
+    if isinstance(x, np.ndarray | np.generic):
+        return x.tolist()
+    if isinstance(x, Mapping):
+        return dict(x)
+    raise TypeError(f"{shown(x)} is none")
+
+
+def _checked_url(url: object) -> str:
+    with suppress(ValueError):
+        if isinstance(url, str) and url.isascii() and url.isprintable() and " " not in url:
+            parts = urlsplit(url)
+            is_bare = not parts.query and not parts.fragment and parts.port != 0
+            if is_bare and parts.scheme in ("http", "https") and parts.hostname:
+                return url.rstrip("/")
+    raise InvalidInput(
+        f"A service is found under an address such as http://127.0.0.1:8000, not {shown(url)}."
+    )
+
+
+def _may_pass(answer: httpx.Response) -> bool:
+    status, is_held = answer.status_code, b'"HeldElsewhere"' in answer.content
+    return status in AGAIN or (status >= 400 and (is_held or "retry-after" in answer.headers))
+
+
+def _retry_after(answer: httpx.Response) -> float:
+    """When to ask again; 0 where that is not said in seconds."""
+    try:
+        return max(float(answer.headers.get("retry-after", "0")), 0.0)
+    except ValueError:
+        return 0.0
+
+
+def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
+    """What an answer says; its error is raised."""
+    try:
+        body = json.loads(answer.content) if answer.content else {}
+    except ValueError:
+        body = None
+    if answer.is_success and isinstance(body, dict):
+        return body
+    if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
+        raise NoAnswer(
+            f"{url} answered {answer.status_code}, and nothing that a tidewolf service says: "
+            "is the address right?"
+        )
+    raise error_of(answer.status_code, body, _retry_after(answer))
+
+
+def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) -> TidewolfError:
+    """The library's own error that a problem of a service stands for."""
+    named = getattr(errors, str(problem.get("title")), None)
+    kind = _BY_STATUS.get(status, TidewolfError)
+    if isinstance(named, type) and issubclass(named, TidewolfError):
+        kind = named
+    more: dict[str, Any] = {}
+    if issubclass(kind, HeldElsewhere):
+        more["holder"] = str(problem.get("holder", ""))
+    elif issubclass(kind, TooMany | Overloaded):
+        more["retry_after"] = retry_after
+    elif issubclass(kind, CyclicGraph):
+        more["cycle"] = ()
+    return kind(str(problem.get("detail")), **more)
+
+
+def _httpx() -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise MissingExtra(
+            'Talking to a service needs httpx: pip install "tidewolf[serve]".'
+        ) from None
+    return httpx
+
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
@@ -104,9 +243,10 @@ class Client:
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise InvalidInput("A token is signs of ASCII without spaces.")
         self.name = session
-        timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
-        attempts = as_count(attempts, "The number of attempts")
-        self._transport = Transport(url, token, timeout, attempts)
+        self.url, self._token = _checked_url(url), token
+        self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
+        self._attempts = as_count(attempts, "The number of attempts")
+        self._open: httpx.Client | None = None
         self._turn = threading.RLock()
         """held while the round of an observation is found, and the observation sent"""
         self._standing: int | None = None
@@ -121,11 +261,6 @@ class Client:
             except BaseException:
                 self.close()
                 raise
-
-    @property
-    def url(self) -> str:
-        """Where the service is."""
-        return self._transport.url
 
     def play(
         self,
@@ -259,12 +394,15 @@ class Client:
             As in `play`.
         """
         if feedback is not None:
-            loss, constraint = _functions(feedback, loss, constraint)
+            _require_alone("feedback", loss, constraint)
+            if not isinstance(feedback, FullInformation):
+                raise NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
+            loss, constraint = feedback
         if loss is not None:
-            _require_alone(costs, "costs=", "loss=")
+            _require_alone("loss=", costs)
             costs = _row(loss, Linear)
         if constraint is not None and not isinstance(constraint, Unlimited):
-            _require_alone(capacities, "capacities=", "constraint=")
+            _require_alone("constraint=", capacities)
             capacities = _row(constraint, Capacity)
         told = {
             "costs": costs,
@@ -378,7 +516,8 @@ class Client:
 
     def close(self) -> None:
         """Let go of the connections; the session stays with the service. Twice does no harm."""
-        self._transport.close()
+        if self._open is not None:
+            self._open.close()
 
     def __enter__(self) -> Self:
         return self
@@ -390,7 +529,38 @@ class Client:
         return f"Client of the session {self.name!r} at {self.url}"
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return self._transport.ask(method, f"/v1/sessions/{self.name}{path}", body)
+        """The answer to a request, sent again where that may help."""
+        content = None if body is None else as_json(body)
+        where, connection = f"/v1/sessions/{self.name}{path}", self._connection()
+        for attempt in range(self._attempts):
+            answer = failed = None
+            try:
+                answer = connection.request(method, where, content=content)
+            except _httpx().TransportError as error:
+                failed = error
+            is_last = attempt + 1 == self._attempts
+            if answer is not None and (is_last or not _may_pass(answer)):
+                return _read(answer, self.url)
+            if not is_last:
+                asked = 0.0 if answer is None else _retry_after(answer)
+                pause = min(max(asked, FIRST * 2.0**attempt), LONGEST)
+                time.sleep(pause * random.uniform(0.5, 1.5))
+        raise NoAnswer(
+            f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
+        ) from failed
+
+    def _connection(self) -> httpx.Client:
+        if self._open is None:
+            headers = {"content-type": "application/json"}
+            if self._token is not None:
+                headers["authorization"] = f"Bearer {self._token}"
+            self._open = _httpx().Client(
+                base_url=self.url,
+                headers=headers,
+                timeout=self._timeout,
+                trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
+            )
+        return self._open
 
     def _forget(self) -> None:
         """What may have changed is asked for anew."""
@@ -469,17 +639,9 @@ def _rows(x: Any, limits: int) -> Any:
     return array.reshape(limits, -1).tolist()
 
 
-def _functions(feedback: Feedback, *others: object) -> tuple[Batch, Batch]:
-    if not isinstance(feedback, FullInformation):
-        raise NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
-    for other in others:
-        _require_alone(other, "loss= or constraint=", "feedback")
-    return feedback.losses, feedback.constraints
-
-
-def _require_alone(other: object, this: str, that: str) -> None:
-    if other is not None:
-        raise InvalidInput(f"observe was given {that} and {this}, which say the same: give one.")
+def _require_alone(this: str, *others: object) -> None:
+    if any(other is not None for other in others):
+        raise InvalidInput(f"observe was given the same twice, by {this} and otherwise: give one.")
 
 
 def _row(batch: object, kind: type[Linear] | type[Capacity]) -> Array:

@@ -106,45 +106,20 @@ class Overview(NamedTuple):
     at: float | None = None
 
 
-@final
-class Overviews:
-    """Overviews of sessions; what is read of sessions that are not open is remembered."""
-
-    def __init__(self, store: SessionStore) -> None:
-        self._store = store
-        self._read: dict[str, tuple[SessionInfo, list[Note], list[float]]] = {}
-
-    def of(self, opened: Mapping[str, HostedSession], now: float) -> list[Overview]:
-        """The overview of each session, given those in memory by name and the time."""
-        found, before, self._read = [], self._read, {}
-        for info in self._store.infos(most=None):
-            hosted = opened.get(info.name)
-            if hosted is not None and not hosted.lost:
-                notes = list(hosted.recent.values())[-SHOWN:]
-                waits, broken = list(hosted.asked_at.values()), dict(hosted.broken)
-                info, settings = info._replace(rounds=hosted.session.rounds), hosted.settings
-            else:
-                settings, broken = Settings.shown(info.settings), {}
-                kept = before.get(info.name)
-                if kept is None or kept[0] != info:
-                    kept = info, *self._look(info, settings)
-                self._read[info.name] = kept
-                _, notes, waits = kept
-            found.append(_overview(info, settings, notes, waits, now)._replace(limits=broken))
-        return found
-
-    def _look(self, info: SessionInfo, settings: Settings) -> tuple[list[Note], list[float]]:
-        """The last rounds of a session, and since when others wait."""
-        try:
-            last = self._store.last_rounds(info.name, SHOWN)
-            first = last[0].round if last else 1
-            rows = self._store.rounds_of(info.name, first, first + 2 * SHOWN)
-        except TidewolfError:  # deleted meanwhile
-            return [], []
-        expired = rows[-1].round - settings.expire_after if rows and settings.expire_after else 0
-        notes = [(row.round, note) for row in rows if (note := Note.of(row)) is not None]
-        waits = [note.at for number, note in notes if not note.observed and number > expired]
-        return [note for _, note in notes if note.observed][-SHOWN:], waits
+def _last_notes(
+    store: SessionStore, info: SessionInfo, settings: Settings
+) -> tuple[list[Note], list[float]]:
+    """The last rounds of a session, and since when others wait."""
+    try:
+        last = store.last_rounds(info.name, SHOWN)
+        first = last[0].round if last else 1
+        rows = store.rounds_of(info.name, first, first + 2 * SHOWN)
+    except TidewolfError:  # deleted meanwhile
+        return [], []
+    expired = rows[-1].round - settings.expire_after if rows and settings.expire_after else 0
+    notes = [(row.round, note) for row in rows if (note := Note.of(row)) is not None]
+    waits = [note.at for number, note in notes if not note.observed and number > expired]
+    return [note for _, note in notes if note.observed][-SHOWN:], waits
 
 
 def _overview(
@@ -254,8 +229,9 @@ class Sessions:
         self._places: OrderedDict[str, _Place] = OrderedDict()
         self._mutex = threading.Lock()
         """of the places and the counters"""
-        self._overviews = Overviews(store)
         self._overview: tuple[float, Sequence[Overview]] = (-1e9, [])
+        self._read: dict[str, tuple[SessionInfo, list[Note], list[float]]] = {}
+        """what the store had of sessions that are not open"""
         self._looking = threading.Lock()
 
     def count(self, name: str, label: str = "") -> None:
@@ -463,12 +439,24 @@ class Sessions:
         with self._looking:
             when, found = self._overview
             if time.monotonic() - when > OVERVIEW_FOR:
-                with self._mutex:
-                    places = dict(self._places)
-                opened = {name: one.hosted for name, one in places.items() if one.hosted}
-                found = self._overviews.of(opened, self.clock())
+                before, self._read = self._read, {}
+                found = [self._overview_of(info, before) for info in self.store.infos(most=None)]
                 self._overview = (time.monotonic(), found)
             return found
+
+    def _overview_of(self, info: SessionInfo, before: Mapping[str, Any]) -> Overview:
+        place = self._places.get(info.name)
+        hosted = None if place is None else place.hosted
+        if hosted is not None and not hosted.lost:
+            notes, waits = list(hosted.recent.values())[-SHOWN:], list(hosted.asked_at.values())
+            info = info._replace(rounds=hosted.session.rounds)
+            found = _overview(info, hosted.settings, notes, waits, self.clock())
+            return found._replace(limits=dict(hosted.broken))
+        settings, known = Settings.shown(info.settings), before.get(info.name)
+        if known is None or known[0] != info:
+            known = info, *_last_notes(self.store, info, settings)
+        self._read[info.name] = known
+        return _overview(info, settings, *known[1:], self.clock())
 
     # --- places -----------------------------------------------------------------------------------
 
