@@ -37,7 +37,6 @@ ALLOWED = (
     r"There is no Chromium here",
     r"There is no PostgreSQL here",
     r"There is no C compiler here",
-    r"^only root can mount a small disk$",
     r"^only root can become another user$",
     r"recorded streams? .*(is|are) not in .*; set TIDEWOLF_DATA",
 )

@@ -456,7 +456,8 @@ class Sessions:
         if known is None or known[0] != info:
             known = info, *_last_notes(self.store, info, settings)
         self._read[info.name] = known
-        return _overview(info, settings, *known[1:], self.clock())
+        _, notes, waits = known
+        return _overview(info, settings, notes, waits, self.clock())
 
     # --- places -----------------------------------------------------------------------------------
 
