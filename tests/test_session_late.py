@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import tidewolf as tw
-from killed import ADVICE, COSTS, LEARNERS, LIMITS, TOLD
+from killed import COSTS, LEARNERS, LIMITS, TOLD
 from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
@@ -27,12 +25,10 @@ from tidewolf.core.errors import (
     NotFinite,
     NotSupported,
     OtherContent,
-    TidewolfError,
     WrongShape,
     WrongType,
 )
 from tidewolf.core.feedback import FirstOrder, first_order
-from tidewolf.methods.late import next_round
 from tidewolf.storage.database import InPlace
 from tidewolf.storage.feedback import decode_played
 
@@ -64,119 +60,6 @@ def as_if_killed(path: Path) -> Path:
         if file.exists():
             shutil.copy(file, folder / file.name)
     return folder / path.name
-
-
-def answer(session: tw.Session[Any], do: Any) -> Any:
-    """What a session answers, refusals too; those change nothing."""
-    before = saved(session)
-    try:
-        x = do(session)
-    except TidewolfError as error:
-        refusal = type(error), str(error)
-    else:
-        return None if x is None else x.tobytes()
-    assert saved(session) == before
-    assert refusal[1].endswith(".")
-    return refusal
-
-
-class Trio:
-    """The same session in memory, saved and loaded again and again, and in a file."""
-
-    def __init__(self, learner: Any, folder: Path, expire_after: int | None, **how: Any) -> None:
-        self.learner, self.folder = learner, folder
-        self.expire, self.how = {"expire_after": expire_after}, how
-        self.path = folder / "session.db"
-        self.memory = tw.Session(learner, **self.expire)
-        self.loaded = tw.Session(learner, **self.expire)
-        self.storage = tw.Session.open(self.path, learner, **how, **self.expire)
-
-    def does(self, do: Any) -> Any:
-        answers = [answer(one, do) for one in (self.memory, self.loaded, self.storage)]
-        assert answers[0] == answers[1] == answers[2]
-        assert saved(self.memory) == saved(self.loaded) == saved(self.storage)
-        assert self.memory.pending == self.storage.pending
-        return answers[0]
-
-    def stops(self, killed: bool) -> None:
-        self.loaded.save(self.folder / "state")
-        self.loaded = tw.Session.load(self.folder / "state", self.learner, **self.expire)
-        copy = as_if_killed(self.path) if killed else self.path
-        self.storage.close()
-        self.path = copy
-        self.storage = tw.Session.open(copy, self.learner, **self.how, **self.expire)
-        assert saved(self.storage) == saved(self.memory)
-
-    def goes_back(self, number: int) -> None:
-        for one in (self.memory, self.storage):
-            one.rollback(number)
-        assert saved(self.memory) == saved(self.storage)
-        self.memory.save(self.folder / "back")
-        self.loaded = tw.Session.load(self.folder / "back", self.learner, **self.expire)
-
-
-def step(trio: Trio, kind: int, n: int) -> None:
-    """One thing that may happen to a session."""
-    session = trio.memory
-    upcoming, stands = next_round(session.state), session.round
-    some = [*session.pending, stands][n % (len(session.pending) + 1)]
-    known = {"time": 60.0 * upcoming, "context": upcoming % 3, "advice": {"a": ADVICE[upcoming]}}
-    match kind:
-        case 0:
-            trio.does(lambda one: one.play())
-        case 1:
-            out = [upcoming % 5] if n % 3 == 0 else None
-            trio.does(lambda one: one.play(round=stands, unavailable=out, **known))
-        case 2:
-            trio.does(lambda one: one.play(round=upcoming + n % 3, **(known if n % 2 else {})))
-        case 3 if session.rounds:
-            trio.does(lambda one: met(one, stands))
-        case 3 | 4:
-            trio.does(lambda one: met(one, some, round=some))
-        case 5:
-            x = OTHERS[some]
-            trio.does(lambda one: met(one, some, round=some, played=x))
-            assert trio.does(lambda one: met(one, some, round=some, played=x)) is None
-        case 6:  # again, or other than before
-            r = n % (upcoming + 2)
-            trio.does(lambda one: met(one, r + n % 2, round=r))
-        case 7:
-            point = OTHERS[some] * (1 + n % 2)
-            trio.does(
-                lambda one: one.observe(
-                    round=some, loss_gradient=COSTS[some], constraint_value=-1.0, played=point
-                )
-            )
-        case 8:
-            trio.does(lambda one: one.play(round=n % (upcoming + 1)))
-        case 9:
-            trio.stops(killed=bool(n % 2))
-        case 11:
-            trio.does(lambda one: one.play(round=upcoming, deadline=60.0, **known))
-        case _:
-            trio.goes_back(max(upcoming - n % 4, 0))
-
-
-@pytest.mark.soak_examples(20)
-@pytest.mark.parametrize("name", LATE)
-@settings(max_examples=6, deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=25),
-    st.sampled_from([None, 1, 3]),
-    st.integers(1, 12),
-    st.booleans(),
-)
-def test_late_twice_overridden_expired_and_stopped_it_is_one_session(
-    name, script, expire, every, history
-):
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
-        how = {"snapshot_every": every, "keep_history": history}
-        trio = Trio(LATE[name], Path(place), expire, **how)
-        for kind, n in script:
-            if history or kind != 10:  # without history none goes back
-                step(trio, kind, n)
-        trio.stops(killed=True)
-        trio.storage.close()
 
 
 # --- what rounds are ------------------------------------------------------------------------------
