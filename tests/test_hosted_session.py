@@ -30,7 +30,7 @@ from tidewolf.service import models as m
 from tidewolf.service.access import Caller, Limits
 from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession
-from tidewolf.service.modes import Note, Settings
+from tidewolf.service.modes import Settings
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
 
@@ -711,23 +711,3 @@ def test_a_kill_between_any_two_requests_changes_no_answer(tmp_path_factory, req
     assert whole.history("a") == killed.history("a")
     for door in doors:
         door.sessions.store.close()
-
-
-@given(
-    decision=st.none() | st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3),
-    proposal=st.none() | st.lists(st.floats(-1e3, 1e3), min_size=3, max_size=3),
-    reason=st.text(),
-    observed=st.booleans(),
-)
-def test_notes_come_back_as_they_were(decision, proposal, reason, observed):
-    arrays = [None if x is None else np.array(x) for x in (decision, proposal)]
-    note = Note(arrays[0], "shadow", "last", reason, arrays[1], observed=observed, demands=[1.0])
-    found = Note.of(note.row(4))
-    assert found is not None
-    assert found[1:4] == note[1:4]
-    assert found[5:] == note[5:]
-    for x, y in zip((found.decision, found.proposal), arrays, strict=True):
-        assert (x is None) == (y is None)
-        assert x is None or x.tolist() == y.tolist()
-    assert Note.of(note.row(4)._replace(note=b"")) is None
-    assert Note.of(note.row(4)._replace(note=b"[]\n")) is None

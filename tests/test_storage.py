@@ -233,6 +233,8 @@ def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
             FullInformation(Linear.one(COSTS[t]), Capacity.one(LIMITS[t])) for t in range(60)
         ]
         assert list(session.history()) == expected
+    with pytest.raises(NotSupported, match="history"):
+        tw.Session(LEARNER).history()
 
 
 def test_without_history_the_file_stays_small(tmp_path):
@@ -256,9 +258,6 @@ def test_every_commit_is_flushed_to_a_log_that_readers_can_look_beside(tmp_path)
         assert [
             db.rows(f"PRAGMA {name}") for name in ("journal_mode", "synchronous", "fullfsync")
         ] == [[("wal",)], [(2,)], [(1,)]]
-
-
-# --- one writer, many readers ---------------------------------------------------------------------
 
 
 # --- what goes wrong ------------------------------------------------------------------------------
@@ -323,37 +322,6 @@ def test_leftovers_of_a_file_that_was_removed_do_no_harm(tmp_path):
 
 
 # --- what is known before a round -----------------------------------------------------------------
-
-
-@pytest.mark.soak_examples(10)
-@settings(max_examples=4)
-@given(
-    st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), max_size=5),
-    st.integers(1, 14),
-    st.booleans(),
-)
-def test_killed_between_decision_and_observation_it_decides_the_same(stops, every, history):
-    """Stopped before it was told of a round, or once it was: it goes on bit for bit."""
-    how = {"snapshot_every": every, "keep_history": history}
-    expected = uninterrupted(FOLLOWER, 12)
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
-        path = Path(place) / "session.db"
-        session = tw.Session.open(path, FOLLOWER, **how)
-        for t in range(12):
-            x = None
-            for moment in (False, True):
-                for at, killed, told in sorted(stops):
-                    if (at, told) == (t, moment):
-                        copy = as_if_killed(path) if killed else path
-                        session.close()
-                        path = copy
-                        session = tw.Session.open(path, FOLLOWER, **how)
-                if x is not None:
-                    assert session.play().tobytes() == x.tobytes()
-                x = tell(session, t)
-                assert saved(session) == expected[t]
-            observe(session, t)
-        session.close()
 
 
 LOSS, LIMIT = Linear.one(COSTS[0]), Capacity.one(LIMITS[0])
