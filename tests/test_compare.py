@@ -40,7 +40,7 @@ from tidewolf.evaluation.comparison import (
 )
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
-from tidewolf.experiments.runner import Stage
+from tidewolf.experiments.jobs import Stage
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing

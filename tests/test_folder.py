@@ -460,7 +460,7 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeyp
 HOLDER = """
 import sys, time
 from pathlib import Path
-from tidewolf.experiments.runner import locked
+from tidewolf.experiments.jobs import locked
 with locked(Path(sys.argv[1]), "run"):
     print("held", flush=True)
     sys.stdin.read()
@@ -493,8 +493,8 @@ def test_a_folder_that_another_process_plays_in_is_refused(folder, here, capsys)
             ["report", "whole"],
         ):
             assert main([*words, "--quiet"]) == 2
-            assert "Another process is at work on the run in whole" in capsys.readouterr().err
-        with pytest.raises(InvalidInput, match="Another process is at work on the run"):
+            assert "Another process is at work there" in capsys.readouterr().err
+        with pytest.raises(InvalidInput, match="Another process is at work"):
             RunFolder.open(folder).play()
         assert (folder / "checkpoints" / ".half.part").exists()
         assert all(file.read_bytes() == content for file, content in before.items())

@@ -25,7 +25,7 @@ from tidewolf.experiments import Tables, load
 from tidewolf.experiments.experiment import USUAL
 from tidewolf.experiments.keys import set_kinds
 from tidewolf.experiments.loading import Place
-from tidewolf.experiments.requests import MOST_ENTRIES, entries_of
+from tidewolf.experiments.models import MOST_ENTRIES, entries_of
 from tidewolf.experiments.round_reader import MOST_LAYOUTS, RoundReader
 from tidewolf.files import Table
 from tidewolf.live import live_learner

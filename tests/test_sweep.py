@@ -28,11 +28,10 @@ from tidewolf.core.errors import (
     OtherSettings,
 )
 from tidewolf.evaluation.metrics import MEASURES
-from tidewolf.experiments import Choice, Experiment, engines, load, runner
+from tidewolf.experiments import Choice, Experiment, engines, jobs, load
 from tidewolf.experiments import sweep as sweeps
-from tidewolf.experiments.jobs import Recipe, crossed
+from tidewolf.experiments.jobs import SWEEP, Recipe, crossed
 from tidewolf.experiments.jobs import plan_sweep as plan
-from tidewolf.experiments.runner import SWEEP
 from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
 from tidewolf.report.sweep import sweep_page
 from traps import ROUTING, Trap
@@ -397,12 +396,13 @@ def test_a_journal_that_was_changed_is_refused(change, error, tmp_path):
 def test_a_sweep_is_not_continued_under_other_versions(tmp_path, monkeypatch):
     with pytest.raises(Interrupted):
         sweep(FEW, tmp_path, engine=stopping(2))
+    others = {**jobs.versions(), "numpy": "99"}
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "versions", lambda: {**engines.versions(), "numpy": "99"})
+        patch.setattr(jobs, "versions", lambda: others)
         with pytest.raises(OtherSettings, match="begun with numpy"):
             sweep(FEW, tmp_path, engine=engines.serial())
     found = sweep(FEW, tmp_path, engine=engines.serial())
-    monkeypatch.setattr(runner, "versions", lambda: {**engines.versions(), "numpy": "99"})
+    monkeypatch.setattr(jobs, "versions", lambda: others)
     assert sweep(FEW, tmp_path, engine=engines.serial()) == found
 
 
@@ -486,10 +486,7 @@ def test_bad_input_is_one_sentence(words, said, capsys, monkeypatch, tmp_path):
 def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["sweep", "routing", "--out", str(tmp_path / "out"), *words]) == 2
-    assert (
-        capsys.readouterr().err
-        == f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"\n'
-    )
+    assert f"A sweep needs {package}" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

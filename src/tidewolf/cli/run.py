@@ -83,7 +83,7 @@ def run_command(
     """
     from tidewolf.experiments.folder import RunFolder, free, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
-    from tidewolf.experiments.runner import locked
+    from tidewolf.experiments.jobs import locked
 
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
@@ -287,14 +287,14 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 date=datetime.now(UTC),
                 entries=each.problem.labels,
                 experiment=experiment.toml(),
-                left_out=experiment.left_out(each.problem),
+                left_out=dict(experiment.left_out),
                 network=each.problem.network,
                 notes=each.notes,
             )
         folder.write_summary(found)
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
-    left_out = experiment.left_out(found[0].problem)
+    left_out = dict(experiment.left_out)
     if as_json:
         screen.print_json({**folder.records(found), "left_out": left_out})
     elif not quiet:

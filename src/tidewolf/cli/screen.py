@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
-    from tidewolf.experiments.runner import Stage
+    from tidewolf.experiments.jobs import Stage
     from tidewolf.experiments.sweep import Sweep
 
 _ANY_WIDTH = 10_000

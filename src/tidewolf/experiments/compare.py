@@ -9,7 +9,7 @@ the others.
 
 `compare` plays classes and streams of this process. `plan_comparison` and `compare_experiments`
 play experiments, built-in ones and files, and keep their rows in a folder: the same call resumes
-after a kill (runner.py). The learners are the experiment's. If it names none, they are those of
+after a kill (jobs.py). The learners are the experiment's. If it names none, they are those of
 `tidewolf run`. A learner that sets its caution itself is also played at that one, which is marked.
 """
 
@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from inspect import signature
+from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core.arguments import as_callback, as_items, shown
 from tidewolf.core.arrays import as_count, as_number
@@ -30,19 +30,10 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
 from tidewolf.evaluation.metrics import sweep_values
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments.engines import Engine
+from tidewolf.experiments import jobs
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.jobs import (
-    Job,
-    Player,
-    Recipe,
-    Row,
-    Source,
-    combinations,
-    learners_as_run,
-)
+from tidewolf.experiments.jobs import COMPARISON, Engine, InProcess, Job, Recipe, Row, Stage
 from tidewolf.experiments.keys import Choice, learner_keys
-from tidewolf.experiments.runner import COMPARISON, Stage, play_jobs
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
@@ -61,10 +52,8 @@ _CHECKS: dict[str, Callable[..., Any]] = {
     "budget": partial(as_number, above=0.0),
     "seed": partial(as_count, least=0),
 }
-_BY_ROUND = (
-    "loss_p99", "loss_worst", "violation_p99", "violation_worst", "broken", "churn_p99",
-    "churn_worst",
-)  # fmt: skip
+_MEASURED = ("loss", "violation", "churn")
+_BY_ROUND = ("broken", *(f"{of}_{which}" for of in _MEASURED for which in ("p99", "worst")))
 """What an entry and a row of a sweep have under the same name."""
 
 
@@ -171,10 +160,10 @@ def compare(
         _require_new(place, matches, "streams", "give streams as a mapping")
         for each in problems:
             warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
-            matches += _matches(place, InProcess(place, each[0], factories), None, [each], entrants)
+            matches += _matches(InProcess(place, each[0], factories), None, [each], entrants)
     if not matches:
         raise InvalidInput("compare needs at least one stream, and none was given.")
-    player, rows = Player(), list[Row]()
+    player, rows = jobs.Player(), list[Row]()
     for number, match in enumerate(matches, start=1):
         step = Step(match.entry, number, len(matches))
 
@@ -207,7 +196,7 @@ def plan_comparison(
     for experiment in experiments:
         _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
         problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
-        learners = learners_as_run(experiment, problems[0][0])
+        learners = jobs.learners_as_run(experiment, problems[0][0])
         usual = {"caution": (*CAUTIONS, *experiment.cautions), "headroom": HEADROOMS}
         entrants = []
         for label, choice in zip(_labels(learners), learners, strict=True):
@@ -215,8 +204,7 @@ def plan_comparison(
             if experiment.cautions and "caution" in known:
                 known["caution"] = experiment.cautions[0]
             entrants.append(_entrant(label, choice, known, values, usual))
-        source = Recipe.of(experiment)
-        matches += _matches(experiment.name, source, experiment.rounds, problems, entrants)
+        matches += _matches(Recipe.of(experiment), experiment.rounds, problems, entrants)
     return tuple(matches)
 
 
@@ -247,53 +235,28 @@ def compare_experiments(
         return found
 
     kind = COMPARISON._replace(results=(*FILES, *others))
-    jobs = [match.job for match in matches]
-    return play_jobs(jobs, folder, kind, write, engine=engine, force=force, progress=progress)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class InProcess:
-    """A problem of this process, and functions that make learners for it, as a source of jobs."""
-
-    name: str
-    made: Problem
-    factories: Mapping[str, Factory]
-    identity = ""
-
-    def problem(self, rounds: int | None, seed: int) -> Problem:
-        return self.made
-
-    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
-        factory = self.factories[entrant.name]
-        more = {"horizon": len(problem), "seed": seed}
-        given = {key: more[key] for key in more if key in signature(factory).parameters}
-        learner = factory(problem.K, **entrant.given, **given)
-        if not isinstance(learner, Learner):
-            raise WrongType(f"{entrant.name} must make a Learner, not {shown(learner)}.")
-        return learner
+    planned = [match.job for match in matches]
+    how: dict[str, Any] = {"engine": engine, "force": force, "progress": progress}
+    return jobs.play_jobs(planned, folder, kind, write, **how)
 
 
 def _matches(
-    place: str,
-    source: Source,
+    source: Recipe | InProcess,
     rounds: int | None,
     problems: Sequence[tuple[Problem, tuple[int, ...]]],
     entrants: Sequence[_Entrant],
 ) -> Iterator[Match]:
     """Every learner at every combination of its values, on every problem."""
-    for problem, seeds in problems:
-        for label, choice, own, values, seeded in entrants:
-            knob = next((name for name in KNOBS if name in own), None)
-            for settings in combinations(values):
-                at = {**dict.fromkeys(_SETTINGS), **own, **settings}
-                default = knob is not None and at[knob] == own[knob]
-                entrant = Choice.of(choice.name, {**choice.given, **settings})
-                knobs = at["caution"], at["calls_per_round"]
-                for seed in seeds if seeded else seeds[:1]:
-                    entry = Entry(place, label, seed, *knobs)
-                    entry = entry._replace(headroom=at["headroom"], default=default)
-                    yield Match(Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
+    for (problem, seeds), each in product(problems, entrants):
+        knob = next((name for name in KNOBS if name in each.own), None)
+        for settings in jobs.combinations(each.values):
+            at = {**dict.fromkeys(_SETTINGS), **each.own, **settings}
+            default = knob is not None and at[knob] == each.own[knob]
+            entrant = Choice.of(each.choice.name, each.choice.given | settings)
+            for seed in seeds if each.seeded else seeds[:1]:
+                entry = Entry(source.name, each.label, seed, at["caution"], at["calls_per_round"])
+                entry = entry._replace(headroom=at["headroom"], default=default)
+                yield Match(Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
 
 
 def _distinct(
@@ -354,16 +317,11 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
         several = _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")
         learners = {getattr(factory, "__name__", ""): factory for factory in several}
         if "" in learners or len(learners) < len(several):
-            raise InvalidInput(
-                "Learners without a name of their own are given as a mapping, such as {'careful': "
-                "partial(...)}."
-            )
+            raise InvalidInput("Learners without a name of their own are given as a mapping.")
     for name, factory in learners.items():
         if _defaults(factory) is None:
-            raise WrongType(
-                f"{name} must be a learner class such as LyapunovDescent, or a function of (K, "
-                f"horizon), not {shown(factory)}."
-            )
+            such = "a learner class such as LyapunovDescent, or a function of (K, horizon)"
+            raise WrongType(f"{name} must be {such}, not {shown(factory)}.")
     if not learners:
         raise InvalidInput("compare needs at least one learner, and none was given.")
     return dict(learners)
@@ -382,10 +340,10 @@ def _named(streams: Any) -> list[tuple[str | None, Any]]:
     """Streams with their names, if they were given with some."""
     if isinstance(streams, Mapping):
         return list(streams.items())
-    listed = (
-        (streams,) if isinstance(streams, Problem) else _listed(streams, "streams", "[routing]")
-    )
-    return [(None, source) for source in listed]
+    one = isinstance(streams, Problem)
+    return [
+        (None, each) for each in ([streams] if one else _listed(streams, "streams", "[routing]"))
+    ]
 
 
 def _listed(given: Any, what: str, such: str) -> tuple[Any, ...]:
@@ -400,11 +358,8 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     if name is not None and isinstance(problem, tuple) and len(problem) == 2:
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
-        raise WrongType(
-            "A stream is a Problem, a function of a seed that makes one, such as problems.routing, "
-            "or, in a mapping such as {'mine': (K, stream)}, a set and a stream; not "
-            f"{shown(problem)}."
-        )
+        such = "a Problem, a function of a seed that makes one, or in a mapping (K, stream)"
+        raise WrongType(f"A stream is {such}, not {shown(problem)}.")
     if len(problem) == 0:
         raise InvalidInput(f"The stream {problem.name} has no rounds.")
     return problem
@@ -436,13 +391,11 @@ def _comparison(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
     return Comparison(tuple(venues.values()), tuple(entries))
 
 
-def _per_round(interval: Row, rounds: int) -> tuple[float, float]:
+def _per_round(ends: Row, rounds: int) -> tuple[float, float]:
     """The ends of an interval, per round; None is infinite."""
-    lower, upper = interval["lower"], interval["upper"]
-    return (
-        -math.inf if lower is None else lower / rounds,
-        math.inf if upper is None else upper / rounds,
-    )
+    lower, upper = ends["lower"], ends["upper"]
+    least, most = -math.inf if lower is None else lower, math.inf if upper is None else upper
+    return least / rounds, most / rounds
 
 
 def _entry(entry: Entry, row: Row) -> Entry:

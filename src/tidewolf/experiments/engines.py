@@ -22,31 +22,19 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
 from functools import cache, partial
-from importlib import import_module
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
-from tidewolf.core import checkpoint
+from tidewolf.core.arguments import import_extra
 from tidewolf.core.arrays import as_count
-from tidewolf.core.errors import ClusterLost, InvalidInput, MissingExtra
+from tidewolf.core.errors import ClusterLost, InvalidInput
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments.jobs import Job, Player, Row, failed
+from tidewolf.experiments.jobs import Answers, Engine, Job, Player, Row, Task, failed, versions
 
-
-class Task(NamedTuple):
-    """A job, and where its recording is kept on this machine while it is played."""
-
-    job: Job
-    file: Path
-
-
-Answers: TypeAlias = Generator[tuple[int, Row]]
-Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
 Follow: TypeAlias = Callable[[int, RunProgress, float | None], None]
 """Called a few times per second with the number of a job, how far it is, and its regret so far."""
 
@@ -58,9 +46,7 @@ _CONNECT_SECONDS = 10
 def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None) -> Engine:
     """The engine of so many processes (by default one per processor), or that of a cluster."""
     if dask is not None and jobs is not None:
-        raise InvalidInput(
-            "Give --jobs for processes of this machine or --dask for a cluster, not both."
-        )
+        raise InvalidInput("Give --jobs for this machine or --dask for a cluster, not both.")
     if dask is not None:
         return on_cluster(dask)
     if jobs is None:
@@ -97,12 +83,6 @@ def on_cluster(address: str) -> Engine:
     return partial(_on_cluster, address)
 
 
-def versions() -> dict[str, str]:
-    """The versions that a row depends on."""
-    machine = ("threads", "cpu", "blas")
-    return {name: here for name, here in checkpoint.writer().items() if name not in machine}
-
-
 def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:
     left, sent = dict(tasks), list[int]()
     while left:
@@ -131,14 +111,9 @@ def _pooled(jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
             sent.append(number)
             yield joblib.delayed(_in_other_process)(number, task)
 
+    how = {"batch_size": 1, "pre_dispatch": jobs, "max_nbytes": None}
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(
-            n_jobs=jobs,
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch=jobs,
-            max_nbytes=None,
-        )
+        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)
         with _without_sigint():
             answers = pool(tasks())
     try:
@@ -180,10 +155,8 @@ def _on_cluster(address: str, tasks: Mapping[int, Task]) -> Answers:
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise ClusterLost(
-            f"No Dask scheduler answers at {address} ({error}); an address reads "
-            "tcp://10.0.0.1:8786."
-        ) from None
+        such = "an address reads tcp://10.0.0.1:8786"
+        raise ClusterLost(f"No Dask scheduler answers at {address} ({error}); {such}.") from None
     with client:
         together, here = uuid4().hex, versions()
         keys = {f"tidewolf-{together}-{number}": number for number in tasks}
@@ -197,15 +170,13 @@ def _on_cluster(address: str, tasks: Mapping[int, Task]) -> Answers:
             try:
                 row = future.result()
             except (CancelledError, OSError) as error:
-                raise ClusterLost(
-                    f"The Dask scheduler at {address} was lost; what is done is kept."
-                ) from error
+                reason = f"The Dask scheduler at {address} was lost; what is done is kept."
+                raise ClusterLost(reason) from error
             except Exception as error:  # a worker that died, or cannot even take the job
-                died = isinstance(error, distributed.scheduler.KilledWorker)
-                reason = "Every worker of this run died: killed, or out of memory."
-                row = failed(
-                    tasks[number].job, reason if died else f"{type(error).__name__}: {error}"
-                )
+                reason = f"{type(error).__name__}: {error}"
+                if isinstance(error, distributed.scheduler.KilledWorker):
+                    reason = "Every worker of this run died: killed, or out of memory."
+                row = failed(tasks[number].job, reason)
             yield number, row
 
 
@@ -231,9 +202,4 @@ _limit = cache(_limits)
 
 
 def _needs(package: str) -> Any:
-    try:
-        return import_module(package)
-    except ImportError:
-        raise MissingExtra(
-            f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"'
-        ) from None
+    return import_extra(package, "A sweep", "app,sweep")

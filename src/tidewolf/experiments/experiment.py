@@ -20,20 +20,10 @@ from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
 from tidewolf.core.names import did_you_mean
-from tidewolf.core.settings import Count, Number, Seed, Text, validate
+from tidewolf.core.settings import Check, Count, Number, Text, validate
+from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
-from tidewolf.experiments.keys import (
-    NETWORK,
-    Choice,
-    as_pair,
-    freeze,
-    kind_keys,
-    kind_named,
-    learner_keys,
-    learner_named,
-    problem_keys,
-    with_defaults,
-)
+from tidewolf.experiments.keys import NETWORK, Choice, learner_keys, problem_keys, with_defaults
 from tidewolf.experiments.loading import FILE_FORMAT, Document, Place, to_toml, with_location
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.files.format import PLAIN, FileFormat, as_format
@@ -51,9 +41,57 @@ BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "Bandit
 USUAL = Choice.of("Ensemble", {"experts": ["last"]})
 """The learner of a session that names none."""
 _LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
-_NEEDS_TIME = "give a number of rounds, or tables with a column called time."
+_TIMES = "the time of rounds: give a number of rounds, or tables with a column called time."
 _DAYS, _PER_DAY = 3, 4
 """From how many days on, and how many rounds per day, a day is taken as the season."""
+
+
+@dataclass(frozen=True)
+class _Is(Check):
+    """What passes `check(value, what)`."""
+
+    check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
+
+    words = "what only Python code gives"
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return self.check(value, what)
+
+    def read(self, value: Any) -> None:
+        return None
+
+
+def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
+    """A list, each item of which passes a check."""
+
+    def items(value: Any, what: str) -> tuple[Any, ...]:
+        given = value.items() if isinstance(value, Mapping) else value
+        return tuple(check(item, f"An item of {what}") for item in as_items(given, what, such))
+
+    return _Is(check=items)
+
+
+def _pair(second: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+    """A name, and what passes a check."""
+
+    def pair(value: Any, what: str) -> tuple[str, Any]:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise WrongType(f"{what} is a name and a value, not {shown(value)}.")
+        return as_text(value[0], f"The name in {what}"), second(value[1], what)
+
+    return pair
+
+
+def _choice(value: Any, what: str, *others: type) -> Any:
+    if isinstance(value, (Choice, *others)):
+        return value
+    such = "Choice.of('Simplex', {'n': 3})"
+    raise WrongType(f"{what} must be a Choice, such as {such}, not {shown(value)}.")
+
+
+def _values(value: Any, what: str) -> tuple[Any, ...]:
+    items = as_items(value, what, "[100, 200]")
+    return tuple(keys.as_pair("a sweep", (what, item))[1] for item in items)
 
 
 @final
@@ -99,28 +137,21 @@ class Tables:
     'costs.csv'
     """
 
-    costs: Path | None = None
-    capacities: Path | None = None
-    weights: Path | None = None
-    budgets: Path | None = None
-    demands: Path | None = None
-    losses: Choice | None = None
-    constraints: Choice | None = None
-    context: Path | None = None
-    advice: tuple[tuple[str, Path], ...] = ()
+    costs: Annotated[Path | None, _Is()] = None
+    capacities: Annotated[Path | None, _Is()] = None
+    weights: Annotated[Path | None, _Is()] = None
+    budgets: Annotated[Path | None, _Is()] = None
+    demands: Annotated[Path | None, _Is()] = None
+    losses: Annotated[Choice | None, _Is(check=_choice)] = None
+    constraints: Annotated[Choice | None, _Is(check=_choice)] = None
+    context: Annotated[Path | None, _Is()] = None
+    advice: Annotated[
+        tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"incumbent": "incumbent.csv"}')
+    ] = ()
     gaps: Annotated[str, Text(choices=GAPS)] = "refuse"
 
     def __post_init__(self) -> None:
         validate(self)
-        for name in (*TABLES, "context"):
-            _set_path(self, name, f"The table of {name}")
-        for name in ("losses", "constraints"):
-            _require_choice(getattr(self, name), f"The {name}", "functions", type(None))
-        pairs = self.advice.items() if isinstance(self.advice, Mapping) else self.advice
-        items = as_items(pairs, "The advice of Tables", '{"incumbent": "incumbent.csv"}')
-        found = dict(_pair(item, "Advice of Tables", "a table") for item in items)
-        advice = {name: as_path(path, f"The table of {name}") for name, path in found.items()}
-        object.__setattr__(self, "advice", tuple(advice.items()))
         names = {*TABLES, "losses", "constraints"} - {"demands"}
         given = {name for name in names if getattr(self, name) is not None}
         if given >= {"costs", "losses"} or given - {"costs", "losses"} not in _LIMITS:
@@ -180,6 +211,9 @@ class Experiment:
     as_run : tuple of str, default ()
         Learners that were chosen by name alone. Without settings, they get those of the learners
         that play by default (see `taken`).
+    left_out : tuple of tuple, default ()
+        Pairs of a learner that plays by default and the reason why it refuses this problem (see
+        `taken`).
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -192,44 +226,41 @@ class Experiment:
     """
 
     name: Annotated[str, Text()]
-    stream: Choice | Tables
-    hard_set: Choice | None = None
-    learners: tuple[Choice, ...] = tuple(Choice(name) for name in DEFAULT_LEARNERS)
+    stream: Annotated[Choice | Tables, _Is(check=lambda value, what: _choice(value, what, Tables))]
+    hard_set: Annotated[Choice | None, _Is(check=_choice)] = None
+    learners: Annotated[tuple[Choice, ...], _each(_choice, '[Choice("Ensemble")]')] = tuple(
+        map(Choice, DEFAULT_LEARNERS)
+    )
     rounds: Annotated[int | None, Count()] = None
-    seeds: tuple[int, ...] = (0,)
-    cautions: tuple[float, ...] = ()
-    swept: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    seeds: Annotated[tuple[int, ...], _each(partial(as_count, least=0), "[0, 1]")] = (0,)
+    cautions: Annotated[tuple[float, ...], _each(partial(as_number, above=0.0), "[10.0]")] = ()
+    swept: Annotated[
+        tuple[tuple[str, tuple[Any, ...]], ...], _each(_pair(_values), '[("horizons", [100, 200])]')
+    ] = ()
     title: Annotated[str, Text()] = ""
-    folder: Path | None = None
+    folder: Annotated[Path | None, _Is()] = None
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
-    files: FileFormat = PLAIN
+    files: Annotated[FileFormat, _Is(check=as_format)] = PLAIN
     decisions: Annotated[str | None, Text(choices=FORMS)] = None
     smallest_path: Annotated[float, Number(least=0.0)] = 0.0
-    incumbent: Path | None = None
+    incumbent: Annotated[Path | None, _Is()] = None
     as_run: tuple[str, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         validate(self)
-        _require_choice(self.stream, "The stream", "a problem", Tables)
-        _require_choice(self.hard_set, "The set", "a set", type(None))
-        as_format(self.files, "files of an experiment")
-        if isinstance(self.stream, Tables):
-            _require_fit(self.stream, self.hard_set)
-        lists: dict[str, tuple[Callable[[Any], Any], str]] = {
-            "learners": (partial(_require_choice, what="A learner", of="a learner"), "[USUAL]"),
-            "seeds": (lambda seed: Seed()(seed, "A seed"), "[0, 1]"),
-            "cautions": (lambda size: as_number(size, "A value of caution", above=0.0), "[1.0]"),
-            "swept": (_range_of, '[("horizons", [100, 200])]'),
-            "as_run": (lambda name: as_text(name, "The name of a learner"), '["Ensemble"]'),
-        }
-        for name, (check, such) in lists.items():
-            items = as_items(getattr(self, name), f"{name} of an experiment", such)
-            object.__setattr__(self, name, tuple(map(check, items)))
         if not self.learners or not self.seeds:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
-        _set_path(self, "folder", "The folder of an experiment")
-        _set_path(self, "incumbent", "The incumbent's decisions")
+        tables, K = self.stream, self.hard_set
+        if isinstance(tables, Tables) and K is None:
+            raise InvalidInput("Tables have no set of their own: give hard_set.")
+        if isinstance(tables, Tables) and K is not None and K.name != NETWORK:
+            if tables.costs is None and tables.losses is None:
+                raise InvalidInput("A stream needs costs, or losses, a kind of functions.")
+            if tables.demands is not None:
+                sentence = "demands are those of the commodities of a network, a [set] with a graph"
+                raise InvalidInput(f"{sentence} and with ends or commodities.", setting="demands")
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:
@@ -248,13 +279,9 @@ class Experiment:
             With the learners that play by default, and the paper's three.
         """
         known = problem_keys(name)
-        for key in given:
-            if key not in known:
-                takes = f"it takes {', '.join(known)}" if known else "it takes none"
-                raise InvalidInput(
-                    f"The problem {name} has no setting called {key!r}; {takes}."
-                    f"{did_you_mean(key, known)}"
-                )
+        for key in given.keys() - known.keys():
+            near = did_you_mean(key, known)
+            raise InvalidInput(f"The problem {name} has no setting called {key!r}.{near}")
         return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 
     def problem(self, seed: int) -> Problem:
@@ -308,18 +335,15 @@ class Experiment:
             Ready for `tidewolf.run`.
         """
         if not isinstance(entrant, Choice) or not isinstance(problem, Problem):
-            raise WrongType(
-                f"A learner is made of a Choice for a Problem, not of {shown(entrant)} for "
-                f"{shown(problem)}."
-            )
-        place, known = self.place(*self._place(entrant)), learner_keys(entrant.name)
-        defaults = {"horizon": len(problem), "seed": seed}
+            given = f"{shown(entrant)} for {shown(problem)}"
+            raise WrongType(f"A learner is made of a Choice for a Problem, not of {given}.")
+        place, defaults = self._place(entrant), {"horizon": len(problem), "seed": seed}
         read = partial(read_point, problem.labels)
         learner = make_learner(entrant, problem.K, problem.network, place, read, defaults)
         try:
             _require_info(learner, problem.stream)
         except InvalidInput as error:
-            raise with_location(error, place, known) from None
+            raise with_location(error, place, learner_keys(entrant.name)) from None
         return learner
 
     def place(self, *path: str | int) -> Place:
@@ -328,19 +352,22 @@ class Experiment:
 
     def taken(self, problem: Problem) -> Experiment:
         """A copy with the learners that play this problem. If no learners were named, default
-        learners that refuse the problem are removed (see `left_out`), and Ensemble gets the
-        problem's period and re-solves. So does an Ensemble chosen by name alone (`as_run`).
+        learners that refuse the problem are moved to `left_out`, and Ensemble gets the problem's
+        period and re-solves. So does an Ensemble chosen by name alone (`as_run`).
         """
         if not self.has_default_learners and not self.as_run:
             return self
-        learners = [
-            _with_season(each, problem)
-            if self.has_default_learners or (each.name in self.as_run and not each.settings)
-            else each
-            for each in self.learners
-            if not self.has_default_learners or _refusal(each.name, problem) is None
-        ]
-        return replace(self, learners=tuple(learners), as_run=())
+        learners, left_out = list[Choice](), dict[str, str]()
+        for each in self.learners:
+            reason = _refusal(each.name, problem) if self.has_default_learners else None
+            if reason is not None:
+                left_out[each.name] = reason
+            elif self.has_default_learners or (each.name in self.as_run and not each.settings):
+                learners.append(_with_season(each, problem))
+            else:
+                learners.append(each)
+        absent = tuple(left_out.items())
+        return replace(self, learners=tuple(learners), as_run=(), left_out=absent)
 
     @property
     def has_default_learners(self) -> bool:
@@ -355,38 +382,21 @@ class Experiment:
         chosen: list[Choice] = []
         as_run: list[str] = []
         for name in dict.fromkeys(names):
-            learner_named(name)
+            keys.learner_named(name)
             there = [choice for choice in self.learners if choice.name == name]
             chosen += there or [Choice(name)]
             as_run += [name] * (self.has_default_learners or not there)
         return replace(self, learners=tuple(chosen), as_run=tuple(as_run))
 
-    def left_out(self, problem: Problem) -> dict[str, str]:
-        """The default learners that refuse this problem, with the reasons, if all the others
-        take part.
-        """
-        there = {choice.name for choice in self.learners}
-        for usual in (BUILTIN_LEARNERS, DEFAULT_LEARNERS):
-            absent = [name for name in reversed(usual) if name not in there]  # the quick ones first
-            found = dict[str, str]()
-            for name in absent if there <= set(usual) else ():
-                reason = _refusal(name, problem)
-                if reason is None:
-                    break
-                found[name] = reason
-            if found and len(found) == len(absent):
-                return found
-        return {}
-
-    def _place(self, entrant: Choice) -> tuple[str | int, ...]:
-        """Where the file speaks of an entrant."""
+    def _place(self, entrant: Choice) -> Place:
+        """Where the file describes an entrant."""
         entries = [] if self.document is None else self.document.data.get("learners", [])
         for i, entry in enumerate(entries):
-            told = entry if isinstance(entry, dict) else {"name": entry}
-            told = {name: freeze(value) for name, value in told.items()}
-            if told.items() <= {"name": entrant.name, **entrant.given}.items():
-                return ("learners", i)
-        return ()
+            table = entry if isinstance(entry, dict) else {"name": entry}
+            frozen = {name: keys.freeze(value) for name, value in table.items()}
+            if frozen.items() <= {"name": entrant.name, **entrant.given}.items():
+                return self.place("learners", i)
+        return self.place()
 
     def resolved(self, rounds: int | None = None) -> Experiment:
         """The same with every default filled in.
@@ -414,7 +424,7 @@ class Experiment:
                 **{name: _absolute(part) for name, part in given_fields(stream).items()}
             )
         if K is not None:
-            K = _absolute(with_defaults(K, kind_keys(kind_named(K.name))))
+            K = _absolute(with_defaults(K, keys.kind_keys(keys.kind_named(K.name))))
         entrants = [
             with_defaults(
                 Choice.of(each.name, {"horizon": rounds, **each.given}), learner_keys(each.name)
@@ -445,6 +455,7 @@ class Experiment:
             "seeds": self.seeds,
             "caution": self.cautions or None,
             "incumbent": None if self.incumbent is None else str(self.incumbent.absolute()),
+            "left_out": dict(self.left_out) or None,
             "set": None if self.hard_set is None else self.hard_set.table(),
             "stream": stream,
             "sweep": dict(self.swept) or None,
@@ -459,15 +470,14 @@ def _require_info(learner: Learner[Any], stream: Stream) -> None:
     """Refuse an expert for which the stream has no data, so that it would never act."""
     names = tuple(stream.advice or ())
     for one in learner.fields().get("experts") or ():
+        setting, sentence = "experts", ""
         if isinstance(one, Season) and one.seconds is not None and stream.time is None:
-            sentence = f"A season of {one.period} needs the time of rounds: {_NEEDS_TIME}"
-            raise InvalidInput(sentence, setting="season")
-        sentence = ""
-        if isinstance(one, Resolve) and one.data == "forecast":
+            setting, sentence = "season", f"A season of {one.period} needs {_TIMES}"
+        elif isinstance(one, Resolve) and one.data == "forecast":
             sentence = "A recorded stream holds no forecasts to re-solve with: take last."
         elif isinstance(one, Resolve) and isinstance(one.data, str) and one.data != "last":
             if stream.time is None:
-                sentence = f"The data of {one.data} ago needs the time of rounds: {_NEEDS_TIME}"
+                sentence = f"The data of {one.data} ago needs {_TIMES}"
         elif isinstance(one, Named) and one.name not in names:
             sentence = (
                 'An expert is "last", a number of rounds, a duration such as "1d", or the name of '
@@ -475,7 +485,7 @@ def _require_info(learner: Learner[Any], stream: Stream) -> None:
                 f"{shown(one.name)}.{did_you_mean(one.name, (*names, 'last'))}"
             )
         if sentence:
-            raise InvalidInput(sentence, setting="experts")
+            raise InvalidInput(sentence, setting=setting)
 
 
 def _with_season(choice: Choice, problem: Problem) -> Choice:
@@ -499,59 +509,13 @@ def _refusal(name: str, problem: Problem) -> str | None:
     does.
     """
     try:
-        learner = learner_named(name)(problem.K, horizon=len(problem))
+        learner = keys.learner_named(name)(problem.K, horizon=len(problem))
         next(iter(play(learner, problem.stream[:1])), None)
     except NotSupported as error:
         return str(error)
     except TidewolfError:
         return None  # a mistake in the input: the run reports it
     return None
-
-
-def _require_fit(tables: Tables, hard_set: Choice | None) -> None:
-    """Tables need a set; what is not a network has no lengths to pay, and no demands."""
-    if hard_set is None:
-        raise InvalidInput(
-            "Tables have no set of their own: give hard_set, such as Choice.of('Simplex', "
-            "{'n': 3})."
-        )
-    if hard_set.name == NETWORK:
-        return
-    if tables.costs is None and tables.losses is None:
-        raise InvalidInput("A stream needs costs, a row a round, or losses, a kind of functions.")
-    if tables.demands is not None:
-        raise InvalidInput(
-            "demands are those of the commodities of a network: a [set] with a graph, and a source "
-            "and a target or commodities.",
-            setting="demands",
-        )
-
-
-def _require_choice(value: Any, what: str, of: str, *others: type) -> Any:
-    if not isinstance(value, (Choice, *others)):
-        raise WrongType(
-            f"{what} of an experiment should be a Choice of {of}, such as Choice.of('Simplex', "
-            f"{{'n': 3}}), not {shown(value)}."
-        )
-    return value
-
-
-def _set_path(owner: Any, name: str, what: str) -> None:
-    if getattr(owner, name) is not None:
-        object.__setattr__(owner, name, as_path(getattr(owner, name), what))
-
-
-def _pair(pair: Any, what: str, second: str) -> tuple[str, Any]:
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise WrongType(f"{what} is a name and {second}, not {shown(pair)}.")
-    return as_text(pair[0], f"The name in {what}"), pair[1]
-
-
-def _range_of(pair: Any) -> tuple[str, tuple[Any, ...]]:
-    """What a sweep runs through, by name, and its values."""
-    name, values = _pair(pair, "What a sweep runs through", "its values")
-    items = as_items(values, f"The values of {name}", "[100, 200]")
-    return name, tuple(as_pair("a sweep", (name, value))[1] for value in items)
 
 
 def given_fields(part: Any) -> dict[str, Any]:

@@ -55,9 +55,18 @@ from tidewolf.experiments.decision_files import (
 )
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, savings
-from tidewolf.experiments.jobs import Job, Player, Prepared, advance, begin, plan_run
+from tidewolf.experiments.jobs import (
+    CHECKPOINTS_FOLDER,
+    Job,
+    Player,
+    Prepared,
+    advance,
+    begin,
+    locked,
+    plan_run,
+    require_format,
+)
 from tidewolf.experiments.loading import read
-from tidewolf.experiments.runner import CHECKPOINTS_FOLDER, locked, require_format
 from tidewolf.problems import Problem
 
 RUN_FORMAT = 3

@@ -1,7 +1,7 @@
 """One job is one experiment, one learner with its settings, and one seed. Grids of jobs are
 
     run         =  seeds x learners                         each recording is kept (folder.py)
-    sweep       =  horizons x seeds x learners x knobs      each row of numbers is kept (runner.py)
+    sweep       =  horizons x seeds x learners x knobs      each row of numbers is kept
     comparison  =  streams x learners x knobs x seeds       the same (compare.py)
 
 A job is independent of all others and can be sent to other processes and machines. It names the
@@ -12,7 +12,20 @@ files of an experiment, so a worker elsewhere must find them under the same path
 A row is plain data: the job, the run's summary, what is known of its comparator, or the error that
 refused it. It is a function of the job, of the versions installed and of the processor; only
 `seconds` depends on more. A job that is killed half way resumes from its checkpoint: to the bit on
-the same machine and versions.
+the same machine and versions. `play_jobs` has an engine (engines.py) play the jobs of a sweep or a
+comparison, and keeps their rows in a folder:
+
+    sweep.jsonl, compare.jsonl
+        {"format": 3, "cells": [...], "versions": {...}}      the first line, put in place whole
+        {"cell": 17, "row": {...}}
+            one line per job that ended, flushed to disk; the last one of a job counts
+    checkpoints/17
+        the recording of a long job, until it has ended
+
+The same call resumes after a kill: jobs with a row are not played again, except those that failed.
+A job that fails is a row with the reason, and does not affect the others. Half a line at the end,
+left by a process that was killed while it wrote, is cut off. Numbers travel as JSON, which gives
+the same bits back. The folder is locked meanwhile.
 """
 
 from __future__ import annotations
@@ -20,21 +33,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import threading
 import time
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from inspect import signature
 from itertools import count, product
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count, to_numpy
-from tidewolf.core.errors import InvalidInput, OtherSettings, ShortHorizon, TidewolfError
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import finite_or_none
@@ -50,10 +67,13 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 from tidewolf.problems.data import origin
 
+T = TypeVar("T")
 Row: TypeAlias = dict[str, Any]
 JobProgress: TypeAlias = Callable[[RunProgress, float | None], None]
 """Called a few times per second with how far the job is, and its regret so far if that is known."""
 
+ROWS_FORMAT = 3
+CHECKPOINTS_FOLDER = "checkpoints"
 CHECKPOINT_SECONDS = 10.0
 """How much work a power cut may cost by default."""
 UNKNOWN = Comparator(None, -math.inf, math.inf, None)
@@ -62,30 +82,15 @@ _SHARE = 20
 """At most one of this many seconds is spent on checkpoints."""
 _KEPT = 2
 """How many problems a player keeps: jobs on the same stream stand side by side."""
-
-
-class Source(Hashable, Protocol):
-    """What makes the problem and the learner of a job, in any process: picklable."""
-
-    @property
-    def name(self) -> str:
-        """What it is called in results."""
-
-    @property
-    def identity(self) -> str:
-        """What distinguishes its problems from all others, contents of files included."""
-
-    def problem(self, rounds: int | None, seed: int) -> Problem:
-        """The set and the stream; `rounds=None` means as many as there are."""
-
-    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
-        """A learner made for the problem."""
+_OTHERWISE = "Use another folder, or overwrite with --force."
+_HELD: set[tuple[int, int, int]] = set()
+"""Threads and the folders that they have locked."""
 
 
 class Recipe(NamedTuple):
-    """An experiment as a source. Its identity is what the user gave: the settings of a generator
-    with the version of the generators, or the bytes of files. What is computed from them may differ
-    in the last digits from one machine to another, and does not count.
+    """An experiment as the source of jobs. Its identity is what the user gave: the settings of a
+    generator with the version of the generators, or the bytes of files. What is computed from them
+    may differ in the last digits from one machine to another, and does not count.
     """
 
     experiment: Experiment
@@ -109,6 +114,29 @@ class Recipe(NamedTuple):
         return self.experiment.learner(entrant, problem, seed)
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class InProcess:
+    """A problem of this process, and functions that make learners for it, as a source of jobs."""
+
+    name: str
+    made: Problem
+    factories: Mapping[str, Callable[..., Learner[Any]]]
+    identity = ""
+
+    def problem(self, rounds: int | None, seed: int) -> Problem:
+        return self.made
+
+    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
+        factory = self.factories[entrant.name]
+        more = {"horizon": len(problem), "seed": seed}
+        given = {key: more[key] for key in more if key in signature(factory).parameters}
+        learner = factory(problem.K, **entrant.given, **given)
+        if not isinstance(learner, Learner):
+            raise errors.WrongType(f"{entrant.name} must make a Learner, not {shown(learner)}.")
+        return learner
+
+
 def _contents(part: Any) -> Any:
     """Plain data with files by their contents, under any path."""
     if isinstance(part, Choice):
@@ -130,7 +158,7 @@ def _contents(part: Any) -> Any:
 class Job(NamedTuple):
     """One run to be made."""
 
-    source: Source
+    source: Recipe | InProcess
     rounds: int | None
     """None: as many as there are"""
     seed: int
@@ -152,15 +180,9 @@ class Job(NamedTuple):
 
     def plain(self) -> Row:
         """The job as plain data."""
-        plain = {
-            "experiment": self.source.name,
-            "source": self.source.identity,
-            "learner": self.entrant.name,
-            "settings": self.entrant.given,
-            "seed": self.seed,
-            "rounds": self.rounds,
-        }
-        row: Row = json.loads(json.dumps(plain))
+        plain: Row = {"experiment": self.source.name, "source": self.source.identity}
+        plain |= {"learner": self.entrant.name, "settings": self.entrant.given}
+        row: Row = json.loads(json.dumps({**plain, "seed": self.seed, "rounds": self.rounds}))
         return row
 
 
@@ -170,11 +192,9 @@ class Job(NamedTuple):
 def plan_run(experiment: Experiment) -> tuple[tuple[Job, ...], ...]:
     """The jobs of a resolved experiment, grouped by seed."""
     source, numbers = Recipe.of(experiment), count(1)
+    entrants, rounds = experiment.entrants(), experiment.rounds
     return tuple(
-        tuple(
-            Job(source, experiment.rounds, seed, entrant, next(numbers))
-            for entrant in experiment.entrants()
-        )
+        tuple(Job(source, rounds, seed, entrant, next(numbers)) for entrant in entrants)
         for seed in experiment.seeds
     )
 
@@ -195,13 +215,9 @@ def plan_sweep(
     if by_default or isinstance(experiment.stream, Tables):  # whose errors are reported here
         problem = experiment.problem(experiment.seeds[0])
         experiment = replace(experiment, learners=learners_as_run(experiment, problem))
-    return crossed(
-        Recipe.of(experiment),
-        experiment.entrants(),
-        horizons=horizons or own,
-        seeds=seeds or experiment.seeds,
-        knobs=swept,
-    )
+    source, entrants = Recipe.of(experiment), experiment.entrants()
+    at = seeds or experiment.seeds
+    return crossed(source, entrants, horizons=horizons or own, seeds=at, knobs=swept)
 
 
 def learners_as_run(experiment: Experiment, problem: Problem) -> tuple[Choice, ...]:
@@ -214,7 +230,7 @@ def learners_as_run(experiment: Experiment, problem: Problem) -> tuple[Choice, .
 
 
 def crossed(
-    source: Source,
+    source: Recipe,
     entrants: Sequence[Choice],
     *,
     horizons: Sequence[int | None] = (None,),
@@ -231,32 +247,28 @@ def crossed(
     counted = [as_count(seed, "A seed", least=0) for seed in seeds]
     knobs = knobs or {}
     lists = {"learners": entrants, "horizons": rounds, "seeds": counted, **knobs}
-    for name, values in lists.items():
-        if not values:
-            raise InvalidInput(f"A sweep needs at least one value of {name}, and none was given.")
+    for name in (name for name, values in lists.items() if not values):
+        raise InvalidInput(f"A sweep needs at least one value of {name}, and none was given.")
     for name in knobs:
         if not any(name in learner_keys(entrant.name) for entrant in entrants):
             names = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
-            raise InvalidInput(
-                f"No learner of this sweep has a setting called {name!r}; the learners are {names}."
-            )
-    entered = [choice for entrant in entrants for choice in _at_each_value(entrant, knobs)]
+            raise InvalidInput(f"No learner of this sweep ({names}) has a setting called {name!r}.")
+    entered = list[Choice]()
+    for entrant in entrants:
+        known = learner_keys(entrant.name)
+        own = [name for name in knobs if name in known and name not in entrant.given]
+        tried = {name: [_value(entrant, name, at) for at in knobs[name]] for name in own}
+        entered += [Choice.of(entrant.name, entrant.given | at) for at in combinations(tried)]
     return tuple(dict.fromkeys(Job(source, *each) for each in product(rounds, counted, entered)))
 
 
-def _at_each_value(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
-    """The learner at every combination of the knobs that it has and does not set itself."""
-    known = learner_keys(entrant.name)
-    tried: dict[str, list[Any]] = {}
-    for name in (name for name in knobs if name in known and name not in entrant.given):
-        for given in knobs[name]:
-            value, what = read_plain(known[name], given), f"{name} of {entrant.name}"
-            if value is None:
-                raise InvalidInput(f"{what} is {known[name].words}, not {shown(given)}.")
-            if type(value) is int:
-                as_count(value, what, least=-LARGEST_COUNT)
-            tried.setdefault(name, []).append(value)
-    return [Choice.of(entrant.name, {**entrant.given, **at}) for at in combinations(tried)]
+def _value(entrant: Choice, name: str, given: Any) -> Any:
+    """The value of a setting of a learner, as a file would give it."""
+    setting, what = learner_keys(entrant.name)[name], f"{name} of {entrant.name}"
+    value = read_plain(setting, given)
+    if value is None:
+        raise InvalidInput(f"{what} is {setting.words}, not {shown(given)}.")
+    return as_count(value, what, least=-LARGEST_COUNT) if type(value) is int else value
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -354,7 +366,7 @@ class Player:
         try:
             with warnings.catch_warnings():
                 if refused is Exception:  # a sweep over horizons begins with short ones
-                    warnings.simplefilter("ignore", ShortHorizon)
+                    warnings.simplefilter("ignore", errors.ShortHorizon)
                 ready = self.prepared(job)
                 comparator = ready.plain()
                 learner = job.source.learner(job.entrant, ready.problem, job.seed)
@@ -380,9 +392,7 @@ def failed(job: Job, reason: str, comparator: Row | None = None, sees: str = "")
 def begin(
     learner: Learner[Any], problem: Problem, file: Path | None, origin: str = ""
 ) -> Recording:
-    """A recording of the problem, from the beginning or from the file; `origin` is that of the
-    job.
-    """
+    """A recording of the problem, from the beginning or from the file."""
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
     try:
@@ -432,3 +442,190 @@ def advance(
         if stop:
             return False
     return True
+
+
+# --- rows in a folder -----------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """The files of a kind of work."""
+
+    name: str
+    """in messages"""
+    journal: str
+    results: tuple[str, ...]
+    """what is written when all jobs have ended"""
+
+
+SWEEP = Kind("sweep", "sweep.jsonl", ("results.parquet", "sweep.html"))
+COMPARISON = Kind("comparison", "compare.jsonl", ("comparison.json", "comparison.csv"))
+
+
+class Task(NamedTuple):
+    """A job, and where its recording is kept on this machine while it is played."""
+
+    job: Job
+    file: Path
+
+
+Answers: TypeAlias = Generator[tuple[int, Row]]
+Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
+
+
+class Stage(NamedTuple):
+    """How many jobs have ended."""
+
+    done: int
+    failed: int
+    jobs: int
+
+
+def versions() -> dict[str, str]:
+    """The versions that a row depends on."""
+    machine = ("threads", "cpu", "blas")
+    return {name: here for name, here in checkpoint.writer().items() if name not in machine}
+
+
+def play_jobs(
+    jobs: Sequence[Job],
+    folder: Path,
+    kind: Kind,
+    write: Callable[[tuple[Row, ...]], T],
+    *,
+    engine: Engine,
+    force: bool = False,
+    progress: Callable[[Stage], None] = lambda stage: None,
+) -> T:
+    """Play the jobs that have no row in the folder yet, and `write` the results of all rows, in the
+    order of the jobs. A folder of other jobs is refused; with `force` it is begun again.
+    """
+    journal, recordings, here = folder / kind.journal, folder / CHECKPOINTS_FOLDER, versions()
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder} is a file; a {kind.name} needs a folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, kind.name):
+        plain = [job.plain() for job in jobs]
+        _begin(folder, kind, {"format": ROWS_FORMAT, "cells": plain, "versions": here}, force)
+        header, rows, whole = _read(journal)
+        if header["cells"] != plain:
+            raise OtherSettings(f"{folder} holds another {kind.name}. {_OTHERWISE}")
+        os.truncate(journal, whole)
+        left = {
+            number: Task(job, recordings / f"{number}")
+            for number, job in enumerate(jobs)
+            if number not in rows or rows[number]["failure"]
+        }
+        if left and header["versions"] != here:
+            before = header["versions"].items()
+            other = ", ".join(f"{name} {at}" for name, at in before if here.get(name) != at)
+            sentence = f"The {kind.name} in {folder} was begun with {other}."
+            raise OtherSettings(f"{sentence} Install that version to resume. {_OTHERWISE}")
+        done, failures = len(jobs) - len(left), 0
+        progress(Stage(done, failures, len(jobs)))
+        recordings.mkdir(exist_ok=True)
+        try:
+            with closing(engine(left) if left else _none()) as answers:
+                for number, row in answers:
+                    _append(journal, {"cell": number, "row": row})
+                    left[number].file.unlink(missing_ok=True)
+                    rows[number] = row
+                    done, failures = done + 1, failures + bool(row["failure"])
+                    progress(Stage(done, failures, len(jobs)))
+        except KeyboardInterrupt:
+            ended = f"{done} of {len(jobs)} runs are done"
+            raise errors.Interrupted(f"Interrupted: {ended}; the same command resumes.") from None
+        finally:
+            with suppress(OSError):  # it holds recordings to resume from
+                recordings.rmdir()
+        return write(tuple(rows[number] for number in range(len(jobs))))
+
+
+def _none() -> Answers:
+    yield from ()
+
+
+def _begin(folder: Path, kind: Kind, header: Row, force: bool) -> None:
+    """Write the first line of the journal unless it is there; with `force`, remove what is."""
+    recordings, journal = folder / CHECKPOINTS_FOLDER, folder / kind.journal
+    # left by a process that was killed while it wrote
+    unwanted = list(recordings.glob(".*.part"))
+    results = [folder / name for name in kind.results if (folder / name).exists()]
+    if force:
+        numbers = (file for file in recordings.glob("[0-9]*") if file.name.isdecimal())
+        unwanted += [*results, *numbers]
+    elif results and not journal.exists():
+        names = ", ".join(file.name for file in results)
+        raise InvalidInput(f"{folder} holds {names} already. {_OTHERWISE}")
+    for file in unwanted:
+        file.unlink()
+    if force or not journal.exists():
+        checkpoint.write(journal, f"{json.dumps(header)}\n".encode())
+
+
+def _append(journal: Path, entry: Row) -> None:
+    """Write a line that survives a crash right after."""
+    try:
+        with open(journal, "ab") as file:
+            file.write(f"{json.dumps(entry, allow_nan=False)}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        error.filename = str(journal)  # ENOSPC comes without a path
+        raise
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
+    """The first line, the rows, and how many bytes are whole lines."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    rows: dict[int, Row] = {}
+    try:
+        header, *entries = map(json.loads, data[:whole].splitlines())
+        require_format(path, header["format"], ROWS_FORMAT, _OTHERWISE)
+        for entry in entries:
+            number, row = entry["cell"], entry["row"]
+            job = header["cells"][number]
+            if any(row[key] != value for key, value in job.items() if key != "rounds"):
+                raise ValueError(f"row {number} is not that of job {number}")
+            rows[number] = row
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise BrokenFile(f"{path} cannot be read ({error}). {_OTHERWISE}") from None
+    return header, rows, whole
+
+
+def require_format(path: Path, found: int, known: int, otherwise: str) -> None:
+    """Refuse a file of a format that this tidewolf does not read."""
+    if found != known:
+        kind = errors.NewerFormat if found > known else errors.OlderFormat
+        cure = "Install a newer tidewolf." if found > known else otherwise
+        raise kind(f"{path} has format {found}; this tidewolf reads format {known}. {cure}")
+
+
+@contextmanager
+def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder; refused while another process, or thread, holds it. The system
+    releases it when the process ends. With `again`, a thread that holds it may enter once more.
+    """
+    import fcntl
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        status = os.fstat(lock)
+        place = threading.get_ident(), status.st_dev, status.st_ino
+        if again and place in _HELD:
+            yield
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            busy = isinstance(error, BlockingIOError)
+            reason = "Another process is at work there" if busy else error.strerror
+            cure = "Wait for it, or use another folder." if busy else "Use a local disk."
+            raise InvalidInput(f"The {what} in {folder} is locked: {reason}. {cure}") from None
+        _HELD.add(place)
+        try:
+            yield
+        finally:
+            _HELD.discard(place)
+    finally:
+        os.close(lock)

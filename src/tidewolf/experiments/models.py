@@ -2,19 +2,34 @@
 
 `Described` is what both share; `File` is an experiment in TOML, and `service.description` adds how
 a session is served. Tables of sets, functions, problems and learners have models made of the
-settings that their classes declare (`core.settings`), so that nothing is described twice.
+settings that their classes declare (`core.settings`), so that nothing is described twice. Models
+are strict: no unknown key, no text or true for a number, every number finite. What is refused has a
+path, the keys that lead there, and one sentence.
+
+A request names no files. Its graphs are lists of links:
+
+    ["SEA", "DEN"]                      ["SEA", "DEN", 1640.0, 10.0]: its length and its capacity
+    {"tail": "SEA", "head": "DEN", "capacity": 10.0, "length": 1640.0, "name": "SEA-DEN-1"}
+
+If a setting is the name of a column of a file's edge list (`lengths`, or `upper` of a flow), it is
+the name of a key of the links there. A few bytes may describe more than fits in memory:
+`entries_of` computes from a description how many entries a point would have at most, without
+building anything, and what is beyond the limits here is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import GenericAlias
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import (
     AfterValidator,
+    BaseModel,
+    ConfigDict,
     Field,
     PlainValidator,
     ValidationError,
@@ -22,42 +37,116 @@ from pydantic import (
     create_model,
     model_validator,
 )
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidewolf.core import settings as declared
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import did_you_mean
-from tidewolf.core.settings import Setting, settings_of
+from tidewolf.core.settings import Numbers, Setting, settings_of
+from tidewolf.experiments import keys
+from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
-from tidewolf.experiments.keys import (
-    NETWORK,
-    Choice,
-    FileKey,
-    Keys,
-    function_kinds,
-    inner_of,
-    key,
-    kind_keys,
-    learner_keys,
-    names_file,
-    problem_keys,
-    sayable,
-    set_kinds,
-    takes_a_set,
-    words_of,
-)
+from tidewolf.experiments.keys import NETWORK, Choice, Keys
 from tidewolf.experiments.loading import Document
-from tidewolf.experiments.requests import NO_FILES, network_rows, require_modest, set_rows
-from tidewolf.experiments.strict import Count, Positive, Seed, Some, Strict, refusal, refused
 from tidewolf.files.format import FileFormat
 from tidewolf.networks import Network
+from tidewolf.networks.from_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
 
+V = TypeVar("V")
+One = Annotated[list[V], Field(min_length=1, max_length=1)]
+Some = Annotated[list[V], Field(min_length=1)]
+Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Positive = Annotated[float, Field(gt=0.0)]
+Node = Annotated[str, Field(min_length=1)] | int
+KeyPath = list[str | int]
+
+NO_FILES = "a request names no files: give the rows themselves"
 DEEPEST = 20
 """Sets within sets."""
-_HORIZONS = key(
+MOST_ENTRIES = 100_000
+"""Entries of a point."""
+MOST_LINKS = 200_000
+"""Links of a graph, a link that leads both ways counted twice."""
+MOST_SEARCHED = 200_000_000
+"""Commodities times paths times links times nodes, if the shortest paths are looked for: no search
+takes more steps.
+"""
+MOST_QUEUED = 20_000_000
+"""Links times nodes there: no search keeps more."""
+MOST_EXPERTS = 100
+"""Items of a list of a learner's settings, each of which keeps a point, or more."""
+MOST_KEPT = 20_000_000
+"""Numbers of rounds that a learner looks back on: rounds times entries."""
+MOST_CALLS = 10_000
+"""Calls of the set's oracle per round."""
+_HORIZONS = keys.key(
     "horizons", declared.Count("Numbers of rounds, each in place of `rounds`.", unit="rounds")
 )
+
+
+class Strict(BaseModel):
+    """A table of keys, none of which is unknown, of another kind, or no finite number."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The keys that have a value."""
+        return {key: value for key, value in self.__dict__.items() if value is not None}
+
+
+def refused(sentence: str, *path: str | int) -> ValidationError:
+    """An error for validators to raise, about what is found under this path; pydantic puts the keys
+    that lead to the table in front.
+    """
+    kind = PydanticCustomError("refused", "{sentence}", {"sentence": sentence})
+    return ValidationError.from_exception_data(
+        "", [InitErrorDetails(type=kind, loc=path, input=None)]
+    )
+
+
+def refusal(found: ValidationError, given: Any, model: type[BaseModel]) -> tuple[KeyPath, str]:
+    """The keys that lead to what a model refuses in what was given, and a sentence about it; of
+    several errors, unknown keys first.
+    """
+    errors = found.errors(include_url=False)
+    unknown = [one for one in errors if one["type"] == "extra_forbidden"]
+    error = max(unknown or errors, key=lambda one: len(_followed(one["loc"], given)[0]))
+    if error["type"] == "refused":
+        return list(error["loc"]), error["ctx"]["sentence"]
+    path, part = _followed(error["loc"], given)
+    if error["type"] == "missing":
+        return path, f"{path[-1]} is missing."
+    if error["type"] == "extra_forbidden":
+        known: Any = model
+        for name in path[:-1]:
+            known = known.model_fields[name].annotation
+        takes = f"it takes {', '.join(known.model_fields) or 'none'}"
+        near = did_you_mean(str(path[-1]), known.model_fields)
+        return path, f"there is no key {str(path[-1])!r}; {takes}.{near}"
+    if error["type"] == "value_error":
+        sentence = str(error["ctx"]["error"])
+        whole = sentence.endswith((".", "?"))
+        return path, sentence if whole else f"{sentence}, not {shown(part)}."
+    name = next((key for key in reversed(path) if isinstance(key, str)), "The request")
+    _, _, should = error["msg"].partition(" after validation")[0].partition(" ")
+    should = "should be an object" if "dictionary" in should else should
+    return path, f"{name} {should}, not {shown(part)}."
+
+
+def _followed(path: Sequence[int | str], given: Any) -> tuple[KeyPath, Any]:
+    """The keys of a path that lead somewhere, and where; the others are what a union tried."""
+    found: KeyPath = []
+    for each in path:
+        if isinstance(given, list) and isinstance(each, int):
+            found, given = [*found, each], given[each]
+        elif isinstance(given, Mapping) and isinstance(each, str):
+            found, given = [*found, each], given.get(each)
+    return found, given
 
 
 class Source(NamedTuple):
@@ -77,21 +166,8 @@ Info: TypeAlias = "ValidationInfo[Source]"
 
 @cache
 def settings_model(known_by: Callable[[Any], Keys], name: Any, *optional: str) -> type[Strict]:
-    """The model of a table of settings.
-
-    Parameters
-    ----------
-    known_by : callable
-        `kind_keys`, `learner_keys` or `problem_keys`.
-    name : object
-        What has the settings.
-    optional : str
-        Keys that may be absent here.
-
-    Returns
-    -------
-    type
-        With a field for each setting that a file can give.
+    """The model of a table of the settings of `name`, as `known_by` of keys.py has them; `optional`
+    keys may be absent here.
     """
     known = known_by(name)
     fields: dict[str, Any] = {
@@ -103,11 +179,13 @@ def settings_model(known_by: Callable[[Any], Keys], name: Any, *optional: str) -
 
 def _field(setting: Setting, known: Keys) -> Any:
     """What a field for a setting takes: a table, a list of tables, or a plain value."""
-    part = inner_of(setting)
+    part = keys.inner_of(setting)
     if part is None:
-        is_file = names_file(known, setting.key)
+        is_file = keys.names_file(known, setting.key)
         return Annotated[Any, PlainValidator(partial(_value, setting, is_file))]
-    kinds: Mapping[str, type] = set_kinds() if part.kind is ConvexSet else function_kinds()
+    kinds: Mapping[str, type] = (
+        keys.set_kinds() if part.kind is ConvexSet else keys.function_kinds()
+    )
     inner = Annotated[Any, PlainValidator(partial(_choice, kinds))]
     return Annotated[Some[inner], AfterValidator(tuple)] if part.several else inner
 
@@ -115,11 +193,11 @@ def _field(setting: Setting, known: Keys) -> Any:
 def _value(setting: Setting, is_file: bool, value: Any, info: Info) -> Any:
     """The value of one key, frozen; paths are seen from the folder of the file."""
     found = None if setting.check is None else setting.check.read(value)
-    if found is None or not sayable(found):
-        raise ValueError(f"{setting.key} should be {words_of(setting)}")
+    if found is None or not keys.sayable(found):
+        raise ValueError(f"{setting.key} should be {keys.words_of(setting)}")
     if type(value) is int:
         as_count(value, setting.key, least=-LARGEST_COUNT)
-    if isinstance(setting, FileKey) and setting.check is not None:
+    if isinstance(setting, keys.FileKey) and setting.check is not None:
         found = setting.check(found, setting.key)
     if not is_file or not isinstance(found, str):
         return found
@@ -134,13 +212,15 @@ def _choice(kinds: Mapping[str, type], table: Any, info: Info, *optional: str) -
         raise ValueError(f'it should be a table with a kind such as "{next(iter(kinds))}"')
     if info.context.depth >= DEEPEST:
         raise ValueError(f"Sets are nested deeper than {DEEPEST} levels: describe a simpler one.")
-    kind = table.get("kind", implied_kind(table, kinds))
+    kind = table.get("kind", "")
     if not isinstance(kind, str) or kind not in kinds:
         near = did_you_mean(str(kind), kinds)
         raise refused(f"kind should be one of {', '.join(kinds)}, not {kind!r}.{near}", "kind")
     if info.context.folder is None:
-        table = set_rows(table, kind_keys(kinds[kind]))
-    return _settings(kind, settings_model(kind_keys, kinds[kind], *optional), table, info, "kind")
+        table = _inline_set(table, keys.kind_keys(kinds[kind]))
+    return _settings(
+        kind, settings_model(keys.kind_keys, kinds[kind], *optional), table, info, "kind"
+    )
 
 
 def _settings(name: str, model: type[Strict], table: Any, info: Info, under: str) -> Choice:
@@ -156,62 +236,12 @@ def _given(model: type[Strict], table: Any, info: Info, owner: str = "") -> Any:
         return model.model_validate(table, context=context).given
     except ValidationError as error:
         path, sentence = refusal(error, table, model)
-        if len(path) <= 1:
-            sentence = f"{owner}{sentence}"
+        sentence = f"{owner}{sentence}" if len(path) <= 1 else sentence
         raise refused(sentence, *(path if path and path[0] in table else ())) from None
 
 
-def implied_kind(table: Mapping[str, Any], kinds: Mapping[str, type]) -> str:
-    """The kind of a table with a graph that names none: the one that knows most of its keys."""
-    if "graph" not in table:
-        return ""
-    fit = {
-        name: len(table.keys() & known.keys())
-        for name, kind in kinds.items()
-        if "graph" in (known := kind_keys(kind))
-    }
-    best = [name for name, count in fit.items() if count == max(fit.values())]
-    return best[0] if len(best) == 1 else ""
-
-
-# --- parts of a description -----------------------------------------------------------------------
-
-
-def _set(table: Any, info: Info) -> Choice | None:
-    """[set]; n may be absent if a table of costs says it."""
-    is_request = info.context.folder is None
-    if table == {}:
-        if is_request:
-            raise ValueError('a set should have a kind such as "Simplex", or a graph')
-        return None
-    if isinstance(table, dict) and _is_network(table, is_request):
-        rest = network_rows(table) if is_request else table
-        found = _settings(NETWORK, settings_model(kind_keys, Network), rest, info, "kind")
-    else:
-        stream = info.data.get("stream")
-        has_costs = isinstance(stream, Tables) and stream.costs is not None
-        found = _choice(set_kinds(), table, info, *(["n"] if has_costs else []))
-    if is_request:
-        require_modest(found)
-    return found
-
-
-def _is_network(table: Mapping[str, Any], is_request: bool) -> bool:
-    """Whether it is a graph and what goes over it; in a request one flow is that, too."""
-    if "kind" in table:
-        return table["kind"] == NETWORK or (is_request and table["kind"] == "FlowPolytope")
-    return "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
-
-
-def _learner(entry: Any, info: Info) -> Choice:
-    """A learner by name, or a table with its name and settings."""
-    table = {"name": entry} if isinstance(entry, str) else entry
-    if not isinstance(table, dict) or "name" not in table:
-        raise ValueError('a learner should have a name, such as "Ensemble"')
-    return _named(learner_keys, table, "name", info)
-
-
 def _named(known_by: Callable[[Any], Keys], table: dict[str, Any], key: str, info: Info) -> Choice:
+    """A learner or a problem by its name under a key, with its settings."""
     name = table[key]
     if not isinstance(name, str):
         raise refused(f"{key} should be text, not {name!r}.", key)
@@ -222,6 +252,272 @@ def _named(known_by: Callable[[Any], Keys], table: dict[str, Any], key: str, inf
     return _settings(name, model, table, info, key)
 
 
+# --- graphs of requests ---------------------------------------------------------------------------
+
+
+class _Commodity(Strict):
+    source: Any
+    target: Any
+    demand: Any = None
+
+
+def _inline_network(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a network with links as [tail, head, length, capacity, name] and commodities as
+    [source, target, demand]; `lengths` is among them then.
+    """
+    plain = dict(table)
+    named = plain.pop("lengths", LENGTH)
+    if not isinstance(named, str):
+        raise refused("lengths should be the key of links that has their lengths.", "lengths")
+    if "graph" in plain:
+        links = _links(plain["graph"], (named, CAPACITY), ("name",))
+        absent = [named not in link for link in links]
+        if "lengths" in table and all(absent):
+            raise refused(f"no link has a length called {named!r}.", "lengths")
+        if any(absent) and not all(absent):
+            raise refused("this link has no length, and others have.", "graph", absent.index(True))
+        plain["graph"] = [[link["tail"], link["head"]] for link in links]
+        if any(len(link) > 2 for link in links):
+            for row, link in zip(plain["graph"], links, strict=True):
+                row += [link.get(named, 1.0), link.get(CAPACITY, math.inf), link.get("name", "")]
+    return _with_commodities(plain)
+
+
+def _inline_set(table: Mapping[str, Any], known: Keys) -> dict[str, Any]:
+    """The table of another set: links as [tail, head], their numbers as lists in the order of
+    links, commodities as lists, and bounds that are null infinite.
+    """
+    plain = dict(table)
+    if "graph" in plain:
+        columns = {
+            key: value
+            for key, value in plain.items()
+            if isinstance(value, str) and key in known and isinstance(known[key].check, Numbers)
+        }
+        links = _links(plain["graph"], tuple(columns.values()))
+        plain["graph"] = [[link["tail"], link["head"]] for link in links]
+        both = 2 if plain.get("directed") is False else 1
+        for key, name in columns.items():
+            for i in (i for i, link in enumerate(links) if name not in link):
+                raise refused(f"the link has no number called {name!r} for {key}.", "graph", i)
+            plain[key] = [link[name] for link in links] * both
+    if isinstance(plain.get("bounds"), list):
+        plain["bounds"] = _bounds(plain["bounds"])
+    return _with_commodities(plain)
+
+
+def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Links by key; those that are lists have the numbers and texts of networks in this order."""
+    if isinstance(given, str):
+        raise refused(f"{NO_FILES}.", "graph")
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_LINKS:
+        such = f'a graph should be a list of at most {MOST_LINKS:,} links such as ["SEA", "DEN"].'
+        raise refused(such, "graph")
+    fields: dict[str, Any] = {"tail": (Node, ...), "head": (Node, ...)}
+    fields |= dict.fromkeys(numbers, (float | None, None))
+    fields |= dict.fromkeys(texts, (str | None, None))
+    model = create_model("Link", __base__=Strict, **fields)
+    most, found = len(fields) if texts else 2, []
+    for i, row in enumerate(given):
+        if isinstance(row, list) and len(row) <= most:
+            row = dict(zip(fields, row, strict=False))
+        found.append(_row(model, row, "graph", i))
+        if found[i]["tail"] == found[i]["head"]:
+            raise refused("the link leads to where it begins: leave it out.", "graph", i)
+    return found
+
+
+def _with_commodities(table: dict[str, Any]) -> dict[str, Any]:
+    """With commodities as [source, target, demand]; what is no list is left to be refused."""
+    given = table.get("commodities")
+    if isinstance(given, str):
+        raise refused(f"{NO_FILES}.", "commodities")
+    if isinstance(given, list):
+        table["commodities"] = [
+            [*_row(_Commodity, row, "commodities", i).values()] if isinstance(row, Mapping) else row
+            for i, row in enumerate(given)
+        ]
+    return table
+
+
+def _row(model: type[Strict], row: Any, key: str, number: int) -> dict[str, Any]:
+    try:
+        return model.model_validate(row).given
+    except ValidationError as error:
+        raise refused(refusal(error, row, model)[1], key, number) from None
+
+
+def _bounds(given: Sequence[Any]) -> list[Any]:
+    """Pairs of bounds, infinite if there is none."""
+    if len(given) == 2 and not any(isinstance(each, list) for each in given):
+        ends = (-math.inf, math.inf)
+        return [end if at is None else at for at, end in zip(given, ends, strict=True)]
+    return [_bounds(pair) if isinstance(pair, list) and len(pair) == 2 else pair for pair in given]
+
+
+# --- sizes of requests ----------------------------------------------------------------------------
+
+
+def entries_of(choice: Choice) -> int:
+    """How many entries a point of this set has: exactly, but for flows of several commodities and
+    for paths, of which there may be fewer.
+
+    Examples
+    --------
+    >>> from tidewolf.experiments.models import entries_of
+    >>> entries_of(tw.experiments.Choice.of("Birkhoff", {"n": 10**6}))
+    1000000000000
+    """
+    given = choice.given
+    if choice.name in _ENTRIES:
+        return _ENTRIES[choice.name](given)
+    if "graph" in given:
+        return _ways(given)
+    if isinstance(given.get("K"), Choice):
+        return entries_of(given["K"])
+    if "n" in given:
+        return _whole(given["n"])
+    return max((math.prod(_shape(value)) for value in given.values()), default=0)
+
+
+def _require_modest(choice: Choice) -> None:
+    """Refuse a set that is too large to be made for a request."""
+    waiting = [choice]
+    while waiting:
+        given = waiting.pop().given
+        for value in given.values():
+            parts = value if isinstance(value, tuple) else (value,)
+            waiting += [part for part in parts if isinstance(part, Choice)]
+        if "graph" not in given:
+            continue
+        _require_most("the links of a graph", _ways(given), MOST_LINKS)
+        if given.get("paths") == "k-shortest":
+            kept = _ways(given) * len({end for link in given["graph"] for end in link[:2]})
+            steps = _commodities(given) * int(given.get("k", 3)) * kept
+            _require_most("links times nodes of a search for paths", kept, MOST_QUEUED)
+            _require_most("the steps of a search for paths", steps, MOST_SEARCHED)
+    _require_most("the entries of a point", entries_of(choice), MOST_ENTRIES)
+
+
+def require_modest_learner(given: Mapping[str, Any], entries: int) -> None:
+    """Refuse settings of a learner, for points of so many entries, that would take memory or time
+    without end.
+    """
+    for name in ("step_scales", "experts"):
+        if isinstance(given.get(name), tuple):
+            _require_most(f"the items of {name}", len(given[name]), MOST_EXPERTS, name)
+    if isinstance(calls := given.get("calls_per_round"), int | float):
+        _require_most("calls_per_round", calls, MOST_CALLS, "calls_per_round")
+    elif "eps" in given:
+        raise InvalidInput(
+            "With eps, projections take as many oracle calls as they need; here calls_per_round "
+            "must bound them: give it, too.",
+            setting="calls_per_round",
+        )
+    for name in ("experts", "data", "window", "block"):
+        looks_back = given.get(name, ())
+        for back in looks_back if isinstance(looks_back, tuple) else (looks_back,):
+            if isinstance(back, int):
+                what = f"the rounds of {name} times the entries of a point"
+                _require_most(what, back * max(1, entries), MOST_KEPT, name)
+
+
+def _require_most(what: str, count: float, most: int, setting: str | None = None) -> None:
+    if count > most:
+        received = f"{count:,}" if count < 10**15 else f"{float(count):.1e}"
+        raise InvalidInput(f"{what} may be at most {most:,} here, not {received}.", setting=setting)
+
+
+def _ways(given: Mapping[str, Any]) -> int:
+    """How many links there are, each way counted."""
+    return len(given["graph"]) * (2 if given.get("directed") is False else 1)
+
+
+def _commodities(given: Mapping[str, Any]) -> int:
+    return len(given.get("commodities") or (1,))
+
+
+def _whole(size: Any) -> int:
+    return math.prod(size) if isinstance(size, tuple) else int(size)
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """That of a list of lists; () of a number."""
+    sides = []
+    while isinstance(value, tuple) and value:
+        sides.append(len(value))
+        value = value[0]
+    return tuple(sides)
+
+
+def _of_network(given: Mapping[str, Any]) -> int:
+    each = given.get("k", 3) if given.get("paths") == "k-shortest" else _ways(given)
+    return _commodities(given) * int(each)
+
+
+def _of_polytope(given: Mapping[str, Any]) -> int:
+    """As many as a matrix has columns; else bounds."""
+    columns = [_shape(given[key])[-1] for key in ("A_ub", "A_eq") if _shape(given.get(key))]
+    return max(columns, default=(_shape(given.get("bounds")) or (0,))[0])
+
+
+_ENTRIES: dict[str, Callable[[Mapping[str, Any]], int]] = {
+    NETWORK: _of_network,
+    **dict.fromkeys(
+        ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex"), lambda given: _whole(given["n"]) ** 2
+    ),
+    "Ellipsoid": lambda given: (_shape(given["matrix"]) or (0,))[0],
+    "MultiFlow": lambda given: _commodities(given) * _ways(given),
+    "NuclearBall": lambda given: _whole(given["shape"]),
+    "Polytope": _of_polytope,
+    "Product": lambda given: sum(map(entries_of, given["parts"])),
+    "SimplexProduct": lambda given: sum(given["sizes"]),
+    "Transportation": lambda given: math.prod(
+        math.prod(_shape(given[side])) for side in ("rows", "columns")
+    ),
+    "VertexHull": lambda given: math.prod(_shape(given["points"])[1:]),
+}
+"""Sets whose points have another size than the setting or the largest array gives."""
+
+
+# --- parts of a description -----------------------------------------------------------------------
+
+
+def _set(table: Any, info: Info) -> Choice | None:
+    """[set]; n may be absent if a table of costs says it. A graph with ends is a network, and in a
+    request one flow is that, too.
+    """
+    is_request = info.context.folder is None
+    if table == {}:
+        if is_request:
+            raise ValueError('a set should have a kind such as "Simplex", or a graph')
+        return None
+    is_network = False
+    if isinstance(table, dict):
+        is_network = "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
+        if "kind" in table:
+            kinds = (NETWORK, "FlowPolytope") if is_request else (NETWORK,)
+            is_network = table["kind"] in kinds
+    if is_network:
+        rest = _inline_network(table) if is_request else table
+        found = _settings(NETWORK, settings_model(keys.kind_keys, Network), rest, info, "kind")
+    else:
+        stream = info.data.get("stream")
+        has_costs = isinstance(stream, Tables) and stream.costs is not None
+        found = _choice(keys.set_kinds(), table, info, *(["n"] if has_costs else []))
+    if is_request:
+        _require_modest(found)
+    return found
+
+
+def _learner(entry: Any, info: Info) -> Choice:
+    """A learner by name, or a table with its name and settings."""
+    table = {"name": entry} if isinstance(entry, str) else entry
+    if not isinstance(table, dict) or "name" not in table:
+        raise ValueError('a learner should have a name, such as "Ensemble"')
+    return _named(keys.learner_keys, table, "name", info)
+
+
 def _path(name: Any, info: Info) -> Path:
     if not isinstance(name, str) or info.context.folder is None:
         raise ValueError("it should be the name of a file")
@@ -230,21 +526,16 @@ def _path(name: Any, info: Info) -> Path:
 
 TableFile = Annotated[Path, PlainValidator(_path)] | None
 Functions = Annotated[
-    Any, PlainValidator(lambda table, info: _choice(function_kinds(), table, info))
+    Any, PlainValidator(lambda table, info: _choice(keys.function_kinds(), table, info))
 ]
+_PATHS: dict[str, Any] = dict.fromkeys((*TABLES, "context"), (TableFile, None))
 SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, Any])]
 Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
 
 
-class Rows(Strict):
+class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[misc]
     """A stream from tables; the names of their files, or functions by kind."""
 
-    costs: TableFile = None
-    capacities: TableFile = None
-    weights: TableFile = None
-    budgets: TableFile = None
-    demands: TableFile = None
-    context: TableFile = None
     advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
     gaps: Literal["refuse", "unseen", "last"] = "refuse"
     losses: Functions | None = None
@@ -254,7 +545,7 @@ class Rows(Strict):
 def _stream(table: Any, info: Info) -> Choice | Tables | None:
     """[stream]: a built-in problem by name, or tables."""
     if isinstance(table, dict) and "problem" in table:
-        return _named(problem_keys, table, "problem", info)
+        return _named(keys.problem_keys, table, "problem", info)
     if table == {}:
         return None
     return Tables(**_given(Rows, table, info))
@@ -264,7 +555,7 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """[sweep]: lists of values, each of a kind that some learner takes."""
     known: dict[str, Setting] = {}
     for learner in info.data.get("learners", ()):
-        known = {**learner_keys(learner.name), **known}
+        known = {**keys.learner_keys(learner.name), **known}
     known = {**known, "horizons": _HORIZONS}
     fields: dict[str, Any] = {
         key: (Annotated[GenericAlias(list, _field(setting, known)), Field(min_length=1)], None)
@@ -285,13 +576,11 @@ class Outputs(Strict):
 
 
 _FORMAT: dict[str, Any] = {
-    name: (_field(FileKey(*setting), {}), None) for name, setting in settings_of(FileFormat).items()
+    name: (_field(keys.FileKey(*setting), {}), None)
+    for name, setting in settings_of(FileFormat).items()
 }
-_Format: Any = create_model("_Format", __base__=Strict, **_FORMAT)
-
-
-class Files(_Format):  # type: ignore[misc]
-    """How text is written in tables and graphs."""
+Files: Any = create_model("Files", __base__=Strict, **_FORMAT)
+"""How text is written in tables and graphs."""
 
 
 # --- the description ------------------------------------------------------------------------------
@@ -312,6 +601,7 @@ class File(Described):
     seeds: Seed | Some[Seed] = 0
     caution: Positive | Some[Positive] | None = None
     incumbent: TableFile = None
+    left_out: dict[str, str] = {}
     stream: Annotated[Any, PlainValidator(_stream)] = None
     set: SetTable = None
     learners: Some[Learner] = Field([Choice(name) for name in DEFAULT_LEARNERS])
@@ -327,7 +617,7 @@ class File(Described):
             ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
             raise refused(f"an experiment needs a [stream]: {ways}.", "stream")
         if isinstance(stream, Choice):
-            if given is not None and not takes_a_set(stream.name):
+            if given is not None and not keys.takes_a_set(stream.name):
                 raise refused(f"{stream.name} has a set of its own: leave [set] out.", "set")
         elif given is None:
             raise refused('tables need a [set], such as kind = "Simplex", or a graph.')
@@ -353,6 +643,7 @@ def read_file(document: Document, path: Path) -> Experiment:
         title=file.title or "",
         files=FileFormat(**file.files.given),
         incumbent=file.incumbent,
+        left_out=tuple(file.left_out.items()),
         document=document,
         **dict(file.outputs),
     )

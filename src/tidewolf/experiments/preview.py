@@ -22,9 +22,8 @@ from tidewolf.experiments.decision_files import DECISIONS, LIMITS, PATHS, commod
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.folder import EXPERIMENT_FILE, REPORT_FILE, ROUNDS_FILE, SUMMARY_FILE
 from tidewolf.experiments.incumbent import Incumbent
-from tidewolf.experiments.jobs import plan_run
+from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, plan_run
 from tidewolf.experiments.keys import Choice
-from tidewolf.experiments.runner import CHECKPOINTS_FOLDER
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
 from tidewolf.problems import Problem
@@ -63,7 +62,7 @@ def preview(
         "seeds": list(requested.seeds),
         "incumbent": "" if incumbent is None else " ".join(incumbent.said),
         "learners": learners,
-        "left_out": resolved.left_out(problem),
+        "left_out": dict(resolved.left_out),
         "folder": str(folder),
         "files": _files(resolved, problem),
         "seconds": sum(each["seconds"] for each in learners),

@@ -1,6 +1,6 @@
 """Sweeps: jobs played by an engine, kept in a folder, gathered in one table.
 
-DIR/sweep.jsonl         the journal: every row as soon as it is known (runner.py)
+DIR/sweep.jsonl         the journal: every row as soon as it is known (jobs.py)
 DIR/results.parquet     one line per run, in the order of the plan, when all have ended
 DIR/sweep.html          the page, which the command writes
 """
@@ -19,12 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import MissingExtra
+from tidewolf.core.arguments import import_extra
 from tidewolf.evaluation.formatting import interval, number, percent
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
-from tidewolf.experiments.engines import Engine
-from tidewolf.experiments.jobs import Job, Row
-from tidewolf.experiments.runner import ROWS_FORMAT, SWEEP, Stage, play_jobs
+from tidewolf.experiments.jobs import ROWS_FORMAT, SWEEP, Engine, Job, Row, Stage, play_jobs
 
 RESULTS, PAGE = SWEEP.results
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
@@ -111,15 +109,27 @@ class LineColumn(NamedTuple):
     """a table leaves the column out if it applies to none of its lines"""
 
 
-def _column(title: str, narrow: str, key: str, rank: int = 0) -> LineColumn:
-    return LineColumn(title, narrow, lambda line: number(line.values[key]), rank)
-
-
 def _regret(line: SweepLine) -> str:
     lower, upper = line.per_round("regret_lower"), line.per_round("regret_upper")
     if lower is None or upper is None:
         return "none"
     return interval((lower, upper)).partition(" \u00b1")[0]
+
+
+def _broken(line: SweepLine) -> str:
+    return "unknown" if (at := line.values["broken"]) is None else percent(at)
+
+
+def _kept(line: SweepLine) -> str:
+    return number(line.per_round("regret_kept_upper"))
+
+
+def _has(key: str) -> Callable[[SweepLine], bool]:
+    return lambda line: line.values[key] not in (None, 0.0)
+
+
+def _column(title: str, narrow: str, key: str, rank: int = 0) -> LineColumn:
+    return LineColumn(title, narrow, lambda line: number(line.values[key]), rank)
 
 
 LINE_COLUMNS = (
@@ -128,28 +138,17 @@ LINE_COLUMNS = (
     _column("churn a round", "churn\na round", "churn_mean", 1),
     _column("churn p99", "\np99", "churn_p99", 8),
     _column("worst churn", "\nworst", "churn_worst", 8),
+    LineColumn("regret a round", "regret\na round", _regret, 2, lambda at: _regret(at) != "none"),
     LineColumn(
-        "regret a round", "regret\na round", _regret, 2, lambda line: _regret(line) != "none"
-    ),
-    LineColumn(
-        "regret a round, kept rounds",
-        "regret,\nkept rounds",
-        lambda line: number(line.per_round("regret_kept_upper")),
-        2,
-        lambda line: line.values["regret_kept_upper"] is not None,
+        "regret a round, kept rounds", "regret,\nkept rounds", _kept, 2, _has("regret_kept_upper")
     ),
     _column("violation a round", "violation\na round", "violation_mean"),
     _column("violation p99", "\np99", "violation_p99", 7),
     _column("worst violation", "\nworst", "violation_worst", 5),
-    LineColumn(
-        "rounds broken",
-        "rounds\nbroken",
-        lambda line: "unknown" if (at := line.values["broken"]) is None else percent(at),
-        6,
-    ),
+    LineColumn("rounds broken", "rounds\nbroken", _broken, 6),
     _column("calls a round", "calls\na round", "calls_per_round", 3),
     _column("LPs a round", "LPs\na round", "solves_per_round", 3)._replace(
-        applies=lambda line: bool(line.values["solves_per_round"])
+        applies=_has("solves_per_round")
     ),
     LineColumn("us a round", "us", lambda line: number(line.per_round("seconds", 1e-6)), 4),
     LineColumn("seeds", "seeds", lambda line: str(line.seeds), 4),
@@ -194,7 +193,7 @@ class Sweep:
 
     def table(self) -> Any:
         """The rows as a table of pyarrow, one column per number."""
-        pa = _pyarrow()
+        pa = import_extra("pyarrow", "A sweep", "app,sweep")
         types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
         knobs: dict[str, type] = {}
         for row in self.rows:
@@ -202,14 +201,11 @@ class Sweep:
                 kind = type(value) if type(value) in (int, float) else str
                 # the first that holds all values: whole numbers keep each digit
                 knobs[name] = max(knobs.get(name, int), kind, key=(int, float, str).index)
-        flat = []
-        for row in self.rows:
-            settings = {
+        flat = [{**row, **sweep_values(row)} for row in self.rows]
+        for row in flat:
+            for name, value in row["settings"].items():
                 # calls_per_round is a setting, and is measured too
-                f"knob_{name}": json.dumps(value) if knobs[name] is str else value
-                for name, value in row["settings"].items()
-            }
-            flat.append({**row, **settings, **sweep_values(row)})
+                row[f"knob_{name}"] = json.dumps(value) if knobs[name] is str else value
         named = {f"knob_{name}": kind for name, kind in knobs.items()}
         columns = {**_WHICH, **named, **sweep_columns(), "failure": str}
         schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
@@ -234,7 +230,6 @@ def sweep(
     `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is
     begun again.
     """
-    _pyarrow()
     folder = Path(folder)
 
     def write(rows: tuple[Row, ...]) -> Sweep:
@@ -246,11 +241,3 @@ def sweep(
         return found
 
     return play_jobs(jobs, folder, SWEEP, write, engine=engine, force=force, progress=progress)
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError:
-        raise MissingExtra('A sweep needs pyarrow: pip install "tidewolf[app,sweep]".') from None
-    return pyarrow

@@ -40,10 +40,21 @@ from tidewolf.experiments.experiment import USUAL
 from tidewolf.experiments.keys import Choice, learner_keys
 from tidewolf.experiments.loading import FILE_FORMAT, Place
 from tidewolf.experiments.loading import Request as Document
-from tidewolf.experiments.models import Described, Learner, SetTable, Source
-from tidewolf.experiments.requests import NO_FILES, entries_of, require_modest_learner
+from tidewolf.experiments.models import (
+    NO_FILES,
+    Count,
+    Described,
+    Learner,
+    One,
+    Positive,
+    Seed,
+    SetTable,
+    Source,
+    entries_of,
+    refused,
+    require_modest_learner,
+)
 from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.experiments.strict import Count, One, Positive, Seed, refused
 from tidewolf.live.entries import Entries, paths_of
 from tidewolf.live.lines import NUMBERS
 from tidewolf.methods import base

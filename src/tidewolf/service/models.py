@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.experiments.strict import One, Strict, refusal
+from tidewolf.experiments.models import One, Strict, refusal
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """What a session, or a token, may be called."""
