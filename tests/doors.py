@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache, partial
-from importlib.util import find_spec
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, NamedTuple
@@ -39,9 +37,6 @@ from tidewolf.core.errors import NegativeCapacity, ShortHorizon, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder
 from tidewolf.methods.base import Learner
 from tidewolf.sets import graph_tools
-
-SECONDS = 30.0
-"""No call takes longer, not even one that compiles a kernel."""
 
 
 class Door(NamedTuple):
@@ -134,8 +129,6 @@ def doors(folder: Path) -> Iterator[Door]:
     yield from _sets()
     yield from _networks()
     yield from _functions()
-    yield from _differentiated()
-    yield from _expressions()
     yield from _learners()
     yield from _problems(folder)
     yield from _projections()
@@ -224,115 +217,28 @@ def _networks() -> Iterator[Door]:
     yield Door("Network", networks.Network, whole)
     flow = {"graph": links, "source": "s", "target": "t", "demand": 2.0, "paths": "all", "k": 2}
     yield Door("Network", networks.Network, flow)
-    known = {
-        "costs": [[1.0, 2.0, 3.0, 4.0]],
-        "capacities": [[1.0, 2.0, 3.0, 4.0]],
-        "demands": [[1.0]],
-        "x": [0.5, 0.5, 0.5, 0.5],
-        "links": [0],
-    }
+    known = {"costs": [[1.0, 2.0, 3.0, 4.0]], "capacities": [[1.0, 2.0, 3.0, 4.0]]}
+    known |= {"x": [0.5, 0.5, 0.5, 0.5], "demands": [[1.0]], "links": [0]}
     made = networks.Network(**flow)
     yield from _methods(made, known, but=("fields", "loads", "path_shares"))
-    one_row = {"x": [0.5, 0.5, 0.5, 0.5], "demands": [1.0]}
-    yield Door("Network.loads", made.loads, one_row)
-    yield Door("Network.path_shares", made.path_shares, one_row)
+    for method in (made.loads, made.path_shares):
+        yield Door(method.__name__, method, {"x": [0.5, 0.5, 0.5, 0.5], "demands": [1.0]})
 
 
 def _functions() -> Iterator[Door]:
-    loads = {"incidence": [[1.0, 0.0], [1.0, 1.0]], "demands": [1.0, 2.0], "pairs": [0, 1]}
-    two = [1.0, 2.0]
-    one: dict[str, dict[str, Any]] = {
-        "Linear": {"c": two},
-        "Affine": {"a": two, "b": 1.0},
-        "Capacity": {"c": two},
-        "LogWealth": {"returns": two},
-        "MaxAffine": {"A": [two], "b": [1.0]},
-        "MaxUtilization": {**loads, "capacities": two, "limit": 0.5},
-        "LoadCost": {**loads, "costs": two},
-        "LoadLimit": {**loads, "capacities": two},
-        "Unlimited": {"sides": 2},
-        "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
-        "Range": {
-            "indices": [[0, 1]],
-            "low": [0.0],
-            "high": [1.0],
-            "shape": (2, 2),
-            "rounds": [([[0, 1]], [0.0], [1.0])],
-        },
-        "Squared": {
-            "indices": [[0, 1]],
-            "values": [0.0],
-            "shape": (2, 2),
-            "rounds": [([[0, 1]], [0.0])],
-        },
-        "Custom": {
-            "value": lambda x: float(x[0]),
-            "subgradient": lambda x: np.array([1.0, 0.0]),
-            "shape": (2,),
-        },
-    }
     for kind in functions.every():
         for f in kind.examples():
             yield Door(kind.__name__, kind, _custom() if kind is functions.Custom else f.fields())
-            x = np.full(f.shape, 0.5)
             points, weights = np.full((len(f), *f.shape), 0.5), np.ones(len(f))
-            for name in ("one", "of"):
-                if name in dir(kind) and kind.__name__ in one:
-                    taken = inspect.signature(getattr(kind, name)).parameters
-                    given = {key: at for key, at in one[kind.__name__].items() if key in taken}
-                    yield Door(f"{kind.__name__}.{name}", getattr(kind, name), given)
-            known = {"x": x, "weights": weights, "points": points, "parts": [f, f]}
-            known["rounds"] = slice(0, 1)
+            known = {"x": np.full(f.shape, 0.5), "weights": weights, "points": points}
+            known |= {"parts": [f, f], "rounds": slice(0, 1)}
             yield from _methods(f, known, "rounds", but=("one", "of", "piece_gradients"))
-            if len(f):
-                one_place = {"x": x, "rounds": np.array([0]), "limits": np.array([0])}
-                yield Door(f"{kind.__name__}.piece_gradients", f.piece_gradients, one_place)
             yield Door(f"{kind.__name__}[]", f.__getitem__, {"rounds": slice(0, 1)})
-
-
-def _differentiated() -> Iterator[Door]:
-    """Functions that torch and jax differentiate; more of them where those are installed."""
     rows = np.arange(6.0).reshape(3, 2)
-    for package in ("torch", "jax"):
-        make = getattr(functions, f"from_{package}")
-        given = {"value": lambda x, row: (row * x).sum(), "shape": 2, "rounds": 3, "data": rows}
-        yield Door(f"from_{package}", make, given)
-        if find_spec(package) is None:
-            continue
-        f = make(lambda x, row: (row * x).sum(), 2, data=rows)
-        x, weights = np.full(2, 0.5), np.ones(3)
-        asked = {"x": x, "weights": weights, "points": np.full((3, 2), 0.5), "parts": [f, f]}
-        asked |= {"rounds": slice(0, 1), "value": lambda x: x.sum(), "shape": 2}
-        yield from _methods(f, asked, "rounds", but=("piece_gradients",))
-
-        def evaluated(make: Any = make, x: Any = x, **given: Any) -> Any:
-            return make(**given).values(x)
-
-        yield Door(f"from_{package} evaluated", evaluated, {"value": lambda x: x.sum(), "shape": 2})
-
-
-def _expressions() -> Iterator[Door]:
-    """Functions from expressions of cvxpy; more of them where that is installed."""
-    make, rows = functions.from_cvxpy, np.arange(6.0).reshape(3, 2)
-    if find_spec("cvxpy") is None:
-        yield Door("from_cvxpy", make, {"expression": None, "variable": None})
-        return
-    import cvxpy as cp
-
-    x, a = cp.Variable(2), cp.Parameter(2)
-    for expression in (cp.sum(cp.abs(x - a)), cp.norm(x - a) + cp.square(a[0]) * x[1]):
-        given = {"expression": expression, "variable": x, "values": {a: rows}, "rounds": 3}
-        yield Door("from_cvxpy", make, given)
-
-        def told(rows: Any, expression: Any = expression) -> Any:
-            return make(expression, x, {a: rows}).values(np.full(2, 0.5))
-
-        yield Door("from_cvxpy told", told, {"rows": rows})
-    f = make(cp.norm(x - a), x, {a: rows})
-    point = {"x": np.full(2, 0.5), "weights": np.ones(3), "points": np.full((3, 2), 0.5)}
-    asked = {**point, "parts": [f, f], "rounds": slice(0, 1)}
-    asked |= {"expression": cp.norm(x), "variable": x}
-    yield from _methods(f, asked, "rounds", but=("piece_gradients",))
+    given = {"value": lambda x, row: (row * x).sum(), "shape": 2, "rounds": 3, "data": rows}
+    yield Door("from_torch", functions.from_torch, given)
+    yield Door("from_jax", functions.from_jax, given)
+    yield Door("from_cvxpy", functions.from_cvxpy, {"expression": None, "variable": None})
 
 
 def _custom() -> dict[str, Any]:
@@ -391,14 +297,6 @@ def _learners() -> Iterator[Door]:
             given = {name: known[name] for name in wanted if name in known and name != "start"}
             for start in ({}, {"start": K.center}):
                 yield Door(f"{kind.__name__}.theorem", kind.theorem, {**given, **start})
-        for field, value in zip(getattr(seen, "_fields", ()), seen, strict=True):
-            yield Door(
-                f"{kind.__name__}.update {field}",
-                lambda *, learner=learner, state=state, seen=seen, field=field, **part: (
-                    learner.update(state, seen._replace(**part))
-                ),
-                {field: value},
-            )
 
 
 def _problems(folder: Path) -> Iterator[Door]:
@@ -466,42 +364,18 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield Door("Season", tw.experts.Season, {"period": 96, "cells": 4})
     yield Door("Season", tw.experts.Season, {"period": "1d", "cells": 4})
     yield Door("Categories", tw.experts.Categories, {"n": 2})
-    for cells in (tw.experts.Season("1d"), tw.experts.Categories(2)):
-        yield Door(
-            f"{type(cells).__name__}.features",
-            lambda cells=cells, **given: cells.features(tw.RoundInfo(**given), 3),
-            {"time": 3.0, "context": [0.5, 0.5]},
-        )
     asked = {"learner": learner, "stream": stream, "progress": lambda moment: None}
     asked |= {"comparator": run.comparator, "decisions": True, "every": 2}
     yield Door("run", tw.run, asked)
     asked = {"learner": learner, "stream": stream, "state": state}
     yield Door("play", lambda **given: next(tw.play(**given), None), asked)
     costs, capacities = np.ones(2), np.array([0.5, 1.0])
-    for one in (
-        {"costs": costs, "capacities": capacities, "time": 3.0, "seen": True, "played": K.center},
-        {"loss": stream[:1].losses, "constraint": stream[:1].constraints, "context": 1},
-        {"costs": costs, "advice": {"a": K.center}, "unavailable": [1]},
-    ):
-        yield Door("play(a mapping)", lambda **given: next(tw.play(learner, [given])), one)
-    yield Door(
-        "play(a pair)",
-        lambda loss, limit: next(tw.play(learner, [(loss, limit)])),
-        {"loss": costs, "limit": capacities},
-    )
+    one = {"costs": costs, "capacities": capacities, "time": 3.0, "played": K.center}
+    yield Door("play(a mapping)", lambda **given: next(tw.play(learner, [given])), one)
     both = {"losses": stream.losses, "constraints": [stream.constraints, stream.constraints]}
     yield Door("Stream", tw.Stream, both)
-    own = functions.Custom(lambda t, x: float(x @ x), lambda t, x: 2 * x, 2, rounds=3)
-    looked_at = {"K": K, "stream": tw.Stream(own, stream.constraints)}
-    yield Door("best_in_hindsight", tw.best_in_hindsight, looked_at)
-    yield Door(
-        "best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": stream, "start": 0, "stop": 2}
-    )
-    curved = tw.Stream(functions.Squared.one([0], [1.0], (2,)), stream[:1].constraints)
-    yield Door("best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": curved})
-    season = tw.experts.Season(2, 2)
-    known = {"K": K, "stream": stream, "start": 0, "stop": 2, "context": season}
-    yield Door("best_in_hindsight(context=)", tw.best_in_hindsight, known)
+    known = {"K": K, "stream": stream, "start": 0, "stop": 2, "context": tw.experts.Season(2, 2)}
+    yield Door("best_in_hindsight", tw.best_in_hindsight, known)
     yield Door(
         "intervals", tw.intervals, {"run": run, "shortest": 2, "progress": lambda done, of: None}
     )
@@ -531,20 +405,9 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield Door("Session", tw.Session, {"learner": learner, "state": state})
     asked = {"url": "http://127.0.0.1:8000", "session": "routing", "token": "a"}
     yield Door("Client", tw.Client, {**asked, "timeout": 1.0, "attempts": 2})
-    if find_spec("sklearn") is not None:
-        split = {
-            "min_weights": 0.1, "max_weights": 0.8, "groups": ["a", "b", "b"],
-            "group_limits": {"b": 0.8}, "max_loss": 0.1, "loss": "linear", "caution": 3.0,
-            "max_move": 0.5, "limits": {"b": [0.5, 0.6]},
-        }  # fmt: skip
-        returns = np.array([[0.0, 0.1, 0.2], [0.1, 0.0, -0.1]])
-        yield Door(
-            "OnlineAllocator",
-            lambda limits=None, **given: tw.OnlineAllocator(**given).fit(returns, limits=limits),
-            split,
-        )
-    else:
-        yield Door("OnlineAllocator", dict, {})
+    returns = np.array([[0.0, 0.1, 0.2], [0.1, 0.0, -0.1]])
+    split = {"min_weights": 0.1, "max_weights": 0.8, "max_loss": 0.1, "loss": "linear"}
+    yield Door("OnlineAllocator", lambda **given: tw.OnlineAllocator(**given).fit(returns), split)
     yield Door("Session.open", opened, {"path": folder / "kept", "learner": learner})
     for name, value in (("snapshot_every", 10), ("keep_history", True), ("read_only", False)):
         yield Door("Session.open", opened, {name: value})
@@ -552,25 +415,20 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield Door("Session.load", tw.Session.load, {"path": folder / "session", "learner": learner})
     yield Door("Session.save", tw.Session(learner).save, {"path": folder / "saved"})
     told = {"loss_gradient": [1.0, 2.0], "constraint_value": 0.5, "constraint_gradient": [1.0, 1.0]}
-    arrays_told = {"costs": np.ones(2), "capacities": np.ones(2)}
     functions_told = {"loss": stream[:1].losses, "constraint": stream[:1].constraints}
     bandit = learners.BanditPrimalDual(K, horizon=3)
-    values = {"loss_value": 1.0, "constraint_value": 0.5}
-    seen = {"feedback": FirstOrder(np.ones(2), 0.5, np.ones(2), 1.5, 1.5, 1)}
     for teacher, given in (
         (learner, told),
         (learner, functions_told),
-        (learner, arrays_told),
-        (bandit, values),
-        (bandit, functions_told),
-        (learner, seen),
+        (learner, {"costs": np.ones(2), "capacities": np.ones(2)}),
+        (bandit, {"loss_value": 1.0, "constraint_value": 0.5}),
     ):
-        yield Door(
-            "Session.observe",
-            lambda teacher=teacher, **given: tw.Session(teacher).observe(**given),
-            given,
-            frozenset({"teacher"}),
-        )
+        observe = partial(_observe, teacher)
+        yield Door("Session.observe", observe, given)
+
+
+def _observe(teacher: Learner[Any], **given: Any) -> Any:
+    return tw.Session(teacher).observe(**given)
 
 
 def _experiments(folder: Path) -> Iterator[Door]:
@@ -614,21 +472,13 @@ def _experiments(folder: Path) -> Iterator[Door]:
 
 
 def _checks() -> Iterator[Door]:
-    K = sets.Simplex(2)
-    kept: list[str] = []
-    yield Door("check_set", testing.check_set, {"K": K, "seed": 0, "kept": kept.append})
-    f = functions.Linear(np.ones((2, 2)))
-    yield Door(
-        "check_function",
-        testing.check_function,
-        {"f": f, "seed": 0, "points": [np.zeros(2)], "kept": kept.append},
-    )
+    K, f = sets.Simplex(2), functions.Linear(np.ones((2, 2)))
     learner = learners.LyapunovDescent(K, horizon=3)
-    yield Door(
-        "check_learner",
-        testing.check_learner,
-        {"learner": learner, "stream": _stream(2), "seed": 0, "kept": kept.append},
-    )
+    yield Door("check_set", testing.check_set, {"K": K, "seed": 0})
+    given = {"f": f, "seed": 0, "points": [np.zeros(2)]}
+    yield Door("check_function", testing.check_function, given)
+    given = {"learner": learner, "stream": _stream(2), "seed": 0}
+    yield Door("check_learner", testing.check_learner, given)
 
 
 def used(found: Any) -> None:
@@ -653,26 +503,6 @@ def used(found: Any) -> None:
         repr(found), len(found)
 
 
-class TooLong(Exception):
-    """A call that did not come back in time."""
-
-
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Stops what takes longer, as soon as it comes back to the interpreter."""
-
-    def stop(*_: object) -> None:
-        raise TooLong(f"more than {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
     """What a call showed that is none of ours, with the place it came from; None where it gave a
     value or one of our sentences.
@@ -682,8 +512,7 @@ def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
         warnings.simplefilter("ignore", ShortHorizon)
         warnings.simplefilter("ignore", NegativeCapacity)
         try:
-            with within(SECONDS):
-                used(call(**given))
+            used(call(**given))
         except TidewolfError as error:
             said = str(error)
             return None if said.strip() else f"{type(error).__name__} without a sentence"

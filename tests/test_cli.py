@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from tidewolf import __version__, baselines, functions, learners, problems, sets
+from tidewolf import baselines, functions, learners, problems, sets
 from tidewolf.cli import main
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 
@@ -80,7 +80,7 @@ def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(t
         assert "left out. DriftPlusPenalty evaluates" in page.read_text()
         if "--json" in again:
             told = json.loads(capsys.readouterr().out)
-            refusing = ["DriftPlusPenalty", "Resolve"]
+            refusing = ["Resolve", "DriftPlusPenalty"]
             assert [run["learner"] for run in told["runs"]] == [
                 name for name in BUILTIN_LEARNERS if name not in refusing
             ]
@@ -134,11 +134,10 @@ COLORS = r"\x1b\[(\d+;)*(3[0-8]|9[0-7])"
 
 
 def test_a_terminal_sees_progress(short):
-    seen = seen_on_a_terminal([*short, "--learner", "LyapunovDescent"])
+    seen = seen_on_a_terminal([*short, "--learner", "LyapunovDescent", "--rounds", "5"])
     assert re.search(COLORS, seen)
     assert all(
-        word in seen
-        for word in ("LyapunovDescent", "rounds/s", "calls a round", "regret", "violation")
+        word in seen for word in ("LyapunovDescent", "rounds/s", "calls a round", "violation")
     )
 
 
@@ -156,6 +155,13 @@ def test_a_terminal_sees_progress(short):
         (["run", "routing", "--frob"], "--frob"),
         (["run", "routing", "twice"], "twice"),
         (["run", "routing", "--rounds", "5", "--out", os.devnull], os.devnull),
+        (["sweep", "routing", "--seeds", "x"], "--seeds"),
+        (["sweep", "routing", "--knob", "caution"], "caution=1,10"),
+        (["sweep", "routing", "--jobs", "0"], "jobs"),
+        (["sweep", "routing", "--jobs", "2", "--dask", "tcp://127.0.0.1:9"], "not both"),
+        (["compare", "routng"], "Did you mean routing?"),
+        (["compare", "routing", "--cautions", "1,two"], "--cautions takes numbers"),
+        (["compare", "routing", "--headrooms", "-1"], "A headroom must be at least 0"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, said, capsys, monkeypatch, tmp_path):
@@ -198,10 +204,6 @@ class Cross(tw.sets.ConvexSet):
 class Wrong(Cross):
     def lmo(self, direction):
         return super().lmo(direction) if self.n == 1 else -super().lmo(direction)
-
-class Stumbling(Cross):
-    def infeasibility(self, x):
-        return {}["no such\\nkey"]
 
 class Unmade(Cross):
     @classmethod
@@ -268,19 +270,6 @@ def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, caps
     )
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("tidewolf.baselines:SinhaVaze", marks=pytest.mark.soak),
-        "tidewolf.functions:LogWealth",
-        pytest.param("tidewolf.learners:LyapunovFrankWolfe", marks=pytest.mark.soak),
-    ],
-)
-def test_classes_are_checked_by_their_examples(name, capsys):
-    assert main(["check", name]) == 0
-    assert len(capsys.readouterr().out.splitlines()) >= 3
-
-
 def test_a_broken_law_is_named_with_its_example(mine, capsys):
     assert main(["check", f"{mine}:Wrong"]) == 2
     printed = capsys.readouterr()
@@ -297,16 +286,6 @@ def test_a_broken_law_is_named_with_its_example(mine, capsys):
     assert capsys.readouterr() == ("", printed.err)
 
 
-def test_an_error_of_the_users_code_is_a_sentence_too(mine, capsys):
-    assert main(["check", f"{mine}:Stumbling"]) == 2
-    sentence = capsys.readouterr().err
-    assert (
-        sentence
-        == "Example 1 of 2: Stumbling(n=1) cannot be checked (center is a member): KeyError: 'no"
-        " such\\nkey'.\n"
-    )
-
-
 def test_an_outcome_as_json(mine, capsys):
     assert main(["check", f"{mine}:Wrong", "--json", "--seed", "3"]) == 2
     outcome = json.loads(capsys.readouterr().out)
@@ -315,13 +294,6 @@ def test_an_outcome_as_json(mine, capsys):
     assert (good["example"], len(good["passed"]), good["broken"]) == ("Wrong(n=1)", 21, None)
     assert bad["passed"] == good["passed"][:4]
     assert bad["broken"].startswith("Wrong(n=4) fails the check")
-
-
-def test_laws_are_named_where_asked(mine, capsys):
-    assert main(["check", f"{mine}:instance", "--checks"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["Cross(n=3) passes all 21 checks.", "  center is a member"]
-    assert len(lines) == 22
 
 
 @pytest.mark.parametrize(
@@ -350,11 +322,7 @@ def test_what_cannot_be_checked_is_refused_in_a_sentence(mine, member, said, cap
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "import no_such_package_anywhere",
-            "ModuleNotFoundError: No module named 'no_such_package_anywhere'.",
-        ),
-        ("1 / 0", "ZeroDivisionError: division by zero."),
+        ("import no_such_package", "ModuleNotFoundError: No module named 'no_such_package'."),
         ("def f(:", "SyntaxError: "),
         ("raise SystemExit(3)", "SystemExit: 3."),
     ],
@@ -412,11 +380,6 @@ def test_the_shell_completes_commands_experiments_and_learners(line, offered):
     assert sorted(done.stdout.split()) == sorted(offered)
 
 
-def test_the_version(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"tidewolf {__version__}\n"
-
-
 def test_the_list_names_everything_there_is(capsys):
     assert main(["list"]) == 0
     words = capsys.readouterr().out.split()
@@ -451,11 +414,3 @@ def test_without_the_extra_one_sentence_names_it(package, short, monkeypatch, ca
     assert printed.out == ""
     assert f"needs {package}," in printed.err
     assert '"tidewolf[app]"' in printed.err
-
-
-def test_importing_tidewolf_pulls_no_app_in():
-    program = (
-        "import sys, tidewolf, tidewolf.cli, tidewolf.report; sys.exit(any(m in sys.modules for m "
-        "in ('typer', 'rich', 'matplotlib')))"
-    )
-    assert subprocess.run([sys.executable, "-c", program], timeout=120, check=False).returncode == 0

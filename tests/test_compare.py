@@ -7,8 +7,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
-import sys
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
@@ -24,7 +22,6 @@ from tidewolf.cli import main
 from tidewolf.core.errors import (
     BrokenFile,
     InvalidInput,
-    MissingExtra,
     NewerFormat,
     NotSupported,
     SolverFailed,
@@ -41,11 +38,10 @@ from tidewolf.evaluation.comparison import (
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.experiments.jobs import Stage
-from tidewolf.functions import Capacity, Linear
-from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
+from tidewolf.learners import BanditPrimalDual, LyapunovDescent, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
-from tidewolf.sets import ConvexSet, Simplex
+from tidewolf.sets import Simplex
 
 ROUNDS = 60
 CAUTIONS = (1.0, 10.0, 100.0)
@@ -147,17 +143,6 @@ def test_the_numbers_are_those_of_single_runs(compared):
     )
 
 
-def test_the_comparator_is_computed_once(monkeypatch):
-    def twice(*_):
-        raise AssertionError
-
-    monkeypatch.setattr("tidewolf.evaluation.run.best_in_hindsight", twice)
-    assert all(
-        e.regret is not None
-        for e in tw.compare([LyapunovDescent, SinhaVaze], adversarial(30)).entries
-    )
-
-
 def test_what_is_not_swept_is_as_the_learner_has_it():
     (entry,) = tw.compare(LyapunovDescent, adversarial(10), budgets=None).entries
     learner = LyapunovDescent(Simplex(2))
@@ -239,18 +224,6 @@ def test_learners_are_held_against_the_rival(compared):
     assert compared.on_frontier("routing", "LyapunovDescent", caution=7.0) is None
 
 
-def test_the_order_of_learners_and_streams_does_not_matter():
-    learners = {"LyapunovDescent": LyapunovDescent, "LyapunovFrankWolfe": LyapunovFrankWolfe}
-    streams = {"a": adversarial(40, 0), "b": adversarial(40, 1)}
-
-    def entries(reverse):
-        order = (lambda d: dict(reversed(d.items()))) if reverse else dict
-        found = tw.compare(order(learners), order(streams), cautions=(1.0, 10.0))
-        return {e._replace(seconds=0.0) for e in found.entries}, set(found.venues)
-
-    assert entries(True) == entries(False)
-
-
 def test_a_refused_run_stays_alone():
     def picky(K, horizon, caution=1.0):
         if caution > 5.0:
@@ -273,39 +246,6 @@ def test_a_refused_run_stays_alone():
     bug = {"broken": lambda K, horizon: 1 / 0}
     with pytest.raises(ZeroDivisionError):
         tw.compare(bug, adversarial(30))
-
-
-def test_a_set_that_cannot_be_projected_on_is_no_rivals_ground():
-    K, rng = _Oval(), np.random.default_rng(0)
-    stream = tw.Stream(Linear(rng.random((20, 2))), Capacity(1.0 + rng.random((20, 2))))
-    found = tw.compare([SinhaVaze, LyapunovDescent], {"oval": (K, stream)})
-    assert "No exact projection on _Oval" in found.failures[0].failure
-    assert found.frontier("oval", "SinhaVaze") == ()
-    assert found.on_frontier("oval", "LyapunovDescent") is None
-    assert "refused" in repr(found)
-    assert "no rival" in repr(found), "the one to be held against has no points"
-
-
-class _Oval(ConvexSet):
-    """An ellipse, by its oracle alone."""
-
-    shape, radius, dimension = (2,), 2.0, 2
-    center = np.zeros(2)
-
-    def fields(self):
-        return {}
-
-    def lmo(self, direction):
-        scaled = np.array([4.0, 1.0]) * direction
-        size = np.sqrt(direction @ scaled)
-        return -scaled / size if size > 0.0 else self.center
-
-    def infeasibility(self, x):
-        return max(0.0, float(x @ (x / np.array([4.0, 1.0]))) - 1.0)
-
-    @classmethod
-    def examples(cls):
-        return (cls(),)
 
 
 def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_why():
@@ -432,15 +372,12 @@ def test_files_of_others_are_refused(tmp_path):
             tw.Comparison.load(tmp_path)
 
 
-def test_pandas_has_a_row_for_each_run(compared, monkeypatch):
+def test_pandas_has_a_row_for_each_run(compared):
     pandas = pytest.importorskip("pandas")
     frame = compared.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame["violation"]) == [e.violation for e in compared.entries]
     assert list(frame["regret_upper"]) == [e.regret[1] for e in compared.entries]
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingExtra, match="pip install"):
-        compared.to_pandas()
 
 
 @pytest.mark.parametrize(
@@ -557,53 +494,6 @@ def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_one_caution_shows_regret_and_violation(short, capsys):
-    assert main([*short, "--cautions", "10"]) == 0
-    assert {"regret", "violation"} <= set(capsys.readouterr().out.split())
-
-
-def test_the_command_overwrites_nothing_unless_forced(short, tmp_path, capsys):
-    folder = tmp_path / "new" / "folder"
-    words = [*short, "--quiet", "--learner", "SinhaVaze"]
-    assert main(words) == 0
-    before = (folder / "comparison.json").read_bytes()
-    assert main(words) == 0, "the same again is shown again"
-    assert (folder / "comparison.json").read_bytes() == before, "and nothing is played"
-    assert main([*words, "--seeds", "5"]) == 2
-    assert "holds another comparison" in capsys.readouterr().err
-    assert (folder / "comparison.json").read_bytes() == before
-    assert main([*words, "--seeds", "5", "--force"]) == 0
-    assert (folder / "comparison.json").read_bytes() != before
-    for name in ("compare.jsonl", "comparison.json", "comparison.csv", "frontier-adversarial.png"):
-        (folder / name).unlink()
-    assert main(words) == 2
-    assert "holds comparison.html already" in capsys.readouterr().err
-    assert main([*words, "--force"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["routng"], "Did you mean routing?"),
-        (["routing", "--learner", "zzz"], "SinhaVaze"),
-        (["routing", "--cautions", "1,two"], "--cautions takes numbers"),
-        (["routing", "--cautions", "0"], "A caution must be greater than 0"),
-        (["routing", "--seeds", "1.5"], "--seeds takes whole numbers"),
-        (["routing", "--out", os.devnull], os.devnull),
-    ],
-)
-def test_bad_arguments_are_one_sentence_and_exit_code_2(
-    arguments, said, capsys, monkeypatch, tmp_path
-):
-    monkeypatch.chdir(tmp_path)
-    assert main(["compare", *arguments]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert said in printed.err
-    assert len(printed.err.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_terminal_sees_which_run_is_under_way(capsys):
     from rich.console import Console
 
@@ -614,7 +504,7 @@ def test_a_terminal_sees_which_run_is_under_way(capsys):
         patch.setattr(screen, "Console", lambda **_: console)
         with screen.progress(True) as bar:
             bar.ended(Stage(2, 0, 5))
-            bar.moved("abilene, SinhaVaze", 5, RunProgress(60, 60, 12, 1.0, 0.25), 0.5)
+            bar.moved("abilene, SinhaVaze", 5, RunProgress(60, 60, 12, 1.0, 0.25))
             bar.ended(Stage(3, 1, 5))
     seen = console.file.getvalue()
     assert "abilene, SinhaVaze (3 of 5)" in seen

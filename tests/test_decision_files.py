@@ -4,8 +4,6 @@ others read, written while a run goes on.
 
 from __future__ import annotations
 
-import csv
-import itertools
 import tracemalloc
 
 import numpy as np
@@ -27,11 +25,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "routing.toml").write_text(ROUTING)
     return tmp_path
-
-
-def rows(path):
-    with open(path, newline="") as file:
-        return list(csv.reader(file))
 
 
 def tables(folder):
@@ -62,15 +55,6 @@ def test_files_hold_the_decisions_that_a_plain_run_makes(here):
         (None, ["decisions-02-SinhaVaze-seed-0.parquet", "decisions.csv", "decisions.parquet"]),
         ("none", []),
         ("csv", ["decisions-02-SinhaVaze-seed-0.csv", "decisions.csv"]),
-        ("parquet", ["decisions-02-SinhaVaze-seed-0.parquet", "decisions.parquet"]),
-        (
-            "both",
-            [
-                *(f"decisions-02-SinhaVaze-seed-0.{end}" for end in ("csv", "parquet")),
-                "decisions.csv",
-                "decisions.parquet",
-            ],
-        ),
     ],
 )
 def test_which_files_there_are_is_as_one_likes(here, form, expected):
@@ -85,23 +69,6 @@ def test_which_files_there_are_is_as_one_likes(here, form, expected):
     paths = {name.partition(".")[2] for name in tables(here / "out") if name.startswith("paths")}
     endings = {name.partition(".")[2] for name in expected if name.startswith("decisions.")}
     assert paths == endings
-
-
-def test_paths_add_up_to_the_decisions(here):
-    assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
-    K = tw.problems.routing(rounds=12).K
-    paths = pandas.read_csv(here / "out" / "paths.csv")
-    assert list(paths.columns) == ["round", "commodity", "path", "share", "volume"]
-    pandas.testing.assert_frame_equal(paths, pandas.read_parquet(here / "out" / "paths.parquet"))
-    decided = pandas.read_parquet(here / "out" / "decisions.parquet").set_index("round")
-    for number, group in paths.groupby("round"):
-        flow = dict.fromkeys(K.names, 0.0)
-        for path, share in zip(group["path"], group["share"], strict=True):
-            nodes = path.split(" > ")
-            for link in itertools.pairwise(nodes):
-                flow[" > ".join(link)] += share
-        np.testing.assert_allclose(list(flow.values()), decided.loc[number], atol=1e-8)
-    assert set(paths["round"]) == set(range(1, 13))
 
 
 def test_large_tables_are_thinned_and_that_is_reported(here, monkeypatch, capsys):
@@ -122,7 +89,7 @@ def test_paths_of_many_commodities_have_shares_and_volumes():
     x = np.zeros(K.shape)
     for i, name in enumerate(K.names):
         x[i] = {"a > c: a > c": 3.0, "b > c: b > c": 2.0}.get(name, 1.0)
-    found = decision_files.split(K, x)
+    found = decision_files.routes_of(K, None, x)
     assert found == [
         ("a > c", "a > c", 0.75, 3.0),
         ("a > c", "a > b > c", 0.25, 1.0),

@@ -385,8 +385,6 @@ def test_files_that_were_tampered_with_are_refused(folder, capsys, file, edit):
     "edit",
     [
         lambda data: data[:-5],
-        lambda data: data.replace(b'"format": 3', b'"format": 7', 1),
-        lambda data: data.replace(b'"results"', b'"outcome"', 1),
         None,
     ],
 )

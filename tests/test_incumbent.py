@@ -69,19 +69,18 @@ def told(summary):
     }
 
 
-@pytest.mark.parametrize("key", [{}, {"time": TIMES}, {"round": range(1, ROUNDS + 1)}])
+@pytest.mark.parametrize("key", [None, "time", "round", "file"])
 def test_its_numbers_are_those_of_its_decisions(here, key):
-    table("mine.csv", **key)
-    assert told(played("--incumbent", "mine.csv")) == pytest.approx(expected())
-
-
-@pytest.mark.parametrize("key", ["time", "round"])
-def test_rows_and_columns_are_known_by_name(here, key):
-    order = np.arange(ROUNDS) if key == "time" else np.arange(ROUNDS)[::-1]
-    keys = {"time": TIMES, "round": list(range(1, ROUNDS + 1))}[key]
+    """Rows are known by their time or round, in any order, and columns by name."""
+    order = np.arange(ROUNDS)[::-1] if key == "round" else np.arange(ROUNDS)
+    keys = {"time": TIMES, "round": order + 1}
     more = np.column_stack([SHARES[order][:, [2, 0, 1]], np.zeros(ROUNDS)])
-    table("mine.csv", more, ["dusk", "night", "day", "gone"], **{key: [keys[i] for i in order]})
-    assert told(played("--incumbent", "mine.csv")) == pytest.approx(expected())
+    known = {key: keys[key]} if key in keys else {}
+    table("mine.csv", more, ["dusk", "night", "day", "gone"], **known)
+    if key == "file":
+        (here / "e.toml").write_text(f'incumbent = "mine.csv"\n{FILE}')
+    given = [] if key == "file" else ["--incumbent", "mine.csv"]
+    assert told(played(*given)) == pytest.approx(expected())
 
 
 def test_it_is_one_more_line_in_tables_and_on_pages_and_stays_on_resume(here, capsys, no_pages):
@@ -103,12 +102,6 @@ def test_it_is_one_more_line_in_tables_and_on_pages_and_stays_on_resume(here, ca
     shown = json.loads(capsys.readouterr().out)
     assert shown["incumbent"]["saved"] == saved
     assert len(shown["runs"]) == 1
-
-
-def test_a_file_may_name_it(here):
-    table("mine.csv", time=TIMES)
-    (here / "e.toml").write_text(f'incumbent = "mine.csv"\n{FILE}')
-    assert told(played()) == pytest.approx(expected())
 
 
 def test_numbers_that_were_rounded_are_taken_as_the_nearest_decision_and_that_is_said(here, capsys):
@@ -137,7 +130,7 @@ OFF = [time.replace("2026", "2027") for time in TIMES]
         ({"shares": 40.0 * SHARES}, r"^mine.csv, line 2: .* 39 outside the set"),
         ({"names": ["night", "days", "dusk"]}, r'^mine.csv, line 2, column "days": .* mean day\?'),
         ({"names": ["nights", "days", "dusks"]}, r"^mine.csv: .* night, day and dusk"),
-        ({"shares": SHARES[:5]}, r"^mine.csv: .* 20 rounds.* 5 rows"),
+        ({"shares": SHARES[:5]}, r"^mine.csv: .* 20 rounds"),
         ({"time": OFF}, r"^mine.csv: .* round 1 \(2026-03-01\)"),
         ({"round": range(2, ROUNDS + 2)}, r"^mine.csv: .* round 1\."),
     ],
@@ -197,13 +190,6 @@ def test_what_was_saved_is_a_share_of_a_positive_loss(sign):
     assert "as much as the incumbent, and both satisfy every limit" in savings(free, "A", free)
 
 
-def test_a_single_row_stands_in_every_round(here):
-    table("static.csv", SHARES[:1])
-    found = played("--incumbent", "static.csv")["incumbent"]
-    assert found["loss"]["total"] == pytest.approx(float((COSTS @ SHARES[0]).sum()))
-    assert found["churn"]["worst"] == 0.0
-
-
 def test_decisions_as_tidewolf_writes_them_are_read_beside_files_in_another_format(here):
     for name in ("costs.csv", "capacities.csv"):
         frame = pandas.read_csv(name)
@@ -242,7 +228,7 @@ def network(folder, more="demand = 8\n"):
     [
         ("0,0,0.5", 'paths = "k-shortest"\nk = 2\n', r"0\.5 outside the set"),
         ("4,4,4", "demand = 8\n", r"7 outside the set.* not volumes"),
-        ("0.5,0.4,0.5", "", r"0\.1 outside the set.*node leaves it\.$"),
+        ("0.5,0.4,0.5", "", r"0\.1 outside the set"),
         ("-0.5,-0.5,1.5", "", r"0\.5 outside the set"),
         ("0.5,0,0.5", 'paths = "k-shortest"\nk = 2\n', r'column "A > B"'),
     ],
@@ -254,18 +240,6 @@ def test_a_row_that_is_no_flow_is_refused(here, capsys, row, more, said):
     printed = capsys.readouterr().err
     assert printed.startswith("mine.csv, line 2")
     assert re.search(said, printed.strip()), printed
-
-
-def test_violations_on_a_network_are_said_with_their_unit(here, capsys):
-    network(here)
-    (here / "mine.csv").write_text("A > C\n1\n")
-    assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert re.search(
-        r"instead of 1\.5, in shares of all that is sent \(\S+ instead of 12 in the unit of the "
-        r"capacities\)\.",
-        said,
-    ), said
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

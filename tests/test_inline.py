@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.hostile_bodies import NETWORKS, OTHERS, SETS, WHOLE, bodies, changed
+from tests.hostile_bodies import NETWORKS, OTHERS, SETS, bodies, changed
 
 from covering import few
 from tidewolf.core.errors import InvalidInput, TidewolfError
@@ -220,12 +220,6 @@ NUMBERS = st.one_of(
 )
 
 
-def by_name(names, numbers):
-    return st.tuples(*[numbers] * len(names)).map(
-        lambda found: dict(zip(names, found, strict=True))
-    )
-
-
 def rows_for(reader):
     """Rows by name in any order, as lists, with too few or other names, with what is no number."""
     network = reader.network
@@ -294,11 +288,3 @@ def test_rows_are_read_as_tables_are_or_refused(body, data):
 
 
 READ: dict[str, RoundReader] = {}
-
-
-def test_the_whole_body_of_an_example_is_read():
-    own = ("expire_after", "deadline", "stale_after", "fallback", "why")
-    asked = Description.read({key: value for key, value in WHOLE.items() if key not in own})
-    assert asked.seeds == [3]
-    assert asked.learner.given["caution"] == 2.0
-    assert asked.build().learner.advisers[1].data == 2

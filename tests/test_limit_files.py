@@ -131,12 +131,11 @@ def test_one_limit_has_rows_too(here):
     assert found["round"].unique().tolist() == broken["round"].tolist()
 
 
-@pytest.mark.parametrize(("setting", "most"), [("MOST_ROUNDS", 4), ("MOST_LIMITS", 16)])
 def test_of_very_many_broken_rounds_each_so_manieth_is_looked_into_and_that_is_said(
-    here, monkeypatch, capsys, setting, most
+    here, monkeypatch, capsys
 ):
     tables = network(here)
-    monkeypatch.setattr(decision_files, setting, most)
+    monkeypatch.setattr(decision_files, "MOST_LIMITS", 4 * 50)
     assert main(["run", "network.toml", "--out", "out"]) == 0
     days = recomputed(here / "out", tables)["time"].unique().tolist()
     every = -(-len(days) // 4)

@@ -24,7 +24,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli import main
-from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
+from tidewolf.core.errors import InvalidInput, OtherSettings
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live import Follower, LiveRunner, lines, live_learner, parse
 from tidewolf.live.lines import expected, time_of
@@ -190,12 +190,6 @@ class Live:
         os.close(self._stdin)
         self._stdin = -1
 
-    def deaf(self) -> None:
-        """Read nothing any more."""
-        assert self._stdout is not None
-        os.close(self._stdout)
-        self._stdout = None
-
     def said(self, upto: bytes) -> bytes:
         """What it says on stderr, up to this."""
         found = b""
@@ -352,15 +346,6 @@ def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
     assert re.fullmatch(r" +0\.\d{4}  SEA > .* > NYC", lines[1])
 
 
-def test_nobody_reads_any_more(launcher: Launcher, network: Path) -> None:
-    with Live(launcher, network) as live:
-        live.send(text(row(0)))
-        assert live.line() is not None
-        live.deaf()
-        live.send(text(*map(row, range(1, 4))))
-        assert live.end() == (0, "")
-
-
 # --- within this process ------------------------------------------------------------------------
 
 
@@ -492,29 +477,6 @@ def test_a_session_in_memory_decides_alike(network: Path) -> None:
                 assert found[t + 1]["cost"] == pytest.approx(cost)
 
 
-def test_rows_that_were_rolled_back_are_forgotten(network: Path) -> None:
-    with runner(network) as one:
-        for t in range(4):
-            one.take(parse(text(row(t))))
-    with tw.Session.open(network.with_name("routing.db"), one.learner) as session:
-        session.rollback(1)
-    with runner(network) as one:
-        expected = answers(network, row(0), row(6))
-        assert one.answer() == expected[1]
-        assert one.take(parse(text(row(6)))) == expected[2]
-        with pytest.raises(InvalidInput, match=TIMES[2]):
-            one.take(parse(text(row(2))))
-
-
-def test_a_database_that_cannot_be_noted_in_says_so(network: Path) -> None:
-    with runner(network) as one:
-        before = one.answer()
-        one._log._db.execute("DROP TABLE live_rows")  # type: ignore[union-attr]
-        with pytest.raises(CheckpointError, match="no such table"):
-            one.take(parse(text(row(0))))
-        assert (one.rounds, one.answer()) == (0, before)
-
-
 def follower(tmp_path: Path, **tables: str) -> Follower:
     for name, content in tables.items():
         (tmp_path / f"{name}.csv").write_text(content)
@@ -537,20 +499,6 @@ def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path: Path) 
         one.poll()
     path.unlink()
     with pytest.raises(InvalidInput, match=r"costs\.csv"):
-        one.poll()
-
-
-def test_other_kinds_of_tables_grow_too(tmp_path: Path) -> None:
-    path, values = tmp_path / "costs.npz", np.arange(6.0).reshape(3, 2)
-    np.savez(path, values=values[:2])
-    one = Follower({"costs": path})
-    assert len(one.poll()) == 2
-    np.savez(path, values=values)
-    assert [grown.line.numbers for grown in one.poll()] == [{"costs": {"0": 4.0, "1": 5.0}}]
-    np.savez(path, values=values + np.array([[0.0], [1.0], [0.0]]))
-    for _ in range(3):
-        assert one.poll() == []
-    with pytest.raises(InvalidInput, match="row 2"):
         one.poll()
 
 
@@ -602,42 +550,6 @@ def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> No
     assert learner(unnamed) == tw.Ensemble(K, experts=[tw.experts.Resolve()])
     named = f'caution = 3.0\n{unnamed}[[learners]]\nname = "LyapunovDescent"\n'
     assert learner(named) == tw.LyapunovDescent(K, caution=3.0)
-
-
-def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> None:
-    costs, other = tmp_path / "costs.csv", tmp_path / "capacities.csv"
-    costs.write_text("time,a,b\n1,5,6\n2,,7\n3,8,9\n")
-    other.write_text("time,a\n1,1\n3,2\n4,3\n")
-    tables = {"costs": costs, "capacities": other}
-    found = Follower(tables, gaps="last").poll()
-    assert [one.line.numbers["costs"] for one in found] == [
-        {"a": 5.0, "b": 6.0},
-        {"a": 5.0, "b": 7.0},
-        {"a": 8.0, "b": 9.0},
-    ]
-    assert [one.line.numbers["capacities"]["a"] for one in found] == [1.0, 1.0, 2.0]
-    seen = Follower(tables, gaps="unseen").poll()
-    assert [one.has_gap for one in seen] == [False, True, False]
-    with pytest.raises(InvalidInput, match=r"csv, line 3|capacities"):
-        Follower(tables).poll()
-    costs.write_text("time,a,b\n1,,6\n")
-    with pytest.raises(InvalidInput, match='"a"'):
-        Follower(tables, gaps="last").poll()
-    costs.write_text("time,a,b\n0,5,6\n1,5,6\n")
-    with pytest.raises(InvalidInput, match=r"capacities.csv"):
-        Follower(tables, gaps="last").poll()
-
-
-def test_columns_are_known_while_the_first_row_is_half_written(tmp_path: Path) -> None:
-    (tmp_path / "costs.csv").write_text("time,coal,sun\n1,2,")
-    file = tmp_path / "two.toml"
-    file.write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
-    with runner(file) as one:
-        assert json.loads(one.answer())["decision"] == {"coal": 0.5, "sun": 0.5}
-        out = taken(one, {"costs": {"sun": 1, "coal": 2}, "unavailable": ["sun"]})
-        assert out["decision"] == {"coal": 1.0, "sun": 0.0}
-        with pytest.raises(InvalidInput, match=r"^The row, costs.*'sn'"):
-            one.take(parse('{"costs": {"sn": 1, "coal": 2}}'))
 
 
 def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> None:

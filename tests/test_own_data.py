@@ -27,7 +27,7 @@ from tidewolf.core.settings import settings_of
 from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.keys import kind_keys
 from tidewolf.experiments.models import File, Outputs
-from tidewolf.experiments.network_template import network_template
+from tidewolf.experiments.templates import network_template
 from tidewolf.files import FileFormat
 from tidewolf.networks import Network
 
@@ -246,19 +246,6 @@ def check_paths(told: Told, shares: dict[str, pd.DataFrame], paths: pd.DataFrame
 # networks as they are
 
 
-def test_a_cyclic_network_says_what_it_cuts(place: Path, no_pages: pytest.MonkeyPatch) -> None:
-    no_pages.undo()
-    experiment()
-    text = played(ONE)
-    assert re.search(r"\d+ of 14 links are cut: [^.]* does not lead away from\s+A", text)
-    assert 'With paths = "all" every link stays.' in text.replace("\n", " ")
-    page = (place / "out" / "report.html").read_text()
-    assert "links are cut" in page
-    assert "does not lead away from A" in page
-    assert "Colour is utilisation" in page
-    assert "not used, for it does not lead away from A" in page
-
-
 def test_tunnels_are_listed_in_the_folder(place: Path) -> None:
     experiment(f'{ENDS}paths = "k-shortest"\nk = 4\n')
     played(ONE)
@@ -321,72 +308,6 @@ def test_capacities_of_the_edge_list_and_of_some_links_only(place: Path) -> None
 
 
 # files as people have them
-
-
-def test_a_workbook(place: Path) -> None:
-    with pd.ExcelWriter("plan.xlsx") as book:
-        pd.read_csv("links.csv").to_excel(book, sheet_name="Links", index=False)
-        for name, table in (("Costs", COSTS), ("Room", CAPACITIES)):
-            dated = table.assign(time=pd.to_datetime(table["time"]))
-            dated.to_excel(book, sheet_name=name, index=False)
-    Path("links.csv").unlink()
-    experiment(stream='costs = "plan.xlsx#Costs"\ncapacities = "plan.xlsx#Room"\n')
-    text = Path("network.toml").read_text().replace("links.csv", "plan.xlsx#Links")
-    Path("network.toml").write_text(text)
-    played(ONE)
-
-
-def test_semicolons_with_decimal_commas_in_latin_1(place: Path) -> None:
-    new = {"A": "Köln", "E": "Zürich"}
-    written = {"sep": ";", "decimal": ",", "encoding": "latin-1", "index": False}
-
-    def renamed(name: str) -> str:
-        return " > ".join(new.get(node, node) for node in name.split(" > "))
-
-    for name in ("costs", "capacities"):
-        pd.read_csv(f"{name}.csv").rename(columns=renamed).to_csv(f"{name}.csv", **written)
-    pd.read_csv("links.csv").replace(new).to_csv("links.csv", **written)
-    ends = 'source = "Köln"\ntarget = "Zürich"\ndemand = 8\n'
-    experiment(ends)
-    assert 'encoding = "' in refused("run", "network.toml", "--out", "out")
-    experiment(ends, rest='[files]\nencoding = "latin-1"\n')
-    assert 'separator = ";"' in refused("run", "network.toml", "--out", "out")
-    experiment(ends, rest='[files]\nseparator = ";"\ndecimal = ","\nencoding = "latin-1"\n')
-    said("run", "network.toml", "--out", "out", "--quiet")
-    found = pd.read_csv("out/decisions.csv")
-    assert "Köln > B" in found
-    plain = found.rename(columns=lambda name: name.replace("Köln", "A").replace("Zürich", "E"))
-    plain.to_csv("out/decisions.csv", index=False)
-    plain.to_parquet("out/decisions.parquet")
-    paths = pd.read_csv("out/paths.csv").replace({"Köln": "A", "Zürich": "E"}, regex=True)
-    paths.to_csv("out/paths.csv", index=False)
-    check(ONE, Path("out"))
-
-
-def test_gaps(place: Path) -> None:
-    holes = COSTS.copy()
-    holes.loc[4:5, "A > B"] = np.nan
-    holes.to_csv("costs.csv", index=False)
-    CAPACITIES.drop(index=7).to_csv("capacities.csv", index=False)
-    experiment()
-    first = refused("run", "network.toml", "--out", "out")
-    assert first.startswith("costs.csv, line 6, column")
-    assert 'gaps = "last"' in first
-
-    filled = Told(ONE.commodities, costs=holes.ffill(), capacities=CAPACITIES.copy())
-    assert filled.capacities is not None
-    filled.capacities.loc[7] = filled.capacities.loc[6]
-    filled.capacities.loc[7, "time"] = TIMES[7]
-    experiment(stream=f'{BOTH}gaps = "last"\n')
-    text = played(filled).replace("\n", " ")
-    assert "2 empty cells, 0 missing rows" in text
-    assert "0 empty cells, 1 missing rows" in text
-
-    experiment(stream=f'{BOTH}gaps = "unseen"\n')
-    text = played(filled, "--force").replace("\n", " ")
-    assert "not seen" in text
-    first = json.loads(Path("out/summary.json").read_text())["runs"][0]
-    assert first["unseen"] == 3
 
 
 # choosing, asking what would have been, and live

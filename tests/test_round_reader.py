@@ -101,14 +101,6 @@ def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
     assert loss.C.max() == 4.0 * 5  # lengths are the costs
 
 
-def test_shares_of_another_set_are_named_by_its_table(folder):
-    (folder / "place.toml").write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
-    reader = RoundReader(load(folder / "place.toml"))
-    assert reader.names == tuple(NAMES)
-    loss, limit = reader.functions({"costs": [1.0] * 5, "weights": [2.0] * 5, "budgets": 1.0})
-    assert (loss.values(reader.K.center)[0], limit.values(reader.K.center)[0]) == (1.0, 1.0)
-
-
 @pytest.mark.parametrize(
     ("row", "words"),
     [
@@ -169,18 +161,6 @@ def test_links_have_their_own_names_in_decisions_and_loops_are_said(folder):
     assert problem.stream.losses.C.tolist() == [[2.0, 1.0]] * 2
     assert problem.notes == ("Links from a node to itself are left out: 1.",)
     assert entry_names(problem.K, problem.labels) == ("fibre", "radio")
-
-
-def test_rounds_that_are_all_unseen_are_refused(folder):
-    text = (folder / "capacities.csv").read_text()
-    (folder / "capacities.csv").write_text(text.replace("2026-", "2027-"))
-    file = folder / "net.toml"
-    file.write_text(
-        f'[set]\ngraph = "links.csv"\n{ONE}[stream]\ncosts = "costs.csv"\n'
-        'capacities = "capacities.csv"\ngaps = "unseen"\n'
-    )
-    with pytest.raises(InvalidInput, match="No round has every number"):
-        load(file).problem(0)
 
 
 def test_every_link_begins_on_the_shortest_paths(folder):

@@ -28,9 +28,9 @@ from tidewolf.core.errors import (
     OtherSettings,
 )
 from tidewolf.evaluation.metrics import MEASURES
-from tidewolf.experiments import Choice, Experiment, engines, jobs, load
+from tidewolf.experiments import Choice, engines, jobs, load
 from tidewolf.experiments import sweep as sweeps
-from tidewolf.experiments.jobs import SWEEP, Recipe, crossed
+from tidewolf.experiments.jobs import SWEEP, crossed
 from tidewolf.experiments.jobs import plan_sweep as plan
 from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
 from tidewolf.report.sweep import sweep_page
@@ -43,7 +43,6 @@ distributed = pytest.importorskip("distributed")
 
 JOURNAL = SWEEP.journal
 LEARNERS = ("LyapunovDescent", "SinhaVaze")
-SDP = Recipe.of(Experiment.builtin("sdp"))
 
 
 def cells_of(sources, names, **several):
@@ -165,23 +164,6 @@ def test_a_plan_that_makes_no_sense_is_refused(changed, said):
 
 
 # the same numbers
-
-
-def test_whoever_plays_the_numbers_are_the_same_bits(every_engine, tmp_path):
-    cells = cells_of(
-        [ROUTING, SDP],
-        ["LyapunovDescent", "BanditPrimalDual", "SinhaVaze"],
-        horizons=[20],
-        knobs={"caution": [3.0]},
-    )
-    found = {
-        name: sweep(cells, tmp_path / name, engine=engine) for name, engine in every_engine.items()
-    }
-    assert all(numbers(each) == numbers(found["serial"]) for each in found.values())
-    assert not found["serial"].failures
-    tables = [pq.read_table(tmp_path / name / RESULTS).drop_columns("seconds") for name in found]
-    assert all(table == tables[0] for table in tables)
-    assert tables[0].num_rows == len(cells)
 
 
 def test_linear_algebra_has_one_thread_wherever_a_cell_is_played(every_engine, tmp_path):
@@ -454,48 +436,6 @@ def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, c
     )
     assert main([*command, "--quiet"]) == 0
     assert pq.read_table(tmp_path / "out" / RESULTS).num_rows == 16
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["routng"], "Did you mean routing?"),
-        (["routing", "--learner", "LyapunovDescend"], "LyapunovDescent"),
-        (["routing", "--horizons", "0"], "at least 1"),
-        (["routing", "--seeds", "x"], "--seeds"),
-        (["routing", "--knob", "caution"], "caution=1,10"),
-        (["routing", "--knob", "frob=1"], "frob"),
-        (["routing", "--jobs", "0"], "jobs"),
-        (["routing", "--jobs", "2", "--dask", "tcp://127.0.0.1:9"], "not both"),
-        (["routing", "--out", os.devnull], os.devnull),
-    ],
-)
-def test_bad_input_is_one_sentence(words, said, capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert main(["sweep", *words]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert said in printed.err
-    assert len(printed.err.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("package", "words"), [("joblib", ["--jobs", "2"]), ("distributed", ["--dask", "tcp://here:9"])]
-)
-def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(sys.modules, package, None)
-    assert main(["sweep", "routing", "--out", str(tmp_path / "out"), *words]) == 2
-    assert f"A sweep needs {package}" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_failures_are_said(tmp_path, capsys):
-    words = ["sweep", "routing", "--horizons", "10", "--knob", "caution=-1,1", "--jobs", "1"]
-    assert main([*words, "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    for name in ("Ensemble", "SinhaVaze"):
-        assert f"1 of 8 failed: caution of {name} must be greater than 0, not -1." in said
 
 
 # the page

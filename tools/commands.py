@@ -75,8 +75,7 @@ def page() -> str:
 
 def files() -> str:
     """Experiment files as `tidewolf new` writes them."""
-    from tidewolf.experiments.network_template import network_template
-    from tidewolf.experiments.template import template
+    from tidewolf.experiments.templates import network_template, template
 
     path = Path("network.toml")
     network = network_template(path)[path].decode()

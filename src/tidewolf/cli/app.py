@@ -13,15 +13,16 @@ import typer
 from typer.main import get_command
 
 from tidewolf import __version__
+from tidewolf.cli import screen
 from tidewolf.cli.check import check_command
 from tidewolf.cli.grids import compare_command, sweep_command
-from tidewolf.cli.listing import list_command
 from tidewolf.cli.live import live_command
 from tidewolf.cli.options import AsJson
 from tidewolf.cli.run import new, report, resume, run_command
 from tidewolf.cli.service import backup_command, restore_command, serve_command
-from tidewolf.core.errors import Interrupted, TidewolfError, TidewolfWarning
+from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER
+from tidewolf.core.names import did_you_mean
 
 # click's own, or that of the click inside typer: it depends on typer's version
 _UsageError: Any = typer.BadParameter.__mro__[1]
@@ -99,6 +100,58 @@ def doctor_command(as_json: AsJson = False) -> None:
     from tidewolf.doctor import doctor
 
     raise typer.Exit(doctor(as_json))
+
+
+def list_command(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this one.")
+    ] = None,
+) -> None:
+    """List problems, learners, baselines, networks, sets and functions; or the settings of one.
+
+    These are the names that experiment files and --learner take, and the settings are the keys
+    beside them. In Python they are found under tidewolf.problems, tidewolf.learners,
+    tidewolf.baselines, tidewolf.sets and tidewolf.functions.
+
+    \b
+    Examples:
+      tidewolf list
+      tidewolf list Ensemble
+      tidewolf list | grep Simplex
+    """
+    from tidewolf import baselines, functions, learners, problems, sets
+    from tidewolf.experiments.keys import kind_keys, learner_keys, problem_keys
+    from tidewolf.networks import Network
+
+    every: dict[str, dict[str, Any]] = {
+        "problems": {**problems.every()},
+        "learners": {**learners.every()},
+        "baselines": {**baselines.every()},
+        "networks": {"Network": Network},
+        "sets": {kind.__name__: kind for kind in sets.every()},
+        "functions": {kind.__name__: kind for kind in functions.every()},
+    }
+    if name is None:
+        for title, found in every.items():
+            screen.show_listing(title, {key: _summary(found[key]) for key in found})
+        return
+    for title, found in every.items():
+        if name in found:
+            by_name = {
+                "learners": learner_keys,
+                "baselines": learner_keys,
+                "problems": problem_keys,
+            }
+            settings = by_name[title](name) if title in by_name else kind_keys(found[name])
+            screen.show_settings(name, _summary(found[name]), settings)
+            return
+    near = did_you_mean(name, [each for found in every.values() for each in found])
+    raise InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
+
+
+def _summary(member: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((member.__doc__ or "").strip().partition("\n\n")[0].split())
 
 
 @app.callback()

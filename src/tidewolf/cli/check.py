@@ -110,10 +110,8 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
             if not examples:
                 raise InvalidInput(f"{member}.examples must return at least one {kind}.")
             return kind, check, examples
-    raise WrongType(
-        f"{name} must be a set (ConvexSet), a batch of functions (Batch) or a learner (Learner), "
-        f"not {shown(thing)}."
-    )
+    kind_names = "a set (ConvexSet), a batch of functions (Batch) or a learner (Learner)"
+    raise WrongType(f"{name} must be {kind_names}, not {shown(thing)}.")
 
 
 @contextmanager

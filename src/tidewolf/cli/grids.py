@@ -107,13 +107,13 @@ def compare_command(
     pictures = page.pictures([each.name for each in requested]).values()
     with screen.progress(not quiet) as bar:
 
-        def moved(number: int, moment: RunProgress, regret: float | None) -> None:
+        def moved(number: int, moment: RunProgress) -> None:
             entry = matches[number].entry
             knobs = {"caution": entry.caution, "headroom": entry.headroom}
             at = "".join(
                 f", {name} {value:g}" for name, value in knobs.items() if value is not None
             )
-            bar.moved(f"{entry.stream}, {entry.learner}{at}", len(matches), moment, regret)
+            bar.moved(f"{entry.stream}, {entry.learner}{at}", len(matches), moment)
 
         compared = compare_experiments(
             matches,

@@ -141,10 +141,7 @@ def _follow(
     stream = reader.experiment.stream
     assert isinstance(stream, Tables)
     if stream.context is not None or stream.advice:
-        raise InvalidInput(
-            "--follow cannot use the context or advice of [stream], because they are known before "
-            "the row: send the rows as lines of JSON."
-        )
+        raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
     paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
     follower = Follower(paths, reader.experiment.files, stream.gaps)
     while not stop():

@@ -80,7 +80,5 @@ def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> li
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInput(
-            f"{option} takes {'whole ' * (kind is int)}numbers separated by commas, such as 1,10, "
-            f"not {text!r}."
-        ) from None
+        whole = "whole " * (kind is int)
+        raise InvalidInput(f"{option} takes {whole}numbers such as 1,10, not {text!r}.") from None

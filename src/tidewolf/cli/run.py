@@ -6,20 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidewolf.cli import screen
-from tidewolf.cli.options import (
-    AsJson,
-    ExperimentName,
-    LearnerNames,
-    Quiet,
-    flag,
-    opt,
-    parse_numbers,
-)
+from tidewolf.cli import options, screen
+from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet, flag, opt
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput
 
@@ -85,12 +77,10 @@ def run_command(
     from tidewolf.experiments.incumbent import read_incumbent
     from tidewolf.experiments.jobs import locked
 
-    cautions = parse_numbers(caution, "--caution", float)
+    cautions = options.parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
-    if decisions is not None:
-        requested = replace(requested, decisions=decisions)
-    if incumbent is not None:
-        requested = replace(requested, incumbent=incumbent)
+    more: dict[str, Any] = {"decisions": decisions, "incumbent": incumbent}
+    requested = replace(requested, **{key: at for key, at in more.items() if at is not None})
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     problem = requested.problem(requested.seeds[0])
@@ -195,32 +185,28 @@ def new(
       tidewolf new backbone --problem network
       tidewolf new hostile --problem adversarial
     """
-    from tidewolf.experiments.network_template import NETWORK, data_folder, network_template
-    from tidewolf.experiments.template import template
+    from tidewolf.experiments.templates import NETWORK, data_folder, network_template, template
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    if problem is None:
-        problem = NETWORK if path.stem == NETWORK else "routing"
+    problem = problem or (NETWORK if path.stem == NETWORK else "routing")
     is_network = problem == NETWORK
     files = network_template(path) if is_network else {path: template(path.stem, problem).encode()}
-    there = [file for file in files if file.exists()]
-    if there and not force:
-        raise InvalidInput(f"{there[-1]} exists already; use another name, or --force.")
+    for file in (file for file in reversed(files) if file.exists() and not force):
+        raise InvalidInput(f"{file} exists already; use another name, or --force.")
     for file, content in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.write(file, content)
-    if quiet:
-        return
-    if not is_network:
-        typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
-        return
-    typer.echo(
-        f"{path} and {data_folder(path)}/ are written: twelve cities, a week of hours. Next:\n"
-        f"  tidewolf run {path}                      decisions, costs, limits, a page\n"
-        f"  tidewolf compare {path}                  how much caution is right\n"
-        f"  tidewolf live {path} --db routing.db     rows in, decisions out\n"
-        f"then replace the files in {data_folder(path)}/ by yours."
-    )
+    if not quiet:
+        done = f"{path} is written; edit it, then: tidewolf run {path}"
+        typer.echo(_NETWORK.format(path=path, data=data_folder(path)) if is_network else done)
+
+
+_NETWORK = """\
+{path} and {data}/ are written: twelve cities, a week of hours. Next:
+  tidewolf run {path}                      decisions, costs, limits, a page
+  tidewolf compare {path}                  how much caution is right
+  tidewolf live {path} --db routing.db     rows in, decisions out
+then replace the files in {data}/ by yours."""
 
 
 def requested_experiment(
@@ -245,8 +231,7 @@ def requested_experiment(
     if cautions is None:
         return found
     if not any("caution" in learner_keys(each.name) for each in found.learners):
-        everyone = ", ".join(dict.fromkeys(each.name for each in found.learners))
-        raise InvalidInput(f"No learner of this run has a caution; the learners are {everyone}.")
+        raise InvalidInput("No learner of this run has a caution: leave --caution out.")
     without = [
         Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
         for each in found.learners
@@ -270,9 +255,9 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
     try:
         with screen.progress(not quiet) as bar, screen.stoppable() as stop:
 
-            def moved(job: Job, moment: RunProgress, regret: float | None) -> None:
+            def moved(job: Job, moment: RunProgress) -> None:
                 bar.done = job.number - 1
-                bar.moved(job.entrant.name, jobs, moment, regret)
+                bar.moved(job.entrant.name, jobs, moment)
 
             found = folder.play(progress=moved, stopping=stop, first=first)
         folder.write_rounds(found)
@@ -297,14 +282,10 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
     left_out = dict(experiment.left_out)
     if as_json:
         screen.print_json({**folder.records(found), "left_out": left_out})
-    elif not quiet:
-        for each in found:
-            begins = each is found[0]
-            screen.show_results(
-                each.shown,
-                f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}",
-                folder.page(each.seed),
-                left_out,
-                decisions=folder.decisions_file if begins else None,
-                notes=(*each.notes, *notes) if begins else (),
-            )
+        return
+    for each in () if quiet else found:
+        more: dict[str, Any] = {}
+        if each is found[0]:
+            more = {"decisions": folder.decisions_file, "notes": (*each.notes, *notes)}
+        title = f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
+        screen.show_results(each.shown, title, folder.page(each.seed), left_out, **more)

@@ -22,13 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
-from tidewolf.evaluation.comparison import (
-    RANKING_COLUMNS,
-    RANKING_ROUND_COLUMNS,
-    applying,
-    ranking_cells,
-    ranking_name,
-)
+from tidewolf.evaluation import comparison as compared
 from tidewolf.evaluation.formatting import format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
@@ -99,12 +93,8 @@ def print_json(value: object) -> None:
 def _bar(shown: bool) -> Progress:
     """A progress bar on stderr; nothing is shown if that is not a terminal."""
     console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=12),
-        TextColumn("{task.fields[detail]}"),
-        TimeRemainingColumn(compact=True),
-    )
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[detail]}")
+    columns = texts[0], BarColumn(bar_width=12), texts[1], TimeRemainingColumn(compact=True)
     off = not (shown and console.is_terminal)
     return Progress(*columns, console=console, transient=True, disable=off)
 
@@ -117,7 +107,7 @@ class JobBar:
         self._task = bar.add_task("the best point in hindsight", total=None, detail="")
         self._what, self._begun, self._rounds = "", 0.0, 0
 
-    def moved(self, what: str, jobs: int, moment: RunProgress, regret: float | None = None) -> None:
+    def moved(self, what: str, jobs: int, moment: RunProgress) -> None:
         """A job moved; `done` others have ended."""
         now, rounds = self._bar.get_time(), moment.rounds_done
         if what != self._what:
@@ -126,14 +116,13 @@ class JobBar:
         calls = f"{moment.calls / max(1, rounds):.2f} calls a round"
         if moment.solves:
             calls += f", {moment.solves / max(1, rounds):.2f} LPs"
-        against = "" if regret is None else f"regret {number(regret)}, "
         violation = f"violation {number(moment.violation_total)}"
         self._bar.update(
             self._task,
             description=f"{what} ({min(self.done + 1, jobs)} of {jobs})",
             total=jobs,
             completed=self.done + rounds / max(1, moment.rounds),
-            detail=f"{speed:,.0f} rounds/s, {calls}, {against}{violation}",
+            detail=f"{speed:,.0f} rounds/s, {calls}, {violation}",
         )
 
     def ended(self, stage: Stage) -> None:
@@ -255,15 +244,14 @@ def show_results(
 def show_preview(found: Mapping[str, Any]) -> None:
     """What a run would be; nothing was written."""
     _print((found["experiment"], "bold"), f": {found['title']}")
-    when = f", from {found['first']} to {found['last']}".replace("T", " ")
-    limits = f" ({found['limits_a_round']:,} per round)" if found["limits_a_round"] > 1 else ""
+    when = f", from {found['first']} to {found['last']}" if found["first"] else ""
     entries = f"{found['entries']:,} entries, dimension {found['dimension']:,}"
     facts = [
         ("set", f"{found['set']}; {entries}"),
-        ("rounds", f"{found['rounds']:,}{when if found['first'] else ''}"),
+        ("rounds", f"{found['rounds']:,}{when.replace('T', ' ')}"),
         ("seeds", ", ".join(map(str, found["seeds"]))),
         ("losses", found["losses"]),
-        ("limits", f"{found['limits']}{limits}"),
+        ("limits", f"{found['limits']} ({found['limits_a_round']:,} per round)"),
         *(("note", note) for note in found["notes"]),
     ]
     for each in found["learners"]:
@@ -272,28 +260,13 @@ def show_preview(found: Mapping[str, Any]) -> None:
             for key, at in each["settings"].items()
             if at not in ([], "")
         )
-        about = f" ({settings})" if settings else ""
-        facts.append(("learner", f"{each['name']}{about}: about {_clock(each['seconds'])}"))
-    if found["incumbent"]:
-        facts.append(("incumbent", found["incumbent"]))
+        facts.append(("learner", f"{each['name']} ({settings}): about {each['seconds']:.2g} s"))
+    facts += [("incumbent", found["incumbent"])] if found["incumbent"] else []
     facts += [("left out", f"{name}: {reason}") for name, reason in found["left_out"].items()]
     basis = "estimated from a few rounds, without the best point in hindsight and the page"
-    facts += [
-        ("folder", found["folder"]),
-        ("files", ", ".join(found["files"])),
-        ("time", f"about {_clock(found['seconds'])}, {basis}"),
-    ]
-    _print_pairs(facts)
+    facts += [("folder", found["folder"]), ("files", ", ".join(found["files"]))]
+    _print_pairs([*facts, ("time", f"about {found['seconds']:.2g} s, {basis}")])
     _print("Nothing was written: this was a dry run.")
-
-
-def _clock(seconds: float) -> str:
-    if seconds < 1.0:
-        return "a second or less"
-    for unit, size in (("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:
@@ -305,13 +278,16 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
         rankings = [each for each in every if each.stream == stream]
-        names = [ranking_name(each) for each in rankings]
+        names = [compared.ranking_name(each) for each in rankings]
         _print((stream, "bold"), f": {comparison.about(stream)}")
         _show_choice(comparison, stream)
-        for first, columns in (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS)):
+        for first, columns in (
+            ("learner", compared.RANKING_COLUMNS),
+            ("a round", compared.RANKING_ROUND_COLUMNS),
+        ):
             shown = [
-                _Column(column.narrow_title, ranking_cells(column, rankings), column.rank)
-                for column in applying(columns, rankings)
+                _Column(column.narrow_title, compared.ranking_cells(column, rankings), column.rank)
+                for column in compared.applying(columns, rankings)
                 if column.title not in left_out
             ]
             _print_table(names, shown, first)
@@ -345,13 +321,12 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
     columns = [
         _Column("loss", [number(p.loss) for p in points]),
         _Column("churn", [number(p.churn) for p in points], 2),
-        _Column("regret", [number(p.regret) for p in points]),
         _Column("violation", [number(p.violation) for p in points]),
         _Column("broken", broken, 1),
         _Column("micro-\nsecs", [number(1e6 * p.seconds) for p in points], 3),
     ]
-    if all(p.regret is None for p in points):
-        del columns[2]
+    if any(p.regret is not None for p in points):
+        columns.insert(2, _Column("regret", [number(p.regret) for p in points]))
     _print_table(names, columns, "a round")
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
     if steps:
@@ -405,17 +380,15 @@ def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> Non
     _print(name, style="bold")
     console.print(Padding(Text(about), (0, 0, 1, 2), expand=False))
     for key, setting in settings.items():
-        takes, default = words_of(setting), setting.default
+        takes, default, check = words_of(setting), setting.default, setting.check
         if default in (None, ()):
             takes += ", optional"
         elif not setting.required:
-            default = list(default) if isinstance(default, tuple) else default
-            written = str(default).lower() if isinstance(default, bool) else repr(default)
-            takes += f", {written} by default"
+            plain = list(default) if isinstance(default, tuple) else default
+            takes += f", {json.dumps(plain, default=repr)} by default"
         _print((key, "cyan"), f" : {takes}")
-        if setting.check is not None and setting.check.sentence:
-            unit = f" Unit: {setting.check.unit}." if setting.check.unit else ""
-            meaning = Text(f"{setting.check.sentence}{unit}")
-            console.print(Padding(meaning, (0, 0, 0, 4), expand=False))
+        if check is not None and check.sentence:
+            unit = f" Unit: {check.unit}." if check.unit else ""
+            console.print(Padding(Text(f"{check.sentence}{unit}"), (0, 0, 0, 4), expand=False))
     if not settings:
         _print("It has no settings that a file can give.")

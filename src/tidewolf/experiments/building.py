@@ -26,29 +26,19 @@ import numpy as np
 from tidewolf import problems as _problems
 from tidewolf.core.archive import read_arrays
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import InvalidInput, NegativeCapacity, TidewolfError, UnknownNode
+from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.names import match_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.core.unlimited import Unlimited
-from tidewolf.experiments.keys import (
-    Choice,
-    Keys,
-    carries_flow,
-    is_network,
-    keys_of,
-    kind_keys,
-    kind_named,
-    learner_keys,
-    learner_named,
-    problem_keys,
-)
-from tidewolf.experiments.loading import Place, with_location
+from tidewolf.experiments import keys
+from tidewolf.experiments.keys import Choice, Keys, kind_keys, kind_named
+from tidewolf.experiments.loading import Place, located
 from tidewolf.experts import Season
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.gaps import align, require_seen
 from tidewolf.functions import Affine, Capacity, Linear
-from tidewolf.functions.negative import breaks, negative_capacities
+from tidewolf.functions.negative import breaks, warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 from tidewolf.networks.columns import LinkColumns, find_node
@@ -120,10 +110,8 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
 def require_file(path: Path, place: Place) -> Path:
     """Refuse a path that is no file."""
     if not file_of(path).is_file():
-        raise InvalidInput(
-            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
-            "the experiment's file."
-        )
+        where = "paths are seen from the folder of the experiment's file"
+        raise InvalidInput(f"{place.words()}there is no file {file_of(path)}; {where}.")
     return path
 
 
@@ -142,21 +130,17 @@ def build(
         known[key].name: value_of(known[key], value, place.within(key), read)
         for key, value in given.items()
     }
-    try:
+    with located(place, known):
         if "season" in values:
             values["experts"] = (Season(values.pop("season")), *values.get("experts", ()))
         return make(**values)
-    except TidewolfError as error:
-        raise with_location(error, place, known) from None
 
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
     """The set or the batch of functions that a file describes."""
     kind = kind_named(choice.name)
-    if is_network(choice):
-        return network_of(choice, place).network.K
     if "graph" in kind_keys(kind):
-        return build_on_links(choice, place)[0]
+        return coordinates_of(choice, None, place).K
     return build(constructor_of(kind), choice.given, kind_keys(kind), place, read)
 
 
@@ -172,10 +156,8 @@ def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_val
             flat = setting.check.axes == 1 and array.ndim == 2 and 1 in array.shape
             return array.reshape(-1) if flat else array
         return np.array(value) if isinstance(value, tuple) else value
-    try:
+    with located(place):
         return value if setting.check is None else setting.check.build(value)
-    except TidewolfError as error:
-        raise with_location(error, place) from None
 
 
 def make_learner(
@@ -189,8 +171,8 @@ def make_learner(
     """The learner for a set, with these defaults for settings that it has; if flow at the center
     of a network moves in circles, one that begins on shortest paths, unless it says where.
     """
-    known, given = learner_keys(entrant.name), {**defaults, **entrant.given}
-    make = partial(learner_named(entrant.name), K)
+    known, given = keys.learner_keys(entrant.name), {**defaults, **entrant.given}
+    make = partial(keys.learner_named(entrant.name), K)
     start = None if network is None or "start" not in known else network.start
     if start is not None and "start" not in given:
         make = partial(make, start=start)
@@ -202,37 +184,32 @@ def make_learner(
 # --- sets over the links of a graph ---------------------------------------------------------------
 
 
-def network_of(choice: Choice, place: Place) -> NetworkFiles:
-    """The network, or the one flow, that a file describes."""
-    known = kind_keys(kind_named(choice.name))
-    columns = _graph(choice.given, known, place, optional=(LENGTH, CAPACITY))
-    given = {key: value for key, value in choice.settings if key in _OF_NETWORKS}
-    if isinstance(path := given.get("commodities"), str):
-        path = require_file(Path(path), place.within("commodities"))
-        given["commodities"] = read_commodities(path, place.format)
-    try:
-        return of_graph(*columns, **given)
-    except TidewolfError as error:
-        raise with_location(error, place, known) from None
-
-
-def build_on_links(choice: Choice, place: Place) -> tuple[ConvexSet, LinkColumns]:
-    """Another set that a file describes by a graph, and the columns of its links."""
+def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordinates:
+    """The set, with what its coordinates are called."""
     kind = kind_named(choice.name)
-    known, make = kind_keys(kind), constructor_of(kind)
-    columns, of_set = _graph(choice.given, known, place), keys_of(make)
-    try:
-        values = {
-            known[key].name: _value_on_links(known[key], value, columns, place.within(key))
-            for key, value in choice.settings
-            if key in of_set
-        }
-    except UnknownNode as error:
-        raise with_location(error, place, known) from None
-    try:
-        return make(**values), columns
-    except TidewolfError as error:
-        raise with_location(error, place, known) from None
+    known, make, given = kind_keys(kind), constructor_of(kind), choice.given
+    if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
+        columns = _graph(given, known, place, optional=(LENGTH, CAPACITY))
+        of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
+        if isinstance(path := given.get("commodities"), str):
+            path = require_file(Path(path), place.within("commodities"))
+            of_network["commodities"] = read_commodities(path, place.format)
+        with located(place, known):
+            files = of_graph(*columns, **of_network)
+        return Coordinates(files.network.K, on_network=files)
+    if "graph" in known:
+        columns, of_set = _graph(given, known, place), keys.keys_of(make)
+        with located(place, known):
+            values = {
+                known[key].name: _value_on_links(known[key], value, columns, place.within(key))
+                for key, value in given.items()
+                if key in of_set
+            }
+            K = make(**values)
+        return Coordinates(K, on_links=columns if K.shape == (len(columns.graph.links),) else None)
+    if "n" in known and entries is not None:
+        choice = Choice.of(choice.name, {"n": entries, **given})
+    return Coordinates(build_choice(choice, place))
 
 
 def _graph(
@@ -246,40 +223,35 @@ def _graph(
     }
     if isinstance(given["graph"], str):
         path = require_file(Path(given["graph"]), place.within("graph"))
-        directed = given.get("directed") if carries_flow(known) else True
-        numbers = list(columns.values())
-        graph = read_graph(
-            path, numbers=numbers, optional=optional, directed=directed, format=place.format
-        )
+        directed = given.get("directed") if keys.carries_flow(known) else True
+        how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
+        graph = read_graph(path, directed=directed, format=place.format, **how)
         return LinkColumns(graph, str(path))
     for key in columns:
-        raise InvalidInput(
-            f"{place.within(key).words()}{key} is a column of a graph's file, and this graph is a "
-            "list of links."
-        )
-    rows, directed = given["graph"], given.get("directed", True)
-    return LinkColumns(_listed(rows, directed, place.within("graph")), "the graph")
+        where = place.within(key).words()
+        raise InvalidInput(f"{where}{key} is a column of a graph's file, and this is a list.")
+    return LinkColumns(_listed(given, place.within("graph")), "the graph")
 
 
-def _listed(rows: Sequence[Any], directed: bool, place: Place) -> Graph:
+def _listed(given: Mapping[str, Any], place: Place) -> Graph:
     """The graph of a list of links, each in both directions if it is not directed; lengths,
     capacities (infinite: none) and names are found behind the ends.
     """
+    rows, directed = given["graph"], given.get("directed", True)
     ways = 1 if directed else 2
     places = tuple(place.within(i).words().removesuffix(": ") for i in range(len(rows)))
-    there = tuple((row[0], row[1]) for row in rows)
-    back = () if directed else tuple((head, tail) for tail, head in there)
+    links = [(row[0], row[1]) for row in rows]
+    links += [] if directed else [(head, tail) for tail, head in links]
     numbers = {
         name: np.tile([row[at] if len(row) > at else np.nan for row in rows], ways)
         for at, name in ((2, LENGTH), (3, CAPACITY))
         if any(len(row) > at for row in rows)
     }
     if CAPACITY in numbers:
-        numbers[CAPACITY] = np.where(np.isposinf(numbers[CAPACITY]), np.nan, numbers[CAPACITY])
+        numbers[CAPACITY][np.isposinf(numbers[CAPACITY])] = np.nan
     names = tuple(str(row[4]) if len(row) > 4 else "" for row in rows) * ways
-    return Graph(
-        (*there, *back), numbers, 0, names=names, places=places * ways, both_ways=not directed
-    )
+    called: dict[str, Any] = {"names": names, "places": places * ways}
+    return Graph(tuple(links), numbers, 0, both_ways=not directed, **called)
 
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
@@ -290,6 +262,16 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
     def node(called: Any, what: str) -> Hashable:
         return find_node(nodes, called, what, columns.name, setting.name)
 
+    def rows(names: Sequence[str]) -> Sequence[Sequence[Any]]:
+        """The rows of a table with these columns, the last of them of numbers, or of a list."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
+        path = require_file(Path(value), place)
+        return [
+            [*(record.text(name) for name in names[:-1]), record.number(names[-1])]
+            for record in read_records(path, names, format=place.format)
+        ]
+
     if isinstance(check, Links):
         return graph.links
     if isinstance(check, Numbers) and isinstance(value, str):
@@ -299,47 +281,16 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
     if isinstance(check, Commodities):
         return [
             (node(source, f"the source of commodity {i}"), node(target, f"its target {i}"), *rest)
-            for i, (source, target, *rest) in enumerate(
-                _rows(value, ("source", "target", "demand"), place), start=1
-            )
+            for i, (source, target, *rest) in enumerate(rows(("source", "target", "demand")), 1)
         ]
     if isinstance(check, Supplies):
-        rows = _rows(value, ("node", "supply"), place)
-        supplies = {node(row[0], "which has a supply"): row[1] for row in rows}
-        if len(supplies) < len(rows):
-            raise InvalidInput(f"{place.words()}a node has two supplies; give it their sum.")
+        given = rows(("node", "supply"))
+        supplies = {node(row[0], "which has a supply"): row[1] for row in given}
+        if len(supplies) < len(given):
+            sentence = "a node has two supplies; give it their sum."
+            raise InvalidInput(sentence, setting=setting.name)
         return supplies
     return value_of(setting, value, place)
-
-
-def _rows(value: Any, columns: Sequence[str], place: Place) -> Sequence[Sequence[Any]]:
-    """The rows of a CSV file with these columns, the last of them of numbers; or the rows
-    themselves.
-    """
-    if not isinstance(value, str):
-        return value  # type: ignore[no-any-return]
-    return [
-        [*(record.text(name) for name in columns[:-1]), record.number(columns[-1])]
-        for record in read_records(require_file(Path(value), place), columns, format=place.format)
-    ]
-
-
-# --- coordinates ----------------------------------------------------------------------------------
-
-
-def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordinates:
-    """The set, with what its coordinates are called."""
-    known = kind_keys(kind_named(choice.name))
-    if is_network(choice):
-        files = network_of(choice, place)
-        return Coordinates(files.network.K, on_network=files)
-    if "graph" in known:
-        K, columns = build_on_links(choice, place)
-        by_link = K.shape == (len(columns.graph.links),)
-        return Coordinates(K, on_links=columns if by_link else None)
-    if "n" in known and entries is not None:
-        choice = Choice.of(choice.name, {"n": entries, **choice.given})
-    return Coordinates(build_choice(choice, place))
 
 
 @dataclass
@@ -423,10 +374,8 @@ class Coordinates:
         size = int(np.prod(self.K.shape))
         if self.first is None:
             if len(table.columns) != size:
-                raise InvalidInput(
-                    f"{path}: expected {size} columns, one for each coordinate of the set, "
-                    f"received {len(table.columns)}."
-                )
+                received = f"received {len(table.columns)}"
+                raise InvalidInput(f"{path}: expected {size} columns, as a point has, {received}.")
             self.names, self.first = table.columns, path
         return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
 
@@ -449,29 +398,6 @@ class Coordinates:
             named = shared and len(table.columns) == int(np.prod(self.K.shape))
         return self.points(table, path) if named else table.values
 
-    def warn_of_negative(self, limits: Batch, table: Table | None) -> None:
-        """Name the first cell of a table with a capacity that no point of the set keeps."""
-        found: list[tuple[int, int]] = []
-        if table is None:
-            return
-        values = table.values[: len(limits)]
-        if self.on_network is not None:
-            columns = self.on_network.columns.places(table.columns, "", ())[self.on_network.used]
-            below = {int(j): values[:, j] < 0 for j in columns if j >= 0}
-            found = [(int(np.argmax(rows)), j) for j, rows in below.items() if rows.any()]
-        elif isinstance(limits, Capacity):
-            columns = self.columns(table, Path())
-            negative = negative_capacities(self.K, limits, set())
-            found = [(each.round, columns[each.entry]) for each in negative]
-        if found:
-            row, j = found[0]
-            place = f'{table.places[row]}, column "{table.columns[j]}"'
-            warnings.warn(
-                f"{place}: the capacity is {values[row, j]:g}; {breaks(len(found))}",
-                NegativeCapacity,
-                stacklevel=2,
-            )
-
 
 # --- problems -------------------------------------------------------------------------------------
 
@@ -485,12 +411,9 @@ def build_problem(experiment: Experiment, seed: int) -> Problem:
     given = stream.given
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
-    try:
-        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
-    except TidewolfError as error:
-        place = _place_of_rounds(experiment) if error.setting == "rounds" else None
-        place = Place(experiment.document, ("stream",)) if place is None else place
-        raise with_location(error, place, problem_keys(stream.name)) from None
+    make = _problems.named(stream.name)
+    with located(experiment.place("stream"), keys.problem_keys(stream.name)):
+        found: Problem = make(rounds=experiment.rounds, seed=seed, **given)
     return found
 
 
@@ -502,10 +425,8 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     }
     paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
     if tables.losses is None and not paths.keys() & set(TABLES):
-        raise InvalidInput(
-            f"{place.words()}an experiment needs rounds: give costs, capacities or demands under "
-            "[stream], a row a round. (tidewolf live needs none.)"
-        )
+        ways = "give costs, capacities or demands under [stream], a row a round"
+        raise InvalidInput(f"{place.words()}an experiment needs rounds: {ways}.")
     is_info = {name: name not in TABLES for name in paths}
     read = {
         name: read_rows(
@@ -523,8 +444,11 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     functions = {name: table for name, table in read.items() if not is_info[name]}
     losses, limits = coordinates.functions(functions, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
-    coordinates.warn_of_negative(limits[:rounds], read.get("capacities"))
-    try:
+    if files is None:
+        warn_of_negative_capacities(coordinates.K, limits[:rounds], set())
+    elif "capacities" in read:
+        _warn_of_negative(read["capacities"], rounds)
+    with located(place):
         info = _info(coordinates, read, paths, len(losses), rounds)
         if aligned.seen is not None:
             info["seen"] = aligned.seen[:rounds]
@@ -541,8 +465,16 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
             demands=demands,
             notes=(*(() if files is None else files.notes), *aligned.notes),
         )
-    except TidewolfError as error:
-        raise with_location(error, place) from None
+
+
+def _warn_of_negative(table: Table, rounds: int) -> None:
+    """Name the first capacity of links in a table that no flow satisfies."""
+    cells = np.argwhere(table.values[:rounds] < 0.0)
+    for row, j in cells[:1].tolist():
+        where = f'{table.places[row]}, column "{table.columns[j]}"'
+        sentence = f"{where}: the capacity is {table.values[row, j]:g}"
+        many = breaks(len(np.unique(cells[:, 1])))
+        warnings.warn(f"{sentence}; {many}", NegativeCapacity, stacklevel=3)
 
 
 def _info(
@@ -558,9 +490,9 @@ def _info(
     for name in (name for name in read if name not in TABLES):
         table = read[name]
         if len(table.values) != length:
+            rows = len(table.values)
             raise InvalidInput(
-                f"{paths[name]} has {len(table.values)} rows and the losses have {length} rounds; "
-                "a round is a row of each."
+                f"{paths[name]} has {rows} rows and the losses have {length} rounds."
             )
         if name == "context":
             values = table.values[:, 0] if len(table.columns) == 1 else table.values
@@ -579,20 +511,10 @@ def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping
     length, first = len(losses), paths.get("costs", "[stream.losses]")
     if len(limits) != length:
         others = [path for name, path in paths.items() if name in TABLES and name != "costs"]
-        raise InvalidInput(
-            f"{(*others, '[stream.constraints]')[0]} has {len(limits)} rounds and {first} has "
-            f"{length}; each round needs a loss and a limit."
-        )
-    if experiment.rounds is not None and experiment.rounds > length:
-        place = _place_of_rounds(experiment) or Place(None)
-        raise InvalidInput(
-            f"{place.words()}{experiment.rounds} rounds are asked for, and {first} has {length}."
-        )
-    return length if experiment.rounds is None else experiment.rounds
-
-
-def _place_of_rounds(experiment: Experiment) -> Place | None:
-    """Where the file says how many rounds; None if the command line does."""
-    document = experiment.document
-    in_file = document is not None and document.data.get("rounds") == experiment.rounds
-    return Place(document, ("rounds",)) if in_file else None
+        other = [*others, "[stream.constraints]"][0]
+        raise InvalidInput(f"{other} has {len(limits)} rounds and {first} has {length}.")
+    rounds = length if experiment.rounds is None else experiment.rounds
+    if rounds > length:
+        where = experiment.place("rounds").words()
+        raise InvalidInput(f"{where}{rounds} rounds are asked for, and {first} has {length}.")
+    return rounds

@@ -167,7 +167,7 @@ def compare(
     for number, match in enumerate(matches, start=1):
         step = Step(match.entry, number, len(matches))
 
-        def moved(moment: RunProgress, regret: float | None, step: Step = step) -> None:
+        def moved(moment: RunProgress, step: Step = step) -> None:
             if progress is not None:
                 progress(step, moment)
 

@@ -42,17 +42,17 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import import_extra
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import MissingExtra
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.decisions import Decisions, time_texts
 from tidewolf.evaluation.limits import ONLY_LIMIT, is_broken
 from tidewolf.evaluation.run import Run
 from tidewolf.functions.linear import Capacity
 from tidewolf.functions.loads import LoadLimit
-from tidewolf.networks import PathShare
+from tidewolf.networks import Network, PathShare
 from tidewolf.problems import Problem
-from tidewolf.sets.flows import FlowPolytope, MultiFlow
+from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
 
 DECISIONS_FORMAT = LOG_FORMAT = 1
 DECISIONS, PATHS, LIMITS = "decisions", "paths", "limits"
@@ -62,8 +62,8 @@ CSV_CELLS = 1_000_000
 """The largest table that is by default also written as CSV. Unit: cells."""
 MOST_SPLITS = 100_000
 """So many times at most a commodity's flow is split into paths; of longer runs each k-th round."""
-MOST_ROUNDS, MOST_LIMITS = 100_000, 5_000_000
-"""So many violated rounds, and limits of them, are looked at; of more, those of each k-th round."""
+MOST_LIMITS = 5_000_000
+"""So many limits of violated rounds are looked at; of more, those of each k-th round."""
 _PART = 1 << 20
 """Numbers that are written at a time."""
 _DIGITS = 12
@@ -93,14 +93,10 @@ class TableWriter(NamedTuple):
         self, name: str, rounds: Int64s, columns: Mapping[str, NDArray | Sequence[str]], about: str
     ) -> None:
         """NAME.parquet and NAME.csv, those that are asked for: rows of these rounds."""
-        try:
-            import pandas
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise MissingExtra(
-                'Writing tables needs pandas and pyarrow: pip install "tidewolf[app]".'
-            ) from None
+        pandas = import_extra("pandas", "Writing tables", "app")
+        pyarrow = import_extra("pyarrow", "Writing tables", "app")
+        from pyarrow import parquet
+
         key, values, texts = self._key()
         size = max(1, _PART // max(1, len(columns)))
 
@@ -117,14 +113,9 @@ class TableWriter(NamedTuple):
                 (name, pyarrow.float64() if isinstance(column, np.ndarray) else pyarrow.string())
                 for name, column in columns.items()
             ]
-            metadata = {
-                "format": DECISIONS_FORMAT,
-                "versions": checkpoint.writer(),
-                "about": about,
-                **self.about,
-            }
+            metadata = {"format": DECISIONS_FORMAT, "versions": checkpoint.writer(), "about": about}
             schema = pyarrow.schema([(key, first), *kinds])
-            schema = schema.with_metadata({"tidewolf": json.dumps(metadata)})
+            schema = schema.with_metadata({"tidewolf": json.dumps({**metadata, **self.about})})
             path = self.folder / f"{name}.parquet"
             with checkpoint.writing(path) as file, parquet.ParquetWriter(file, schema) as writer:
                 for part in parts(values):
@@ -132,8 +123,9 @@ class TableWriter(NamedTuple):
         if "csv" in asked:
             with checkpoint.writing(self.folder / f"{name}.csv") as file:
                 for i, part in enumerate(parts(texts)):
-                    frame = pandas.DataFrame(part)
-                    lines = frame.to_csv(index=False, header=i == 0, lineterminator="\n")
+                    lines = pandas.DataFrame(part).to_csv(
+                        index=False, header=i == 0, lineterminator="\n"
+                    )
                     file.write(lines.encode())
 
     def _key(self) -> tuple[str, NDArray, NDArray]:
@@ -158,19 +150,24 @@ class TableWriter(NamedTuple):
 
     def write_paths(self, problem: Problem, smallest: float = 0.0) -> list[str]:
         """The paths of flows; nothing if decisions are none. Returns notes on what is absent."""
-        count = commodities(problem)
+        count, found = commodities(problem), list[tuple[int, Route]]()
         if count == 0 or len(self.found) == 0:
             return []
         every = max(1, math.ceil(len(self.found) * count / MOST_SPLITS))
-        rounds = np.arange(0, len(self.found), every)
-        routes = [large(each, smallest) for each in _routes(problem, self.found.points, rounds)]
-        rows = [route for each in routes for route in each]
+        last: Any = None
+        for t in range(0, len(self.found), every):
+            x, sent = np.array(self.found.points[t]), problem.demands
+            key = x.tobytes() + (b"" if sent is None else sent[t].tobytes())
+            if key != last:  # rounds of a block share their point
+                demands, last = None if sent is None else sent[t], key
+                routes = large(routes_of(problem.K, problem.network, x, demands) or [], smallest)
+            found += [(t, route) for route in routes]
         columns: dict[str, Any] = {
-            name: [row[i] for row in rows] for i, name in enumerate(Route._fields)
+            name: [route[i] for _, route in found] for i, name in enumerate(Route._fields)
         }
         columns |= {name: np.array(columns[name], dtype=np.float64) for name in ("share", "volume")}
         about = "share: of the commodity's demand; volume: share times demand"
-        self.write(PATHS, np.repeat(rounds, list(map(len, routes))), columns, about)
+        self.write(PATHS, np.array([t for t, _ in found]), columns, about)
         if every == 1:
             return []
         return [f"The tables of paths have one round of every {every:,}; decisions are all there."]
@@ -180,16 +177,13 @@ class TableWriter(NamedTuple):
         names: Sequence[str] = run.limit_names
         names = (ONLY_LIMIT,) if names in ((), ("limit 1",)) else names
         rounds = np.flatnonzero(run.violations > 0.0)
-        many = max(len(rounds) / MOST_ROUNDS, len(rounds) * len(names) / MOST_LIMITS)
-        every = max(1, math.ceil(many))
+        every = max(1, math.ceil(len(rounds) * max(50, len(names)) / MOST_LIMITS))
         links, net = _limited_links(problem), problem.network
         most = float(run.violations.max(initial=0.0))
         found: list[tuple[int, str, float, float, float]] = []
         for t in rounds[::every].tolist():
-            one, x = (
-                problem.stream.constraints.view(slice(t, t + 1)),
-                np.array(self.found.points[t]),
-            )
+            one = problem.stream.constraints.view(slice(t, t + 1))
+            x = np.array(self.found.points[t])
             pieces = one.pieces(x)
             values = to_numpy(one.values(x) if pieces is None else pieces).reshape(-1)
             violated = np.flatnonzero(is_broken(values, most if len(values) == 1 else 0.0))
@@ -222,15 +216,11 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
         return
     import pandas
 
-    rows = [
-        (
-            net.demands[j].name,
-            name,
-            PathShare("", path.nodes, 0.0, 0.0, net.distinct_names(path.links)).name,
-            path.length,
-        )
-        for j, name, path in zip(net.owner, net.names, net.tunnels.paths, strict=True)
-    ]
+    rows = []
+    for j, tunnel, path in zip(net.owner, net.names, net.tunnels.paths, strict=True):
+        names = net.distinct_names(path.links)
+        name = PathShare("", path.nodes, 0.0, 0.0, names).name
+        rows.append((net.demands[j].name, tunnel, name, path.length))
     table = pandas.DataFrame(rows, columns=["commodity", "tunnel", "path", "length"])
     text = table.to_csv(index=False, lineterminator="\n")
     checkpoint.write(folder / "tunnels.csv", text.encode())
@@ -260,36 +250,25 @@ class Route(NamedTuple):
 
 
 def commodities(problem: Problem) -> int:
-    """How many flows a decision is made of; 0 if it is none."""
+    """How many flows a decision consists of."""
     K = problem.K
     if problem.network is not None:
         return len(problem.network.demands)
     return 1 if isinstance(K, FlowPolytope) else len(K.demands) if isinstance(K, MultiFlow) else 0
 
 
-def _routes(problem: Problem, points: Floats, rounds: Int64s) -> list[list[Route]]:
-    """The paths of these rounds, each point split once if rounds share it."""
-    net, demands = problem.network, problem.demands
-    found, own = list[list[Route]](), list[Route]()
-    last: Floats | None = None
-    for t in rounds.tolist():
-        x = np.array(points[t])
-        if last is None or not np.array_equal(x, last):
-            own, last = split(problem.K, x) if net is None else [], x
-            if net is not None:
-                paths = net.path_shares(x)
-                own = [Route(path.commodity, path.name, path.share, 0.0) for path in paths]
-        if net is not None:
-            sent = net.volumes if demands is None else demands[t]
-            volume = {demand.name: float(sent[j]) for j, demand in enumerate(net.demands)}
-            own = [route._replace(volume=route.share * volume[route.commodity]) for route in own]
-        found.append(own)
-    return found
-
-
-def split(K: Any, x: Floats) -> list[Route]:
-    """The paths of one decision."""
-    flows, demands = (K.paths(x), K.demands) if isinstance(K, MultiFlow) else ([K.paths(x)], [1.0])
+def routes_of(
+    K: ConvexSet, network: Network | None, x: Array, demands: Array | None = None
+) -> list[Route] | None:
+    """The paths of one decision, heaviest first, with volumes of these demands; None if it is no
+    flow.
+    """
+    if network is not None:
+        paths = network.path_shares(x, demands)
+        return [Route(path.commodity, path.name, path.share, path.volume) for path in paths]
+    if not isinstance(K, FlowPolytope | MultiFlow):
+        return None
+    flows: Any = zip(K.demands, K.paths(x), strict=True) if isinstance(K, MultiFlow) else None
     return [
         Route(
             f"{path.nodes[0]} > {path.nodes[-1]}",
@@ -297,7 +276,7 @@ def split(K: Any, x: Floats) -> list[Route]:
             path.weight / demand,
             path.weight,
         )
-        for demand, paths in zip(demands, flows, strict=True)
+        for demand, paths in flows or [(1.0, K.paths(x))]
         for path in paths
     ]
 

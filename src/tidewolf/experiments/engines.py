@@ -35,8 +35,8 @@ from tidewolf.core.errors import ClusterLost, InvalidInput
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments.jobs import Answers, Engine, Job, Player, Row, Task, failed, versions
 
-Follow: TypeAlias = Callable[[int, RunProgress, float | None], None]
-"""Called a few times per second with the number of a job, how far it is, and its regret so far."""
+Follow: TypeAlias = Callable[[int, RunProgress], None]
+"""Called a few times per second with the number of a job, and how far it is."""
 
 MOST_JOBS = 1024
 """The pool starts all of them at once."""

@@ -24,7 +24,7 @@ from tidewolf.core.settings import Check, Count, Number, Text, validate
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
 from tidewolf.experiments.keys import NETWORK, Choice, learner_keys, problem_keys, with_defaults
-from tidewolf.experiments.loading import FILE_FORMAT, Document, Place, to_toml, with_location
+from tidewolf.experiments.loading import FILE_FORMAT, Document, Place, located, to_toml
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
@@ -155,11 +155,8 @@ class Tables:
         names = {*TABLES, "losses", "constraints"} - {"demands"}
         given = {name for name in names if getattr(self, name) is not None}
         if given >= {"costs", "losses"} or given - {"costs", "losses"} not in _LIMITS:
-            raise InvalidInput(
-                "The losses of a stream are costs, or else losses, a kind of functions; its limits "
-                "are capacities, or else weights and budgets, or else constraints, a kind of "
-                "functions, or none at all."
-            )
+            limits = "capacities, or weights and budgets, or constraints, or none"
+            raise InvalidInput(f"A stream has costs or losses, and as its limits {limits}.")
 
 
 @final
@@ -340,10 +337,8 @@ class Experiment:
         place, defaults = self._place(entrant), {"horizon": len(problem), "seed": seed}
         read = partial(read_point, problem.labels)
         learner = make_learner(entrant, problem.K, problem.network, place, read, defaults)
-        try:
+        with located(place, learner_keys(entrant.name)):
             _require_info(learner, problem.stream)
-        except InvalidInput as error:
-            raise with_location(error, place, learner_keys(entrant.name)) from None
         return learner
 
     def place(self, *path: str | int) -> Place:

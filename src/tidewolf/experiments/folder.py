@@ -44,28 +44,11 @@ from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.evaluation.run import Run, finished
-from tidewolf.experiments.decision_files import (
-    DECISIONS,
-    LIMITS,
-    LOG_ENDING,
-    PATHS,
-    DecisionLog,
-    TableWriter,
-    write_tunnels,
-)
+from tidewolf.experiments import decision_files, jobs
+from tidewolf.experiments.decision_files import DECISIONS, DecisionLog, TableWriter
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import play_incumbent, read_incumbent, savings
-from tidewolf.experiments.jobs import (
-    CHECKPOINTS_FOLDER,
-    Job,
-    Player,
-    Prepared,
-    advance,
-    begin,
-    locked,
-    plan_run,
-    require_format,
-)
+from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.experiments.loading import read
 from tidewolf.problems import Problem
 
@@ -79,8 +62,8 @@ _OF_INCUMBENT = (
     "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
 )  # fmt: skip
 
-RunFollow: TypeAlias = Callable[[Job, RunProgress, float | None], None]
-"""Called a few times per second with a job, how far it is, and its regret so far."""
+RunFollow: TypeAlias = Callable[[Job, RunProgress], None]
+"""Called a few times per second with a job, and how far it is."""
 
 
 class Finished(NamedTuple):
@@ -206,19 +189,15 @@ class RunFolder:
         try:
             head, _, text = file.read_bytes().decode().partition("\n")
         except FileNotFoundError:
-            raise InvalidInput(
-                f"{path} is no run folder: it has no {EXPERIMENT_FILE}. `tidewolf run` makes one."
-            ) from None
+            made = f"it has no {EXPERIMENT_FILE}. `tidewolf run` makes one"
+            raise InvalidInput(f"{path} is no run folder: {made}.") from None
         except (OSError, UnicodeDecodeError) as error:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         found, otherwise = _HEAD.fullmatch(head), "Run the experiment in a new folder."
         if found is not None:
-            require_format(file, int(found[1]), RUN_FORMAT, otherwise)
+            jobs.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
-            raise BrokenFile(
-                f"{file} is truncated or was changed: expected the heading of a run with the "
-                f"checksum of the rest, received {head[:40]!r}. {otherwise}"
-            )
+            raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
         return cls(path, read(f"\n{text}", file))
 
     def locked(self) -> AbstractContextManager[None]:
@@ -244,8 +223,7 @@ class RunFolder:
         Parameters
         ----------
         progress : callable, optional
-            Called a few times per second with the job, how far it is, and its regret so far, which
-            is None if no comparator is known.
+            Called a few times per second with the job, and how far it is.
         stopping : callable
             Called after every update; if it returns True the run is saved and interrupted.
         first : Problem, optional
@@ -268,15 +246,15 @@ class RunFolder:
             for part in self.path.rglob(".*.part"):
                 part.unlink()
             found: list[Finished] = []
-            player, file = Player(), self.experiment.incumbent
-            for jobs in plan_run(self.experiment):
-                ready = player.prepared(jobs[0], None if found else first)
-                runs = tuple(self._play(job, ready, progress, stopping) for job in jobs)
+            player, file = jobs.Player(), self.experiment.incumbent
+            for some in jobs.plan_run(self.experiment):
+                ready = player.prepared(some[0], None if found else first)
+                runs = tuple(self._play(job, ready, progress, stopping) for job in some)
                 beside = None
                 if file is not None:
                     decided = read_incumbent(file, ready.problem, self.experiment.files)
                     beside = play_incumbent(decided, ready.problem, ready.best)
-                found.append(Finished(jobs[0].seed, ready.problem, jobs, runs, beside))
+                found.append(Finished(some[0].seed, ready.problem, some, runs, beside))
             return found
 
     def recorded(self) -> list[Finished]:
@@ -299,29 +277,27 @@ class RunFolder:
     def require_complete(self) -> None:
         """Refuse a folder whose run has not ended."""
         if not self.complete:
-            raise InvalidInput(
-                f"{self.path} holds a run that is not complete; `tidewolf resume {self.path}` "
-                "completes it."
-            )
+            cure = f"`tidewolf resume {self.path}` completes it"
+            raise InvalidInput(f"{self.path} holds a run that is not complete; {cure}.")
 
     def _play(
         self, job: Job, ready: Prepared, progress: RunFollow | None, stopping: Callable[[], bool]
     ) -> Run:
         """The run of one job, from its checkpoint if there is one."""
         problem, file = ready.problem, self.path / CHECKPOINTS_FOLDER / job.label
-        learner = self.experiment.learner(job.entrant, problem, job.seed)
-        recording, log = begin(learner, problem, file, job.origin), None
+        learner = job.source.learner(job.entrant, problem, job.seed)
+        recording, log = jobs.begin(learner, problem, file, job.origin), None
         if self.experiment.decisions != "none":
-            beside = file.with_name(f"{job.label}{LOG_ENDING}")
+            beside = file.with_name(f"{job.label}{decision_files.LOG_ENDING}")
             log = DecisionLog(beside, recording.stream.shape, recording.t)
             log = recording.decisions = log if log.holds else None
         try:
-            done = advance(
+            done = jobs.advance(
                 recording,
                 file,
                 seconds=self.experiment.checkpoint_seconds,
                 ending=True,
-                moved=ready.with_regret(None if progress is None else partial(progress, job)),
+                moved=None if progress is None else partial(progress, job),
                 saving=(lambda: None) if log is None else log.sync,
                 stopping=stopping,
             )
@@ -329,12 +305,9 @@ class RunFolder:
             if log is not None:
                 log.close()
         if not done:
-            raise Interrupted(
-                f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "
-                f"{job.entrant.name}; `tidewolf resume {self.path}` resumes from there."
-            )
-        points = None if log is None else log.points(recording.t)
-        decisions = None
+            done = f"{recording.t:,} of {len(recording.stream):,} rounds of {job.entrant.name}"
+            raise Interrupted(f"Interrupted after {done}; `tidewolf resume {self.path}` resumes.")
+        points, decisions = None if log is None else log.points(recording.t), None
         if points is not None:
             names, stamps = entry_names(problem.K, problem.labels), recording.stream.stamps
             decisions = Decisions(np.arange(recording.t), stamps, names, points)
@@ -392,21 +365,20 @@ class RunFolder:
         form, notes, zone = self.experiment.decisions, list[str](), self.experiment.files.timezone
         if form == "none":
             return []
-        write_tunnels(self.path, found[0].problem)
+        decision_files.write_tunnels(self.path, found[0].problem)
         for problem, job, run in _each(found):
             if run.decisions is None:
                 notes.append(f"The decisions of {job.label} are not there: its file was removed.")
                 continue
-            names = {"experiment": self.experiment.name, "learner": job.entrant.name}
-            head = {**names, "seed": job.seed}
-            if job.number > 1:
-                to = TableWriter(self.path, run.decisions, form or "parquet", head, zone)
-                to.write_decisions(f"{DECISIONS}-{job.label}")
-                continue
-            to = TableWriter(self.path, run.decisions, form, head, zone)
-            to.write_decisions(DECISIONS)
-            notes += to.write_paths(problem, self.experiment.smallest_path)
-            notes += to.write_limits(problem, run)
+            head: dict[str, Any] = {"experiment": self.experiment.name, "seed": job.seed}
+            head |= {"learner": job.entrant.name}
+            first = job.number == 1
+            which = form if first else form or "parquet"
+            to = TableWriter(self.path, run.decisions, which, head, zone)
+            to.write_decisions(DECISIONS if first else f"{DECISIONS}-{job.label}")
+            if first:
+                notes += to.write_paths(problem, self.experiment.smallest_path)
+                notes += to.write_limits(problem, run)
         return notes
 
     def write_summary(self, found: Sequence[Finished]) -> None:
@@ -441,13 +413,9 @@ class RunFolder:
         dict
             `runs`, one per run, and `incumbent` if there is one, as in `tidewolf run --json`.
         """
+        name = {"experiment": self.experiment.name}
         runs = [
-            {
-                "experiment": self.experiment.name,
-                **run.summary(),
-                "seed": job.seed,
-                "settings": job.entrant.given,
-            }
+            {**name, **run.summary(), "seed": job.seed, "settings": job.entrant.given}
             for _, job, run in _each(found)
         ]
         first = found[0]
@@ -476,10 +444,8 @@ class RunFolder:
         Path
             report.html for the first seed, report-seed-S.html for others.
         """
-        return self.path / f"report{self._suffix(seed)}.html"
-
-    def _suffix(self, seed: int) -> str:
-        return "" if seed == self.experiment.seeds[0] else f"-seed-{seed}"
+        first = seed == self.experiment.seeds[0]
+        return self.path / ("report.html" if first else f"report-seed-{seed}.html")
 
     def figures(self, seed: int) -> Path:
         """The folder of a seed's figures, if they are asked for.
@@ -494,7 +460,7 @@ class RunFolder:
         Path
             figures for the first seed, figures-seed-S for others.
         """
-        return self.path / f"figures{self._suffix(seed)}"
+        return self.path / self.page(seed).stem.replace("report", "figures")
 
 
 def _each(found: Sequence[Finished]) -> Iterator[tuple[Problem, Job, Run]]:
@@ -526,12 +492,9 @@ def free(path: Path) -> Path:
 
 def _files_of(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
-    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", PATHS, LIMITS)
-    patterns = (
-        *(SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE),
-        *("report*.html", "report*.json", "tunnels.csv"),
-        *(f"{name}.{ending}" for name in tables for ending in ("csv", "parquet")),
-    )
+    tables = ("decisions", "decisions-[0-9]*-seed-*", "paths", "limits")
+    patterns = [SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE, "report*.html", "report*.json"]
+    patterns += ["tunnels.csv", *(f"{name}.{end}" for name in tables for end in ("csv", "parquet"))]
     return [file for pattern in patterns for file in sorted(path.glob(pattern))]
 
 

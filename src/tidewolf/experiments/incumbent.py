@@ -94,13 +94,10 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
     """
     try:
         table = read_table(path, format=format)
-    except InvalidInput as error:
-        try:
-            table = read_table(path)
-        except InvalidInput:
-            raise error from None
+    except InvalidInput:
+        table = read_table(path)
     names = entry_names(problem.K, problem.labels)
-    columns, rows = _columns(table, names, problem, path), _rows(table, names, problem, path)
+    columns, rows = _columns(table, names, path), _rows(table, names, problem, path)
     distinct, of_round = np.unique(rows, return_inverse=True)
     points = np.where(columns >= 0, table.values[distinct][:, columns], 0.0)
     places = [table.places[i] for i in distinct.tolist()]
@@ -116,33 +113,21 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
 def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparator | None) -> Run:
     """The run of these decisions on the stream, without what learners observe, and when."""
     stream = problem.stream
-    feedback = (stream.seen, stream.arrives, stream.played, stream.unavailable)
-    if any(part is not None for part in feedback):
-        stream = replace(stream, seen=None, arrives=None, played=None, unavailable=None)
-        object.__setattr__(stream, "stamps", problem.stream.stamps)
+    stream = replace(stream, seen=None, arrives=None, played=None, unavailable=None)
+    object.__setattr__(stream, "stamps", problem.stream.stamps)
     return run(incumbent, stream, comparator=comparator)
 
 
-def _columns(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
+def _columns(table: Table, names: Sequence[str], path: Path) -> Int64s:
     """The place of each entry's column; -1 if it has none."""
     place = {name: i for i, name in enumerate(table.columns)}
     if not place.keys() & set(names):
-        raise InvalidInput(
-            f"{path}: expected a column per entry that is not 0, under the names of decisions.csv, "
-            f"and there is none.{did_you_mean(names[0], table.columns)} The "
-            f"names are {listed(names)}."
-        )
+        near = did_you_mean(names[0], table.columns)
+        raise InvalidInput(f"{path}: expected columns called {listed(names)}.{near}")
     for name in place.keys() - {*names, _ROUND}:
-        values = table.values[:, place[name]]
-        if np.any(values != 0.0):
-            row = int(np.flatnonzero(values)[0])
-            cut = dict(() if problem.network is None else problem.network.cut)
-            why = f" (the link {cut[name]})" if name in cut else ""
-            raise InvalidInput(
-                f'{table.places[row]}, column "{name}": no entry of a decision has that name{why}, '
-                f"and the incumbent has {values[row]:g} there; only zeros may be left out."
-                f"{did_you_mean(name, names)}"
-            )
+        for row in np.flatnonzero(table.values[:, place[name]])[:1].tolist():
+            where, near = f'{table.places[row]}, column "{name}"', did_you_mean(name, names)
+            raise InvalidInput(f"{where}: no entry of a decision has that name.{near}")
     return np.array([place.get(name, -1) for name in names], dtype=np.int64)
 
 
@@ -159,14 +144,10 @@ def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> I
         keys = table.values[:, table.columns.index(_ROUND)]
     order = np.argsort(keys, kind="stable")
     at = np.searchsorted(keys, wanted, side="right", sorter=order) - 1
-    missing = (at < 0) | (keys[order][at] != wanted)
-    if missing.any():
-        t = int(np.argmax(missing))
+    for t in np.flatnonzero((at < 0) | (keys[order][at] != wanted))[:1].tolist():
         at_time = f" ({time_texts(stamps)[t]})" if wanted is stamps and stamps is not None else ""
-        raise InvalidInput(
-            f"{path}: expected a row for every one of {rounds:,} rounds, and in its "
-            f"{len(keys):,} rows there is none for round {t + 1}{at_time}."
-        )
+        every = f"a row for every one of {rounds:,} rounds"
+        raise InvalidInput(f"{path}: expected {every}, none for round {t + 1}{at_time}.")
     return np.asarray(order[at], dtype=np.int64)
 
 
@@ -184,12 +165,9 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
             continue
         if not infeasibility <= most:
-            raise InvalidInput(
-                f"{where}: the row is not a decision: it is {infeasibility:.3g} outside the set, "
-                f"and {most:.3g} is allowed for rounding. Entries are decisions as in "
-                "decisions.csv: on flows they are shares of each commodity's demand, not volumes, "
-                "and what enters a node leaves it."
-            )
+            outside = f"it is {infeasibility:.3g} outside the set, at most {most:.3g} is rounding"
+            shares = "On flows, entries are shares of each commodity's demand, not volumes."
+            raise InvalidInput(f"{where}: the row is no decision: {outside}. {shares}")
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)
@@ -212,16 +190,12 @@ def savings(ours: Run, label: str, incumbent: Run, network: Any = None) -> str:
     word = "less" if less >= 0.0 else "more"
     share = 100.0 * abs(less) / whole if whole > 0.0 else math.inf
     size = f"{share:,.{1 if share >= 1.0 else 2}f} %" if whole > 0.0 else number(abs(less))
-    cost = f"{size} {word} than"
-    if less == 0.0 or share < 0.005:
-        cost = "as much as"
-    broken = [number(float(run.violations.sum())) for run in (ours, incumbent)]
-    limits = f" and broken limits by {broken[0]} instead of {broken[1]}"
-    if broken == ["0", "0"]:
+    cost = "as much as" if less == 0.0 or share < 0.005 else f"{size} {word} than"
+    broken = [float(run.violations.sum()) for run in (ours, incumbent)]
+    limits = f" and broken limits by {number(broken[0])} instead of {number(broken[1])}"
+    if broken == [0.0, 0.0]:
         limits = ", and both satisfy every limit"
     elif network is not None:
-        limits += ", in shares of all that is sent"
-        if network.unit != 1.0:
-            volumes = [number(network.unit * run.violations.sum()) for run in (ours, incumbent)]
-            limits += f" ({volumes[0]} instead of {volumes[1]} in the unit of the capacities)"
+        volumes = " instead of ".join(number(network.unit * each) for each in broken)
+        limits += f", in shares of all that is sent ({volumes} in the unit of the capacities)"
     return f"{label} would have cost {cost} the incumbent{limits}."

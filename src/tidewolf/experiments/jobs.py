@@ -40,20 +40,16 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from inspect import signature
 from itertools import count, product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 
-import numpy as np
-
 from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import LARGEST_COUNT, as_count, to_numpy
+from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
-from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.hindsight_words import contradiction
 from tidewolf.evaluation.metrics import MEASURES
@@ -69,8 +65,6 @@ from tidewolf.problems.data import origin
 
 T = TypeVar("T")
 Row: TypeAlias = dict[str, Any]
-JobProgress: TypeAlias = Callable[[RunProgress, float | None], None]
-"""Called a few times per second with how far the job is, and its regret so far if that is known."""
 
 ROWS_FORMAT = 3
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -80,8 +74,6 @@ UNKNOWN = Comparator(None, -math.inf, math.inf, None)
 """The comparator of a stream for which none can be computed."""
 _SHARE = 20
 """At most one of this many seconds is spent on checkpoints."""
-_KEPT = 2
-"""How many problems a player keeps: jobs on the same stream stand side by side."""
 _OTHERWISE = "Use another folder, or overwrite with --force."
 _HELD: set[tuple[int, int, int]] = set()
 """Threads and the folders that they have locked."""
@@ -299,13 +291,6 @@ class Prepared:
         proof = best.infeasibility
         return cls(problem, best, "" if proof is None else contradiction(proof, problem.stream))
 
-    @cached_property
-    def losses(self) -> Floats | None:
-        """The comparator's total loss up to each round; None if there is no comparator."""
-        if self.best is None or self.best.point is None:
-            return None
-        return np.cumsum(to_numpy(self.problem.stream.losses.values(self.best.point)))
-
     def plain(self) -> Row:
         """The comparator as plain data; infinite ends are None."""
         best = self.best or UNKNOWN
@@ -317,46 +302,34 @@ class Prepared:
             "reason": self.reason,
         }
 
-    def with_regret(self, moved: JobProgress | None) -> Callable[[RunProgress], None] | None:
-        """Report the regret against the comparator beside how far the run is."""
-        if moved is None:
-            return None
-        losses = self.losses
-
-        def report(moment: RunProgress) -> None:
-            if losses is None or moment.rounds_done == 0:
-                moved(moment, None)
-            else:
-                moved(moment, moment.loss_total - float(losses[moment.rounds_done - 1]))
-
-        return report
-
 
 @final
 class Player:
-    """Plays jobs, one after another; the comparator of a stream is computed once."""
+    """Plays jobs, one after another. Jobs on the same stream stand side by side, so that its
+    comparator is computed once.
+    """
 
     def __init__(self) -> None:
-        self._kept: dict[Any, Prepared] = {}
+        self._ready: Prepared | None = None
+        self._keys: set[Any] = set()
+        """jobs on its stream, which seeds may share"""
 
     def prepared(self, job: Job, problem: Problem | None = None) -> Prepared:
         """The job's problem, which is made unless it is given, and its comparator."""
         key = (job.source, job.rounds, job.seed)
-        if key not in self._kept:
+        if self._ready is None or key not in self._keys:
             problem = job.source.problem(job.rounds, job.seed) if problem is None else problem
-            same = [each for each in self._kept.values() if each.problem == problem]
-            found = same[0] if same else Prepared.of(problem)
-            while len(self._kept) >= _KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[key] = found
-        return self._kept[key]
+            if self._ready is None or self._ready.problem != problem:
+                self._ready, self._keys = Prepared.of(problem), set()
+            self._keys.add(key)
+        return self._ready
 
     def row(
         self,
         job: Job,
         *,
         file: Path | None = None,
-        moved: JobProgress | None = None,
+        moved: Callable[[RunProgress], None] | None = None,
         refused: type[Exception] = Exception,
     ) -> Row:
         """The job played to its end; an exception of the type `refused` becomes the row's
@@ -372,7 +345,7 @@ class Player:
                 learner = job.source.learner(job.entrant, ready.problem, job.seed)
                 sees = SEES[learner.needs]
                 recording = begin(learner, ready.problem, file, job.origin)
-                advance(recording, file, moved=ready.with_regret(moved))
+                advance(recording, file, moved=moved)
                 run = finished(recording, ready.best or UNKNOWN)
                 row = failed(job, "", comparator, sees) | run.summary()
             json.dumps(row, allow_nan=False)
@@ -400,10 +373,8 @@ def begin(
         stream = problem.stream
         return Recording.load(data, learner, stream, str(file), source=origin, folder=folder)
     except OtherSettings:
-        raise OtherSettings(
-            f"{file} belongs to another learner or other data: the experiment or its tables "
-            "were changed since. Restore them, or run the experiment in a new folder."
-        ) from None
+        cure = "Restore its experiment and tables, or use a new folder."
+        raise OtherSettings(f"{file} belongs to another learner or other data. {cure}") from None
 
 
 def advance(

@@ -23,20 +23,12 @@ from tidewolf import functions as _functions
 from tidewolf import learners as _learners
 from tidewolf import problems as _problems
 from tidewolf import sets as _sets
+from tidewolf.core import settings
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.names import did_you_mean
-from tidewolf.core.settings import (
-    Check,
-    Flag,
-    Number,
-    Numbers,
-    Setting,
-    Text,
-    constructor_of,
-    settings_of,
-)
+from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
 from tidewolf.experts.season import PeriodSetting
 from tidewolf.networks import Network
 from tidewolf.networks.tunnels import LinkRows
@@ -126,10 +118,8 @@ def as_pair(owner: str, pair: Any) -> tuple[str, Any]:
         raise WrongType(f"A setting of {owner} is a name and its value, not {shown(pair)}.")
     value = freeze(pair[1])
     if not sayable(value):
-        raise WrongType(
-            f"{pair[0]} of {owner} must be a number, True or False, text, or a list of those, "
-            f"not {shown(pair[1])}."
-        )
+        kinds = "a number, True or False, text, or a list of those"
+        raise WrongType(f"{pair[0]} of {owner} must be {kinds}, not {shown(pair[1])}.")
     return as_text(pair[0], f"The name of a setting of {owner}"), value
 
 
@@ -162,10 +152,8 @@ def learner_named(name: str) -> Any:
     known = {**_learners.every(), **_baselines.every()}
     if name in known:
         return known[name]
-    raise InvalidInput(
-        f"There is no learner called {name!r}; there are {', '.join(known)}."
-        f"{did_you_mean(name, known)}"
-    )
+    near = did_you_mean(name, known)
+    raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{near}")
 
 
 @cache
@@ -183,11 +171,6 @@ def function_kinds() -> dict[str, type[Batch]]:
 def kind_named(name: str) -> type:
     """The set or the batch of functions of this name."""
     return {**set_kinds(), **function_kinds(), NETWORK: Network}[name]
-
-
-def is_network(choice: Choice) -> bool:
-    """Whether a set is described by a graph and what goes over it: a network, or one flow."""
-    return choice.name in (NETWORK, "FlowPolytope") and "graph" in choice.given
 
 
 def takes_a_set(problem: str) -> bool:
@@ -208,12 +191,12 @@ def key(name: str, check: Check, default: Any = None) -> FileKey:
 
 
 _DIRECTED = key(
-    "directed", Flag("Whether links carry one way only. None: as the graph's file says.")
+    "directed", settings.Flag("Whether links carry one way only. None: as the graph's file says.")
 )
 _SENT = "How much is sent, in the unit of the capacities; points are shares of it."
 _ONE_FLOW = (
-    key("lengths", Text("The column of the edge list that holds the lengths of links.")),
-    key("demand", Number(_SENT, above=0.0), 1.0),
+    key("lengths", settings.Text("The column of the edge list that holds the lengths of links.")),
+    key("demand", settings.Number(_SENT, above=0.0), 1.0),
 )
 """What a file may say of one flow from a source to a target, beside what the set declares."""
 _SEASON = key("season", PeriodSetting("The period of a `Season` that is added to the experts."))
@@ -324,6 +307,6 @@ def _by_name(make: Any) -> dict[str, Setting]:
     parameters = inspect.signature(make).parameters
     return {
         name: setting
-        for name, setting in settings_of(make).items()
+        for name, setting in settings.settings_of(make).items()
         if parameters[name].kind is not inspect.Parameter.VAR_POSITIONAL
     }

@@ -15,11 +15,12 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from tidewolf.core.arguments import as_path
-from tidewolf.core.errors import InvalidInput, MissingExtra, NewerFormat, TidewolfError
+from tidewolf.core.arguments import as_path, import_extra
+from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
 from tidewolf.core.settings import Setting
 from tidewolf.files.format import PLAIN, FileFormat
 
@@ -78,13 +79,15 @@ class Place(NamedTuple):
         return "" if self.document is None else f"{self.document.place(*self.path)}: "
 
 
-def with_location(
-    error: TidewolfError, place: Place, known: Mapping[str, Setting] | None = None
-) -> TidewolfError:
-    """The same error, with the place of the setting that it carries in front."""
-    keys = [each.key for each in (known or {}).values() if each.name == error.setting]
-    error.args = (f"{place.within(*keys).words()}{error}", *error.args[1:])
-    return error
+@contextmanager
+def located(place: Place, known: Mapping[str, Setting] | None = None) -> Iterator[None]:
+    """An error gets the place of the setting that it carries in front."""
+    try:
+        yield
+    except TidewolfError as error:
+        names = [each.key for each in (known or {}).values() if each.name == error.setting]
+        error.args = (f"{place.within(*names).words()}{error}", *error.args[1:])
+        raise
 
 
 def load(path: str | os.PathLike[str]) -> Experiment:
@@ -123,26 +126,20 @@ def load(path: str | os.PathLike[str]) -> Experiment:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InvalidInput(f"No experiment can be read from {path}: {reason}.") from None
+        raise InvalidInput(f"No experiment can be read from {path}: {error}.") from None
     return read(text, path)
 
 
 def read(text: str, path: Path) -> Experiment:
     """The experiment in the text of a file at `path`."""
-    try:
-        from tidewolf.experiments.models import read_file
-    except ImportError:
-        raise MissingExtra(
-            'Experiment files are read with pydantic: pip install "tidewolf[app]".'
-        ) from None
+    import_extra("pydantic", "Reading experiment files", "app")
+    from tidewolf.experiments.models import read_file
+
     document = parse(text, str(path))
     written_by = document.data.get("format")
     if type(written_by) is int and written_by > FILE_FORMAT:
-        raise NewerFormat(
-            f"{document.place('format')}: this tidewolf reads formats up to {FILE_FORMAT}, not "
-            f"{written_by}. Install a newer tidewolf."
-        )
+        known = f"this tidewolf reads formats up to {FILE_FORMAT}, not {written_by}"
+        raise NewerFormat(f"{document.place('format')}: {known}. Install a newer tidewolf.")
     return read_file(document, path)
 
 
@@ -155,9 +152,8 @@ def parse(text: str, name: str) -> Document:
         end = _line_and_column(text, len(text.rstrip()))
         sentence, _, where = str(error).rpartition(" (at ")
         line, column = re.findall(r"\d+", where) or end
-        raise InvalidInput(
-            f"{name}, line {line}, column {column}: this is not TOML: {sentence}."
-        ) from None
+        where = f"{name}, line {line}, column {column}"
+        raise InvalidInput(f"{where}: this is not TOML: {sentence}.") from None
     except (RecursionError, ValueError) as error:  # too deep; a number of thousands of digits
         raise InvalidInput(f"{name} cannot be read as TOML: {error}.") from None
 

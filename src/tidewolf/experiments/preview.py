@@ -24,8 +24,7 @@ from tidewolf.experiments.folder import EXPERIMENT_FILE, REPORT_FILE, ROUNDS_FIL
 from tidewolf.experiments.incumbent import Incumbent
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, plan_run
 from tidewolf.experiments.keys import Choice
-from tidewolf.functions.linear import Capacity, Linear
-from tidewolf.functions.loads import LoadLimit
+from tidewolf.networks import Network
 from tidewolf.problems import Problem
 
 _SECONDS, _ROUNDS = 0.5, 200
@@ -44,19 +43,22 @@ def preview(
     """What the resolved experiment would be, given its first problem, as plain data."""
     stamps, K = problem.stream.stamps, problem.K
     times = time_texts(stamps) if stamps is not None and len(stamps) else [None]
-    limits = _limits_per_round(problem)
     learners = [_timed(resolved, entrant, problem) for entrant in resolved.entrants()]
+    constraints, limits = problem.stream.constraints, 0
+    if not isinstance(constraints, Unlimited):
+        pieces = constraints.view(slice(0, 1)).pieces(K.center)
+        limits = 1 if pieces is None else int(to_numpy(pieces).shape[1])
     return {
         "experiment": requested.name,
         "title": requested.title or problem.title,
-        "set": _set_words(problem),
+        "set": repr(K) if problem.network is None else _network_words(problem.network),
         "dimension": int(K.dimension),
         "entries": math.prod(K.shape),
         "rounds": len(problem),
         "first": times[0],
         "last": times[-1],
-        "losses": _loss_words(problem),
-        "limits": _limit_words(problem, limits),
+        "losses": _kind(problem.stream.losses),
+        "limits": _kind(constraints),
         "limits_a_round": limits,
         "notes": list(problem.notes),
         "seeds": list(requested.seeds),
@@ -69,53 +71,22 @@ def preview(
     }
 
 
-def _set_words(problem: Problem) -> str:
+def _network_words(net: Network) -> str:
     """What is decided."""
-    net = problem.network
-    if net is None:
-        return repr(problem.K)
     many, what = len(net.demands), f"the demand of {net.demands[0].name}"
     what = f"the demands of {many:,} commodities" if many > 1 else what
     if net.tunnels is not None:
         return f"shares of {what} on {len(net.names):,} tunnels"
-    return f"shares of {what} on {_used(net):,} of {len(net.links):,} links"
-
-
-def _loss_words(problem: Problem) -> str:
-    """What a round costs."""
-    if not isinstance(problem.stream.losses, Linear):
-        return _kind(problem.stream.losses)
-    on_links = problem.network is not None
-    return f"costs of {'links times what they carry' if on_links else 'entries times their sizes'}"
-
-
-def _limit_words(problem: Problem, many: int) -> str:
-    """What a decision should satisfy."""
-    constraints = problem.stream.constraints
-    if isinstance(constraints, Unlimited):
-        return "none"
-    if isinstance(constraints, Capacity | LoadLimit) and problem.network is not None:
-        return f"capacities of {many:,} of {_used(problem.network):,} used links"
-    return "every entry has a limit" if isinstance(constraints, Capacity) else _kind(constraints)
-
-
-def _used(net: Any) -> int:
-    """How many links some decision uses."""
-    return int((np.diff(net.incidence.indptr) > 0).sum())
+    used = int((np.diff(net.incidence.indptr) > 0).sum())
+    return f"shares of {what} on {used:,} of {len(net.links):,} links"
 
 
 def _kind(functions: Any) -> str:
     """A kind of functions by its name and the first line of its docstring."""
+    if isinstance(functions, Unlimited):
+        return "none"
     about = (type(functions).__doc__ or "").strip().split("\n")[0]
     return f"{type(functions).__name__}: {about.removesuffix('.')}"
-
-
-def _limits_per_round(problem: Problem) -> int:
-    constraints = problem.stream.constraints
-    if isinstance(constraints, Unlimited) or not len(problem):
-        return 0
-    pieces = constraints.view(slice(0, 1)).pieces(problem.K.center)
-    return 1 if pieces is None else int(to_numpy(pieces).shape[1])
 
 
 def _files(experiment: Experiment, problem: Problem) -> list[str]:

@@ -48,16 +48,13 @@ class RoundReader:
 
     def __init__(self, experiment: Experiment) -> None:
         stream, choice = experiment.stream, experiment.hard_set
-        if not isinstance(stream, Tables) or choice is None:
-            raise InvalidInput(
-                f"The experiment {experiment.name} is a built-in problem; rows are read for a "
-                "[set] of one's own, such as a network."
-            )
-        if stream.losses is not None or stream.constraints is not None:
-            raise InvalidInput(
-                f"The experiment {experiment.name} has functions by name; rows hold costs, and "
-                "capacities, or weights and a budget."
-            )
+        if (
+            not isinstance(stream, Tables)
+            or choice is None
+            or not stream.losses is stream.constraints is None
+        ):
+            kind = "a built-in problem, or has functions by name"
+            raise InvalidInput(f"Rows are read for tables; {experiment.name} is {kind}.")
         self.experiment = experiment
         columns = _columns(experiment, stream)
         entries = None if columns is None else len(columns)
@@ -72,10 +69,7 @@ class RoundReader:
         """
         coordinates = coordinates_of(choice, None, place)
         if names and coordinates.links is not None:
-            raise InvalidInput(
-                f"{place.words()}the entries of a point on links are called as the links are; "
-                "leave names out."
-            )
+            raise InvalidInput(f"{place.words()}entries are called as links are: leave names out.")
         reader = cls.__new__(cls)
         reader._prepare(coordinates, names)
         if coordinates.links is not None:  # two links of one name are refused
@@ -83,8 +77,7 @@ class RoundReader:
         for name, count in Counter(reader.names).items():
             if count > 1:
                 raise InvalidInput(
-                    f"{place.words()}{count} entries of a point are called {name!r}; give each a "
-                    "name of its own."
+                    f"{place.words()}{count} entries of a point are called {name!r}."
                 )
         return reader
 
@@ -124,10 +117,8 @@ class RoundReader:
         if ("weights" in keys) != ("budgets" in keys):
             raise InvalidInput(f"{source} needs weights and budgets together.")
         if network is None and ("demands" in keys or {"capacities", "weights"} <= keys):
-            raise InvalidInput(
-                f"{source}: only a network has demands, or capacities beside weights; this one has "
-                f"{', '.join(sorted(keys))}."
-            )
+            given = ", ".join(sorted(keys))
+            raise InvalidInput(f"{source}: only a network takes {given} together.")
         numbers = {name: self._numbers(name, row[name], f"{source}, {name}") for name in keys}
         if network is not None:
             return self._on_network(network, numbers, source)
@@ -173,9 +164,7 @@ class RoundReader:
         if isinstance(columns, int) or size == len(columns) == 1:
             count = columns if isinstance(columns, int) else 1
             if count != size:
-                raise InvalidInput(
-                    f"{where}: expected {size} numbers, or numbers by name, received {count}."
-                )
+                raise InvalidInput(f"{where}: expected {size} numbers, received {count}.")
             return np.arange(size)
         if name == "budgets":
             raise InvalidInput(f"{where}: expected one number, received {len(columns)}.")

@@ -16,14 +16,13 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import nearest_names, plain_name
 from tidewolf.core.types import Array
+from tidewolf.experiments.decision_files import routes_of
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.explanation.explain import namer
 from tidewolf.methods.base import Learner
-from tidewolf.sets import FlowPolytope, MultiFlow
+from tidewolf.sets import MultiFlow
 
-SMALLEST_SHARE = 1e-9
-"""Paths with less are left out."""
 _NO_CLOCK = ("last", "forecast")
 _NUMBERS = {int, float}
 
@@ -57,10 +56,8 @@ class Entries:
                 found = np.array([np.inf])
             if np.isfinite(found).all():
                 return found.reshape(self.K.shape)
-        raise InvalidInput(
-            f"{what} is a number for each of {len(self.names)} entries, by name or as a list, not "
-            f"{shown(given)}."
-        )
+        expected = f"a number for each of {len(self.names)} entries, by name or as a list"
+        raise InvalidInput(f"{what} is {expected}, not {shown(given)}.")
 
     def unavailable(self, given: Any) -> list[str | int]:
         """Entries by the set's own names, or by their places."""
@@ -120,32 +117,15 @@ def paths_of(
     reader: RoundReader, x: Array, demands: Sequence[float] | None
 ) -> list[dict[str, Any]] | None:
     """The paths of a flow, heaviest first, with volumes of these demands; None if the decision is
-    none.
+    none. They have a commodity if there may be several.
     """
     K, network = reader.K, reader.network
-    if network is not None:
-        several = len(network.demands) > 1
-        sent = None if demands is None else np.array(demands)
-        return [
-            _path(one.name, one.commodity if several else None, one.share, one.volume)
-            for one in network.path_shares(x, sent)
-        ]
-    flows: list[tuple[str | None, float, Any]]
-    if isinstance(K, FlowPolytope):
-        flows = [(None, 1.0, K.paths(x, tolerance=SMALLEST_SHARE))]
-    elif isinstance(K, MultiFlow):
-        ends = zip(K.sources, K.targets, strict=True)
-        names = [f"{K.nodes[source]} > {K.nodes[target]}" for source, target in ends]
-        flows = list(zip(names, K.demands, K.paths(x, tolerance=SMALLEST_SHARE), strict=True))
-    else:
+    routes = routes_of(K, network, x, None if demands is None else np.array(demands))
+    if routes is None:
         return None
+    several = isinstance(K, MultiFlow) if network is None else len(network.demands) > 1
     return [
-        _path(" > ".join(map(str, path.nodes)), name, path.weight / demand, path.weight)
-        for name, demand, paths in flows
-        for path in paths
+        {"path": route.path, **({"commodity": route.commodity} if several else {})}
+        | {"share": route.share, "volume": route.volume}
+        for route in routes
     ]
-
-
-def _path(name: str, commodity: str | None, share: float, volume: float) -> dict[str, Any]:
-    called = {} if commodity is None else {"commodity": commodity}
-    return {"path": name, **called, "share": share, "volume": volume}

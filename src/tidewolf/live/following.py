@@ -160,12 +160,13 @@ class Follower:
                 name: dict(zip(table.columns, table.values[i].tolist(), strict=True))
                 for name, table in aligned.tables.items()
             }
+            stamp = None if first.times is None else first.times[i]
+            given = clock_text(stamp) if isinstance(stamp, np.datetime64) else stamp
             line = Line(numbers=numbers, round=i + 1)
-            if first.times is not None:
-                stamp = first.times[i]
-                date = isinstance(stamp, np.datetime64)
-                time = time_of(clock_text(stamp) if date else stamp.item())
-                line = Line(time, numbers=numbers)
+            if given is not None:
+                line = Line(
+                    time_of(given if isinstance(given, str) else given.item()), None, numbers
+                )
             seen = aligned.seen is None or bool(aligned.seen[i])
             found.append(Grown(line, first.places[i], not seen))
         return found
@@ -175,15 +176,11 @@ def _require_unchanged(before: Table, now: Table | None) -> None:
     """Refuse a table that lost rows, or whose past rows changed."""
     rows = len(before.values)
     if now is None or len(now.values) < rows or now.columns != before.columns:
-        raise InvalidInput(
-            f"{before.file} became shorter, or has other columns: {rows} of its rows were taken. "
-            "Put them back; rows are only added."
-        )
+        lost = f"became shorter, or has other columns: {rows} of its rows were taken"
+        raise InvalidInput(f"{before.file} {lost}. Put them back; rows are only added.")
     values = now.values[:rows]
     same = ((values == before.values) | (np.isnan(values) & np.isnan(before.values))).all(axis=1)
     if before.times is not None and now.times is not None:
         same &= now.times[:rows] == before.times
     for i in np.flatnonzero(~same)[:1].tolist():
-        raise InvalidInput(
-            f"{now.places[i]} was changed after it was taken. Put it back; rows are only added."
-        )
+        raise InvalidInput(f"{now.places[i]} was changed after it was taken. Put it back.")

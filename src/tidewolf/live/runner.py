@@ -40,14 +40,7 @@ from tidewolf.experiments import Choice
 from tidewolf.experiments.building import make_learner, read_point
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experiments.round_reader import RoundReader
-from tidewolf.live.entries import (
-    Entries,
-    follows_clock,
-    given_demands,
-    paths_of,
-    value_at,
-    violation_at,
-)
+from tidewolf.live import entries
 from tidewolf.live.lines import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
 from tidewolf.session import Session
@@ -156,7 +149,7 @@ class LiveRunner:
         read_only: bool = False,
     ) -> None:
         self.reader, self.learner, self._read_only = reader, learner, read_only
-        self._entries, self._by_clock = Entries(reader), follows_clock(learner)
+        self._entries, self._by_clock = entries.Entries(reader), entries.follows_clock(learner)
         path = as_path(database, "The database").resolve()
         self._log: RowLog | None = None
         if read_only and not path.exists():
@@ -177,11 +170,8 @@ class LiveRunner:
         volumes = None if network is None else [float(one) for one in network.volumes]
         rows = {} if self._log is None else self._log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
-            raise OtherSettings(
-                f"{path} was begun with the demands {rows[0].demands}, and the file has {volumes}: "
-                "learned costs and limits are measured by them. Put them back, or begin another "
-                "database."
-            )
+            begun = f"{path} was begun with the demands {rows[0].demands}, not {volumes}"
+            raise OtherSettings(f"{begun}: put them back, or begin another database.")
         if not rows and self._log is not None and not self._read_only:
             self._log.write(Row(0, demands=volumes))
         self._times = [] if self._log is None else self._log.last_times()
@@ -224,7 +214,7 @@ class LiveRunner:
         if self._times:
             answer["after"] = self._times[-1].given
         answer["decision"] = self._entries.named(x)
-        if (paths := paths_of(self.reader, x, row.demands)) is not None:
+        if (paths := entries.paths_of(self.reader, x, row.demands)) is not None:
             answer["paths"] = paths
         answer |= {"moved": why.moved, "why": why.in_short()}
         return answer | {"cost": row.cost, "violation": row.violation}
@@ -265,25 +255,19 @@ class LiveRunner:
         if number <= self.rounds:
             found = self._log.read(number).get(number)
             if found is None or found.content != content:
-                raise InvalidInput(
-                    f"Round {number} was observed already, with other values or by another "
-                    "program: nothing was learned."
-                )
+                raise InvalidInput(f"Round {number} was observed already, with other values.")
             return self.answer() if number == self.rounds or not found.answer else found.answer
         if self._by_clock and line.time is None:
-            raise InvalidInput(
-                "The row has no time, and the learner follows the clock (a season, or advice, of a "
-                "duration such as 1d): give it, or give the period as a number of rounds."
-            )
+            needs = "a season, or advice, of a duration needs it"
+            raise InvalidInput(f"The row has no time, and {needs}: give it, or count in rounds.")
         x = self.session.play() if played is None else played
         times = [*self._times, *([] if line.time is None else [line.time])][-WINDOW - 1 :]
-        cost, violation = value_at(losses, x), violation_at(limits, x)
-        demands = given_demands(self.reader, line.numbers, self._last.demands)
+        cost, violation = entries.value_at(losses, x), entries.violation_at(limits, x)
+        demands = entries.given_demands(self.reader, line.numbers, self._last.demands)
         info = self._with_time(info, expected(times))
         row = Row(number, line.time, content, cost, violation, demands, info)
         self._log.write(self._last._replace(answer=self.answer()), row)
         self.session.observe(loss=losses, constraint=limits, played=played)
-        self._log.taken(row)
         self._times, self._last, self._text = times, row, None
         if row.info:
             self._decide(row.info)
@@ -308,7 +292,7 @@ class LiveRunner:
         if number is None and (time is None) == (last is None):
             if time is None or last is None or time.stamp > last.stamp:
                 return upcoming
-            number = log.rounds.get(time.stamp)
+            number = log.round_at(time)
         elif number is None and time is not None:
             return upcoming
         if number is not None and number <= upcoming:
@@ -321,9 +305,7 @@ class LiveRunner:
         at = "neither a time nor a round" if time is None else f"the time {time.given}"
         at = at if line.round is None else f"round {line.round} and {at}"
         after = "" if last is None else f", after the time {last.given}"
-        raise InvalidInput(
-            f"The row has {at}, and round {upcoming} is the next{after}: rows are taken in order."
-        )
+        raise InvalidInput(f"The row has {at}, and round {upcoming} is the next{after}.")
 
     # --- information about the next round ---------------------------------------------------------
 
@@ -333,10 +315,8 @@ class LiveRunner:
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:
             at = f"round {line.round}" if line.time is None else f"the time {line.time.given}"
-            raise InvalidInput(
-                f"The line has no costs, so it is about the next round, {upcoming}; received {at}, "
-                "which was taken before or comes later."
-            )
+            about = f"The line has no costs, so it is about the next round, {upcoming}"
+            raise InvalidInput(f"{about}; received {at}.")
         before, time = self._last, line.time or self._last.announced
         info = self._with_time(self._checked(line.info), time or expected(self._times))
         row = before._replace(info=info, announced=time)
@@ -379,10 +359,7 @@ class LiveRunner:
             info["unavailable"] = self._entries.unavailable(info["unavailable"])
         if "advice" in info:
             if not isinstance(info["advice"], Mapping):
-                raise InvalidInput(
-                    f"Advice is points by name, such as {{'incumbent': ...}}, not "
-                    f"{shown(info['advice'])}."
-                )
+                raise InvalidInput(f"Advice is points by name, not {shown(info['advice'])}.")
             info["advice"] = {
                 name: self._entries.point(point, f"The advice {name!r}").reshape(-1).tolist()
                 for name, point in info["advice"].items()
@@ -398,68 +375,59 @@ class RowLog:
     """The rows in the database of a session with so many rounds observed."""
 
     def __init__(self, path: Path, rounds: int, read_only: bool) -> None:
-        self._path = str(path)
-        self._db: SQLite | None = SQLite(path, "ro" if read_only else "rw")
-        times = list[tuple[float, int]]()
+        self._path, self._read_only = str(path), read_only
+        self._db = SQLite(path, "ro" if read_only else "rw")
+        if read_only:
+            return
         with self._errors():
-            if not read_only:
-                # a commit is flushed by the session's next one, a checkpoint of the log by itself
-                self._db.pragmas("synchronous = NORMAL")
-                with self._db.transaction():
-                    columns = "round INTEGER PRIMARY KEY, time, row BLOB NOT NULL"
-                    self._db.execute(f"CREATE TABLE IF NOT EXISTS live_rows ({columns})")
-                    self._db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
-            try:
-                times = self._db.rows("SELECT time, round FROM live_rows WHERE time IS NOT NULL")
-            except sqlite3.Error:  # no row was taken, or it cannot be read in place
-                self.close()
-                if not read_only:
-                    raise
-        self.rounds = dict(times)
-        """the rounds of rows by their times"""
+            # a commit is flushed by the session's next one, a checkpoint of the log by itself
+            self._db.pragmas("synchronous = NORMAL")
+            with self._db.transaction():
+                columns = "round INTEGER PRIMARY KEY, time, row BLOB NOT NULL"
+                self._db.execute(f"CREATE TABLE IF NOT EXISTS live_rows ({columns})")
+                self._db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
 
     def write(self, *rows: Row) -> None:
         """These rows, in one transaction."""
-        assert self._db is not None
         with self._errors(), self._db.transaction():
             for row in rows:
                 packed = zlib.compress(json.dumps(row, allow_nan=False).encode(), 1)
                 values = (row.round, row.time and row.time.stamp, packed)
                 self._db.execute("INSERT OR REPLACE INTO live_rows VALUES (?, ?, ?)", values)
 
-    def taken(self, row: Row) -> None:
-        """This row was observed."""
-        if row.time is not None:
-            self.rounds[row.time.stamp] = row.round
-
     def read(self, *rounds: int) -> dict[int, Row]:
         """The rows of these rounds, as far as there are any."""
         places = ", ".join("?" * len(rounds))
-        return {row.round: row for row in self._rows(f"WHERE round IN ({places})", *rounds)}
+        return {row.round: row for row in self._rows(f"round IN ({places})", *rounds)}
+
+    def round_at(self, time: Time) -> int | None:
+        """The round of the row with this time."""
+        return next((row.round for row in self._rows("time = ?", time.stamp)), None)
 
     def last_times(self) -> list[Time]:
         """The last times, in order, as many as the next one is expected from."""
-        found = self._rows("WHERE time IS NOT NULL ORDER BY round DESC LIMIT ?", WINDOW + 1)
+        found = self._rows("time IS NOT NULL ORDER BY round DESC LIMIT ?", WINDOW + 1)
         return [row.time for row in reversed(found) if row.time is not None]
 
-    def _rows(self, which: str, *values: int) -> list[Row]:
-        if self._db is None:
-            return []
-        with self._errors():
-            packed = self._db.rows(f"SELECT row FROM live_rows {which}", values)
+    def _rows(self, which: str, *values: float) -> list[Row]:
+        try:
+            packed = self._db.rows(f"SELECT row FROM live_rows WHERE {which}", values)
+        except sqlite3.Error as error:
+            if self._read_only:  # no row was taken, or it cannot be read in place
+                return []
+            raise explained(error, self._path, "Fix that and send the row again.") from None
         found = [Row(*json.loads(zlib.decompress(row))) for (row,) in packed]
+
+        def as_time(given: Any) -> Time | None:
+            return given and Time(*given)
+
         return [
-            row._replace(
-                time=row.time and Time(*row.time), announced=row.announced and Time(*row.announced)
-            )
-            for row in found
+            row._replace(time=as_time(row.time), announced=as_time(row.announced)) for row in found
         ]
 
     def close(self) -> None:
         """Close the file; a second call does nothing."""
-        if self._db is not None:
-            self._db.close()
-        self._db = None
+        self._db.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
