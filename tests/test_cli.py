@@ -155,6 +155,8 @@ def test_a_terminal_sees_progress(short):
         (["run", "routing", "--frob"], "--frob"),
         (["run", "routing", "twice"], "twice"),
         (["run", "routing", "--rounds", "5", "--out", os.devnull], os.devnull),
+        (["run", "routing", "--caution", "0"], "must be greater than 0"),
+        (["run", "routing", "--caution", "3", "--learner", "Resolve"], "caution"),
         (["sweep", "routing", "--seeds", "x"], "--seeds"),
         (["sweep", "routing", "--knob", "caution"], "caution=1,10"),
         (["sweep", "routing", "--jobs", "0"], "jobs"),

@@ -136,38 +136,6 @@ def test_cables_both_ways_share_a_column_and_circles_are_cut(network, numbers):
     assert "does not lead away from SEA" in problem.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "where"),
-    [
-        ("costs.csv", "T03:00,1", "T03:00,one", 'costs.csv, line 5, column "SEA > DEN": '),
-        ("costs.csv", "T03:00", "T01:30", "costs.csv, line 5: the time 2024-01-01T01:30"),
-        ("costs.csv", "T03:00", "T02:30", "received 40 rows, none for 2024-01-01T03:00"),
-        ("costs.csv", "SFO > DEN", "SFO > DNE", "Did you mean SFO > DEN?"),
-        ("links.csv", "DEN,NYC", "DEN,BOS", "received 'DEN > NYC'"),
-        ("links.csv", "DEN,HOU", "DEN,", 'links.csv, line 8, column "head": '),
-        ("links.csv", "DEN,HOU", "SEA,DEN", "links.csv, line 8: 'SEA > DEN'"),
-        ("links.csv", "NYC", "BOS", "network.toml, line 4, column 1: "),
-        ("network.toml", '"SEA"', '"SAE"', "network.toml, line 3, column 1: "),
-        ("network.toml", "costs.csv", "cost.csv", "network.toml, line 7, column 1: "),
-        ("network.toml", "[set]", "rounds = 41\n[set]", "network.toml, line 1, column 1: "),
-        ("network.toml", "[stream]", "demand = 0\n[stream]", "network.toml, line 6, column 1: "),
-    ],
-)
-def test_what_is_wrong_with_a_network_is_reported_with_its_place(
-    network, capsys, file, old, new, where
-):
-    text = (network / file).read_text()
-    assert old in text
-    text = text.replace(old, new) if old == "NYC" else text.replace(old, new, 1)
-    (network / file).write_text(text)
-    assert main(["run", "network.toml", "--out", "results"]) == 2
-    printed = capsys.readouterr()
-    assert where in printed.err
-    assert printed.out == ""
-    assert len(printed.err.splitlines()) == 1
-    assert not (network / "results").exists()
-
-
 # what a file may say
 
 

@@ -211,37 +211,6 @@ def test_an_entry_without_a_column_is_0_and_that_is_said(here, capsys):
     assert found["loss"]["total"] == pytest.approx(float((COSTS[:, :2] * shares).sum()))
 
 
-LINKS = "tail,head,capacity\nA,B,5\nB,C,5\nA,C,5\nB,A,5\n"
-
-
-def network(folder, more="demand = 8\n"):
-    (folder / "links.csv").write_text(LINKS)
-    (folder / "net.csv").write_text("A > B,B > C,A > C,B > A\n" + "1,1,3,1\n" * 4)
-    (folder / "net.toml").write_text(
-        'learners = ["LyapunovDescent"]\n[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "C"\n'
-        f'{more}[stream]\ncosts = "net.csv"\n'
-    )
-
-
-@pytest.mark.parametrize(
-    ("row", "more", "said"),
-    [
-        ("0,0,0.5", 'paths = "k-shortest"\nk = 2\n', r"0\.5 outside the set"),
-        ("4,4,4", "demand = 8\n", r"7 outside the set.* not volumes"),
-        ("0.5,0.4,0.5", "", r"0\.1 outside the set"),
-        ("-0.5,-0.5,1.5", "", r"0\.5 outside the set"),
-        ("0.5,0,0.5", 'paths = "k-shortest"\nk = 2\n', r'column "A > B"'),
-    ],
-)
-def test_a_row_that_is_no_flow_is_refused(here, capsys, row, more, said):
-    network(here, more)
-    (here / "mine.csv").write_text(f"A > B,B > C,A > C\n{row}\n")
-    assert main(["run", "net.toml", "--incumbent", "mine.csv"]) == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith("mine.csv, line 2")
-    assert re.search(said, printed.strip()), printed
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_times_on_a_local_clock_come_back_as_they_went_out(here, ending):
     hours = [f"2024-10-27 {hour:02}:00" for hour in (0, 1, 2, 2, 3, 4)]  # clocks go back at 3

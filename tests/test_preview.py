@@ -86,24 +86,6 @@ def test_cautions_of_the_command_count_in_place_of_the_files(file, capsys):
     assert cautions("--caution", "1,10,10") == [1.0, 10.0, None]
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--caution", "much"], "--caution takes numbers"),
-        (["--caution", "0"], "must be greater than 0"),
-        (["--caution", "3", "--learner", "Resolve"], "No learner of this run has a caution"),
-        (["--rounds", "21"], "21 rounds are asked for"),
-    ],
-)
-def test_mistakes_are_one_sentence(words, said, file, tmp_path, capsys):
-    before = sorted(tmp_path.rglob("*"))
-    assert main(["run", str(file), *words]) == 2
-    printed = capsys.readouterr()
-    assert said in printed.err
-    assert len(printed.err.splitlines()) == 1
-    assert sorted(tmp_path.rglob("*")) == before
-
-
 @pytest.fixture
 def net(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -120,25 +102,6 @@ def net(tmp_path, monkeypatch):
         return tmp_path
 
     return write
-
-
-def test_a_network_is_told_in_words(net, capsys):
-    folder = net()
-    (folder / "mine.csv").write_text("A > C\n1\n")
-    assert main(["run", "net.toml", "--dry-run", "--incumbent", "mine.csv"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    for part in (
-        "set shares of the demand of A > C on 3 of 4 links; 3 entries, dimension 1",
-        "rounds 5, from 2026-03-01 00:00 to 2026-03-01 04:00 seeds 0",
-        "losses Linear: ",
-        "(2 per round) note",
-        "1 of 4 links are cut",
-        "incumbent It plays the decisions of mine.csv, whose one row holds for every round; 2 of 3 "
-        "entries have no column there and count as 0.",
-        "decisions.csv, paths.parquet, paths.csv, limits.parquet, limits.csv",
-    ):
-        assert part in said, part
-    assert "float64" not in said
 
 
 def test_every_file_of_a_network_is_named_before(net, capsys):

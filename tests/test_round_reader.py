@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.decisions import entry_names
 from tidewolf.experiments import load
 from tidewolf.experiments.round_reader import RoundReader
@@ -99,25 +99,6 @@ def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
         experiment.problem(0)
     loss, _ = RoundReader(experiment).functions({"capacities": [1, 1, 1, 1, 1]})
     assert loss.C.max() == 4.0 * 5  # lengths are the costs
-
-
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ({}, "has no costs"),
-        ({"costs": {"SEA > DNE": 1.0}}, "received 'SEA > DNE'"),
-        ({"costs": {"SEA > DEN": 1.0}}, "is missing"),
-        ({"costs": [1.0, 2.0]}, "expected 5 numbers"),
-        ({"costs": [1.0, 2.0, "x", 1.0, 1.0]}, "finite number"),
-        ({"costs": [1, 1, 1, 1, 1], "demands": {"SEA > NYC": -1}}, "at least 0"),
-        ({"costs": [1, 1, 1, 1, 1], "weights": [1, 1, 1, 1, 1]}, "weights and budgets together"),
-    ],
-)
-def test_what_is_wrong_with_a_row_is_said(folder, row, words):
-    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
-    reader = RoundReader(load(folder / "net.toml"))
-    with pytest.raises(TidewolfError, match=words):
-        reader.functions(row, "line 3")
 
 
 def test_weights_of_links_are_a_budget_on_what_they_carry(folder):

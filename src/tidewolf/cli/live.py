@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 8
 """Entries, or paths, of a decision that a terminal shows."""
 _LEAST_SHOWN = 5e-5
-"""Smaller ones are counted, not shown."""
+"""Smaller ones are not shown."""
 
 
 def live_command(
@@ -191,18 +191,11 @@ def _in_words(answer: dict[str, Any]) -> str:
     if answer["cost"] is not None:
         cost, violation = answer["cost"], answer["violation"]
         first += f"; the round before cost {cost:.4g}, violation {violation:.3g}"
+    shares = [(share, name) for name, share in answer["decision"].items()]
     if "paths" in answer:
-        shares = [
-            (one["share"], one["path"] + (f" ({one['commodity']})" if "commodity" in one else ""))
-            for one in answer["paths"]
-        ]
-    else:
-        shares = [(share, name) for name, share in answer["decision"].items() if share != 0.0]
-        shares.sort(key=lambda one: -abs(one[0]))
+        shares = [(one["share"], one["path"]) for one in answer["paths"]]
+    shares.sort(key=lambda one: -abs(one[0]))
     listed = [one for one in shares if abs(one[0]) >= _LEAST_SHOWN][:_MOST_SHOWN]
     lines = [first, *(f"  {share:9.4f}  {name}" for share, name in listed)]
-    if len(shares) > len(listed):
-        lines.append(f"             and {len(shares) - len(listed)} more")
-    why = f"  {answer['why'][0].upper()}{answer['why'][1:]}."
-    wrapped = textwrap.wrap(why, 100, subsequent_indent="  ", break_on_hyphens=False)
-    return "\n".join([*lines, *wrapped])
+    why = textwrap.wrap(answer["why"], 98, break_on_hyphens=False)
+    return "\n".join([*lines, *(f"  {line}" for line in why)])

@@ -305,8 +305,8 @@ class RunFolder:
             if log is not None:
                 log.close()
         if not done:
-            done = f"{recording.t:,} of {len(recording.stream):,} rounds of {job.entrant.name}"
-            raise Interrupted(f"Interrupted after {done}; `tidewolf resume {self.path}` resumes.")
+            ended = f"{recording.t:,} of {len(recording.stream):,} rounds of {job.entrant.name}"
+            raise Interrupted(f"Interrupted after {ended}; `tidewolf resume {self.path}` resumes.")
         points, decisions = None if log is None else log.points(recording.t), None
         if points is not None:
             names, stamps = entry_names(problem.K, problem.labels), recording.stream.stamps
