@@ -212,11 +212,6 @@ class Unmade(Cross):
     def examples(cls):
         return [cls()]
 
-class Empty(Cross):
-    @classmethod
-    def examples(cls):
-        return []
-
 class Torso(tw.sets.ConvexSet):
     def lmo(self, direction):
         return direction
@@ -307,7 +302,6 @@ def test_an_outcome_as_json(mine, capsys):
         (":Torso", "it lacks center, examples, infeasibility, radius, shape."),
         (":Unmade", "The examples of Unmade cannot be made: TypeError: "),
         (":Refusing", "The examples of Refusing cannot be made: Choosy plays on simplices only."),
-        (":Empty", "Empty.examples"),
         (".py:Cross", "is not a package"),
         ("_not:Cross", "No module named 'mine_"),
         (":Cross --seed -1", "The seed must be at least 0"),

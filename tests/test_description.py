@@ -97,17 +97,7 @@ def test_a_point_outside_is_no_member():
         Description.read({"set": SIMPLEX}).build().member([1.0, 1.0, 0.0], "What is pinned")
 
 
-def test_rows_are_said_without_lines():
-    made = Description.read({"set": NETWORKS["one"]}).build()
-    with pytest.raises(InvalidInput) as refused:
-        made.functions({"costs": {"SEA > DNE": 1.0}})
-    assert str(refused.value).startswith("The row, costs")
-    assert "line" not in str(refused.value)
-    loss, _ = made.functions({"demands": {"SEA > NYC": 6.0}})
-    assert (
-        loss.values(made.K.center)[0]
-        == 2.0 * made.functions({"demands": [3.0]})[0].values(made.K.center)[0]
-    )
+def test_a_budget_is_one_of_budgets():
     one = Description.read({"set": SIMPLEX}).build()
     budget = {"costs": [1, 2, 3], "weights": [1, 1, 1]}
     assert one.functions({**budget, "budget": 1.0}) == one.functions({**budget, "budgets": [1.0]})

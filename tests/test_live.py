@@ -300,17 +300,6 @@ def test_growing_tables_are_followed_and_stopped_by_a_signal(
         assert [live.line(), live.line()] == expected[2:4]
         assert live.end(signal.SIGINT) == (130, "Stopped after 3 rows; the same command resumes.\n")
 
-    with Live(launcher, network, "--follow", "--every", "0.05") as again:
-        for path, values in ((costs, COSTS), (capacities, CAPACITIES)):
-            with path.open("a") as grown:
-                grown.write(table_line(3, values))
-        assert again.line() == expected[4]
-        costs.write_text(costs.read_text().replace("2026-03-01T01:00,", "2026-03-01T01:00,9"))
-        assert again.line() is None
-        code, said = again.end()
-        assert code == 2
-        assert said.startswith(f"{costs}, line 3 ")
-
 
 def test_once_prints_the_next_decision_and_writes_nothing(
     network: Path, capsys: pytest.CaptureFixture[str]

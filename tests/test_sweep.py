@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
-from html import escape
 from itertools import pairwise
 
 import pytest
@@ -27,13 +25,11 @@ from tidewolf.core.errors import (
     OlderFormat,
     OtherSettings,
 )
-from tidewolf.evaluation.metrics import MEASURES
 from tidewolf.experiments import Choice, engines, jobs, load
 from tidewolf.experiments import sweep as sweeps
 from tidewolf.experiments.jobs import SWEEP, crossed
 from tidewolf.experiments.jobs import plan_sweep as plan
 from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
-from tidewolf.report.sweep import sweep_page
 from traps import ROUTING, Trap
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -405,12 +401,24 @@ def test_the_command_prints_a_table_and_writes_one(command, tmp_path, capsys):
     assert "Sweep of Routing" in (tmp_path / "out" / PAGE).read_text()
     assert printed.out.startswith("routing: 10 rounds")
     page = tmp_path / "out" / PAGE
+    assert page.read_text().count("<figure") == 2, "one for each horizon: caution moves"
     assert printed.out.endswith(f"results: {tmp_path / 'out' / RESULTS}\nreport: {page}\n")
     table = pq.read_table(tmp_path / "out" / RESULTS).to_pandas()
     assert len(table) == 2 * 2 * 2 * 2
     assert sorted(set(table.knob_caution)) == [1.0, 10.0]
     assert (table.regret_lower <= table.regret_upper).all()
     assert (table.calls_per_round == table.oracle_calls / table.rounds).all()
+    lines = (tmp_path / "out" / JOURNAL).read_text().splitlines()[1:]
+    found = sweeps.Sweep(tuple(json.loads(line)["row"] for line in lines))
+    for group in found.groups():
+        assert group.knobs == ("caution",)
+        for line in group.lines:
+            caution = line.settings["caution"]
+            same = table.query("learner == @line.learner and rounds == @line.rounds")
+            same = same[same.knob_caution == caution]
+            assert (line.seeds, line.loss) == (2, pytest.approx(same.loss_mean.mean()))
+            assert line.values["violation_worst"] == same.violation_worst.max()
+            assert all(column.cell(line) in page.read_text() for column in sweeps.LINE_COLUMNS[:2])
     assert main([*command, "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
     assert main([*command, "--json"]) == 0
@@ -439,56 +447,6 @@ def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, c
 
 
 # the page
-
-
-def row_of(cell, *, loss=0.0, violation=0.0, failure=""):
-    """A row as a run leaves it, as far as tables tell of it."""
-    measured = dict.fromkeys(MEASURES)
-    if not failure:
-        spread = {"mean": violation, "p99": violation, "worst": violation, "worst_round": 1}
-        measured |= {
-            "rounds": cell.rounds,
-            "loss": {"total": loss * cell.rounds, "mean": loss},
-            "violation": violation * cell.rounds,
-            "violation_by_round": spread,
-            "broken": 0.5,
-            "calls_per_round": 1.0,
-            "seconds": 1e-3,
-        }
-    return cell.plain() | measured | {"failure": failure}
-
-
-def test_the_page_has_a_table_and_a_picture_for_each_knob_that_moves():
-    cells = cells_of(
-        [ROUTING],
-        ["LyapunovDescent", "Resolve"],
-        horizons=[10],
-        seeds=[0, 1],
-        knobs={"caution": [1.0, 10.0, 100.0], "headroom": [2.0]},
-    )
-    rows = [
-        row_of(cell, loss=3.25 + cell.seed, violation=0.125 / (1 + cell.seed)) for cell in cells
-    ]
-    rows[-1] = row_of(cells[-1], failure="No <b>luck</b>.")
-    found = sweeps.Sweep(tuple(rows))
-    date = datetime(2026, 1, 2, tzinfo=UTC)
-    text = sweep_page(found, date=date)
-    assert text == sweep_page(found, date=date)
-    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")
-    assert text.count("<figure") == 1, "caution moves, headroom does not"
-    assert "caution 10 (default)" in text
-    assert "1 of 8 failed: No &lt;b&gt;luck&lt;/b&gt;." in text
-    (group,) = found.groups()
-    assert group.knobs == ("caution",)
-    titles = [column.title for column in sweeps.line_columns(group.lines)]
-    assert titles[:3] == ["total loss", "loss a round", "churn a round"], "the loss comes first"
-    assert "regret a round" not in titles, "nobody has one, and no column is empty"
-    line = group.lines[0]
-    assert (line.values["loss"], line.loss, line.violation) == (37.5, 3.75, 0.09375)
-    for title in titles:
-        assert f">{title}<" in text
-    for each in group.lines:
-        assert all(escape(column.cell(each)) in text for column in sweeps.line_columns([each]))
 
 
 # experiment files
