@@ -12,8 +12,8 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli import main
-from tidewolf.experiments import decision_files
-from tidewolf.experiments.decision_files import DecisionLog
+from tidewolf.experiments import folder as run_files
+from tidewolf.experiments.folder import DecisionLog
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 BOTH = 'learners = ["LyapunovDescent", "SinhaVaze"]\nrounds = 12\n'
@@ -72,9 +72,9 @@ def test_which_files_there_are_is_as_one_likes(here, form, expected):
 
 
 def test_large_tables_are_thinned_and_that_is_reported(here, monkeypatch, capsys):
-    monkeypatch.setattr(decision_files, "MOST_SPLITS", 4)
-    monkeypatch.setattr(decision_files, "CSV_CELLS", 12 * 19 - 1)
-    monkeypatch.setattr(decision_files, "_PART", 40)  # numbers that are written at a time
+    monkeypatch.setattr(run_files, "MOST_SPLITS", 4)
+    monkeypatch.setattr(run_files, "CSV_CELLS", 12 * 19 - 1)
+    monkeypatch.setattr(run_files, "_PART", 40)  # numbers that are written at a time
     assert main(["run", "routing.toml", "--out", "out"]) == 0
     assert "The tables of paths have one round of every 3" in capsys.readouterr().out
     paths = pandas.read_parquet(here / "out" / "paths.parquet")
@@ -89,7 +89,7 @@ def test_paths_of_many_commodities_have_shares_and_volumes():
     x = np.zeros(K.shape)
     for i, name in enumerate(K.names):
         x[i] = {"a > c: a > c": 3.0, "b > c: b > c": 2.0}.get(name, 1.0)
-    found = decision_files.routes_of(K, None, x)
+    found = run_files.routes_of(K, None, x)
     assert found == [
         ("a > c", "a > c", 0.75, 3.0),
         ("a > c", "a > b > c", 0.25, 1.0),
@@ -155,7 +155,7 @@ def test_memory_is_flat_in_the_rounds(tmp_path):
 
 
 def test_small_paths_go_to_the_others_of_their_commodity() -> None:
-    Route, large = decision_files.Route, decision_files.large
+    Route, large = run_files.Route, run_files.large
     routes = [Route("a", "1", 0.6, 6.0), Route("a", "2", 0.3, 3.0), Route("a", "3", 0.1, 1.0)]
     lone = Route("b", "4", 0.05, 0.1)
     kept = large([*routes, lone], 0.2)

@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 from tidewolf.cli import main
-from tidewolf.experiments import decision_files
+from tidewolf.experiments import folder as run_files
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 LINKS = ["a > b", "b > a", "b > c", "a > c"]
@@ -135,7 +135,7 @@ def test_of_very_many_broken_rounds_each_so_manieth_is_looked_into_and_that_is_s
     here, monkeypatch, capsys
 ):
     tables = network(here)
-    monkeypatch.setattr(decision_files, "MOST_LIMITS", 4 * 50)
+    monkeypatch.setattr(run_files, "MOST_LIMITS", 4 * 50)
     assert main(["run", "network.toml", "--out", "out"]) == 0
     days = recomputed(here / "out", tables)["time"].unique().tolist()
     every = -(-len(days) // 4)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.names import match_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
-from tidewolf.core.types import Floats, Int64s, NDArray
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments import keys
 from tidewolf.experiments.keys import Choice, Keys, kind_keys, kind_named
@@ -51,7 +51,7 @@ from tidewolf.networks.from_files import (
     read_commodities,
 )
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet
+from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
 if TYPE_CHECKING:
@@ -518,3 +518,39 @@ def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping
         where = experiment.place("rounds").words()
         raise InvalidInput(f"{where}{rounds} rounds are asked for, and {first} has {length}.")
     return rounds
+
+
+# --- paths of decisions ---------------------------------------------------------------------------
+
+
+class Route(NamedTuple):
+    """A path that a decision uses."""
+
+    commodity: str
+    path: str
+    share: float
+    volume: float
+
+
+def routes_of(
+    K: ConvexSet, network: Network | None, x: Array, demands: Array | None = None
+) -> list[Route] | None:
+    """The paths of one decision, heaviest first, with volumes of these demands; None if it is no
+    flow.
+    """
+    if network is not None:
+        paths = network.path_shares(x, demands)
+        return [Route(path.commodity, path.name, path.share, path.volume) for path in paths]
+    if not isinstance(K, FlowPolytope | MultiFlow):
+        return None
+    flows: Any = zip(K.demands, K.paths(x), strict=True) if isinstance(K, MultiFlow) else None
+    return [
+        Route(
+            f"{path.nodes[0]} > {path.nodes[-1]}",
+            " > ".join(map(str, path.nodes)),
+            path.weight / demand,
+            path.weight,
+        )
+        for demand, paths in flows or [(1.0, K.paths(x))]
+        for path in paths
+    ]

@@ -18,9 +18,8 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation.decisions import time_texts
 from tidewolf.evaluation.recording import Recording
-from tidewolf.experiments.decision_files import DECISIONS, LIMITS, PATHS, commodities, endings
+from tidewolf.experiments import folder as folders
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.folder import EXPERIMENT_FILE, REPORT_FILE, ROUNDS_FILE, SUMMARY_FILE
 from tidewolf.experiments.incumbent import Incumbent
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, plan_run
 from tidewolf.experiments.keys import Choice
@@ -74,7 +73,7 @@ def preview(
 def _network_words(net: Network) -> str:
     """What is decided."""
     many, what = len(net.demands), f"the demand of {net.demands[0].name}"
-    what = f"the demands of {many:,} commodities" if many > 1 else what
+    what = f"the demands of {many:,} folders.commodities" if many > 1 else what
     if net.tunnels is not None:
         return f"shares of {what} on {len(net.names):,} tunnels"
     used = int((np.diff(net.incidence.indptr) > 0).sum())
@@ -95,19 +94,21 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     """
     runs = [each for some in plan_run(experiment) for each in some]
     form, cells = experiment.decisions, len(problem) * math.prod(problem.K.shape)
-    tables = {DECISIONS: endings(form, cells)}
+    tables = {folders.DECISIONS: folders.endings(form, cells)}
     for each in runs[1:]:
-        tables[f"{DECISIONS}-{each.label}"] = endings(form or "parquet", cells)
-    for name in (PATHS, LIMITS) if commodities(problem) else (LIMITS,):
-        tables[name] = endings(form, 0)
+        tables[f"{folders.DECISIONS}-{each.label}"] = folders.endings(form or "parquet", cells)
+    for name in (
+        (folders.PATHS, folders.LIMITS) if folders.commodities(problem) else (folders.LIMITS,)
+    ):
+        tables[name] = folders.endings(form, 0)
     if form != "none" and problem.network is not None and problem.network.tunnels is not None:
         tables["tunnels"] = ("csv",)
     return [
-        *(EXPERIMENT_FILE, REPORT_FILE),
+        *(folders.EXPERIMENT_FILE, folders.REPORT_FILE),
         *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]),
-        SUMMARY_FILE,
+        folders.SUMMARY_FILE,
         *(f"{name}.{ending}" for name, found in tables.items() for ending in found),
-        ROUNDS_FILE,
+        folders.ROUNDS_FILE,
         *(f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs),
     ]
 
