@@ -279,6 +279,8 @@ def test_a_broken_law_is_named_with_its_example(mine, capsys):
         "Example 2 of 2: Wrong(n=4) fails the check that no member is better than the oracle's "
         "answer: in direction"
     )
+    assert main(["check", f"{mine}:instance", "--checks"]) == 0
+    assert "  center is a member" in capsys.readouterr().out.splitlines()
     assert main(["check", f"{mine}:Wrong", "--quiet"]) == 2
     assert capsys.readouterr() == ("", printed.err)
 

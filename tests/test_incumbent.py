@@ -190,6 +190,13 @@ def test_what_was_saved_is_a_share_of_a_positive_loss(sign):
     assert "as much as the incumbent, and both satisfy every limit" in savings(free, "A", free)
 
 
+def test_a_single_row_stands_in_every_round(here):
+    table("static.csv", SHARES[:1])
+    found = played("--incumbent", "static.csv")["incumbent"]
+    assert found["loss"]["total"] == pytest.approx(float((COSTS @ SHARES[0]).sum()))
+    assert found["churn"]["worst"] == 0.0
+
+
 def test_decisions_as_tidewolf_writes_them_are_read_beside_files_in_another_format(here):
     for name in ("costs.csv", "capacities.csv"):
         frame = pandas.read_csv(name)

@@ -481,11 +481,13 @@ def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path: Path) 
     path.write_text("a,b\n1,2\n3,4\n5,6\n")
     (grown,) = one.poll()
     assert (grown.line.round, grown.line.numbers) == (3, {"costs": {"a": 5.0, "b": 6.0}})
-    path.write_text("a,b\n1,2\n")
-    for _ in range(3):
-        assert one.poll() == []
-    with pytest.raises(InvalidInput, match=r"costs\.csv"):
-        one.poll()
+    for text, where in (("a,b\n1,2\n9,4\n5,6\n", "line 3"), ("a,b\n1,2\n", "costs")):
+        path.write_text(text)
+        one._failures = 0
+        for _ in range(3):
+            assert one.poll() == []
+        with pytest.raises(InvalidInput, match=where):
+            one.poll()
     path.unlink()
     with pytest.raises(InvalidInput, match=r"costs\.csv"):
         one.poll()
@@ -539,6 +541,20 @@ def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> No
     assert learner(unnamed) == tw.Ensemble(K, experts=[tw.experts.Resolve()])
     named = f'caution = 3.0\n{unnamed}[[learners]]\nname = "LyapunovDescent"\n'
     assert learner(named) == tw.LyapunovDescent(K, caution=3.0)
+
+
+def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> None:
+    one = follower(tmp_path, costs="time,a\n1,5\n2,\n3,8\n", capacities="time,a\n1,1\n3,2\n4,3\n")
+    tables = {name: tmp_path / f"{name}.csv" for name in ("costs", "capacities")}
+    with pytest.raises(InvalidInput, match=r"csv, line 3|capacities"):
+        one.poll()
+    found = Follower(tables, gaps="last").poll()
+    assert [each.line.numbers["costs"]["a"] for each in found] == [5.0, 5.0, 8.0]
+    assert [each.line.numbers["capacities"]["a"] for each in found] == [1.0, 1.0, 2.0]
+    assert [each.has_gap for each in Follower(tables, gaps="unseen").poll()] == [False, True, False]
+    np.savez(tmp_path / "costs.npz", values=np.eye(2))
+    (_, grown) = Follower({"costs": tmp_path / "costs.npz"}).poll()
+    assert grown.line.numbers == {"costs": {"0": 0.0, "1": 1.0}}
 
 
 def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> None:

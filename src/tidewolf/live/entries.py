@@ -24,7 +24,6 @@ from tidewolf.methods.base import Learner
 from tidewolf.sets import MultiFlow
 
 _NO_CLOCK = ("last", "forecast")
-_NUMBERS = {int, float}
 
 
 @final
@@ -49,7 +48,8 @@ class Entries:
                 near = nearest_names(str(name), self.names)
                 raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
             values = [given.get(name, 0.0) for name in self.names]
-        if isinstance(values, list) and len(values) == len(self.names) and are_numbers(values):
+        is_list = isinstance(values, list) and len(values) == len(self.names)
+        if is_list and set(map(type, values)) <= {int, float}:  # True and text are no numbers
             try:
                 found = np.array(values, dtype=np.float64)
             except OverflowError:  # a whole number of hundreds of digits
@@ -71,11 +71,6 @@ class Entries:
         ]
 
 
-def are_numbers(values: Sequence[Any]) -> bool:
-    """Whether all of it is numbers, finite or not: True and text are none."""
-    return set(map(type, values)) <= _NUMBERS
-
-
 def follows_clock(learner: Learner[Any]) -> bool:
     """Whether decisions depend on the time of their round."""
     return any(
@@ -90,12 +85,6 @@ def value_at(batch: Batch, x: Array) -> float | None:
     """The value of a round's function at a point; None where it has none that is finite."""
     value = float(batch.values(x)[0])
     return value + 0.0 if math.isfinite(value) else None
-
-
-def violation_at(limits: Batch, x: Array) -> float | None:
-    """By how much a round's limits are broken at a point."""
-    value = value_at(limits, x)
-    return None if value is None else max(0.0, value)
 
 
 def given_demands(

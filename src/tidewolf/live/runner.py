@@ -262,7 +262,8 @@ class LiveRunner:
             raise InvalidInput(f"The row has no time, and {needs}: give it, or count in rounds.")
         x = self.session.play() if played is None else played
         times = [*self._times, *([] if line.time is None else [line.time])][-WINDOW - 1 :]
-        cost, violation = entries.value_at(losses, x), entries.violation_at(limits, x)
+        cost, over = entries.value_at(losses, x), entries.value_at(limits, x)
+        violation = None if over is None else max(0.0, over)
         demands = entries.given_demands(self.reader, line.numbers, self._last.demands)
         info = self._with_time(info, expected(times))
         row = Row(number, line.time, content, cost, violation, demands, info)
