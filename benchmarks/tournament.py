@@ -63,21 +63,21 @@ def bars(found: tw.Comparison, name: str) -> Iterator[Bar]:
     heads = ("caution", "regret", "violation", "calls", "infeasibility", "gap %")
     print(f"  {'':16}", *(f"{head:>13}" for head in heads))
     for learner in found.learners:
-        gaps = found.gaps(name, learner) or ()
+        gaps = found.ranking(name, learner).gaps or ()
         for p, gap in zip(found.frontier(name, learner), gaps, strict=True):
             knob = "" if p.caution is None else f"{p.caution:.3g}"
             cells = f"{p.regret:13.5f} {p.violation:13.6f} {p.calls:13.3f} {p.infeasibility:13.1e}"
             print(f"  {learner:16} {knob:>13} {cells} {100 * gap:+13.3f}")
-    short = found.shortfall(name, "LyapunovDescent")
+    short = found.ranking(name, "LyapunovDescent").shortfall
     for what, gap in (
-        ("(i) by default, above the frontier", found.on_frontier(name, "by default")),
+        ("(i) by default, above the frontier", found.ranking(name, "by default").gap),
         (f"(ii) {CALLS:g} calls, worst point of the frontier missed by", short),
-        ("(iv) Ensemble, above the frontier", found.on_frontier(name, "Ensemble")),
+        ("(iv) Ensemble, above the frontier", found.ranking(name, "Ensemble").gap),
     ):
         assert gap is not None
         yield Bar(f"{name}: {what}", 100 * gap, 100 * ALLOWED, "%")
     for other in OTHERS:
-        saving = found.matched(name, "LyapunovDescent", other)
+        saving = found.ranking(name, "LyapunovDescent", other).saving
         if saving is None:
             print(f"  {other}: no point to compare with")
         else:

@@ -24,6 +24,7 @@ from tidewolf.core.errors import (
     InvalidInput,
     NewerFormat,
     NotSupported,
+    OlderFormat,
     SolverFailed,
     WrongType,
 )
@@ -31,10 +32,10 @@ from tidewolf.evaluation.comparison import (
     TABLES,
     Entry,
     Venue,
-    applying,
     ranking_cells,
     ranking_name,
 )
+from tidewolf.evaluation.formatting import applying
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.experiments.jobs import Stage
@@ -195,10 +196,7 @@ def test_time_limits_both_sides(compared):
         p for p in every if p.seconds <= middle
     )
     assert compared.frontier("routing", "SinhaVaze", seconds=0.0) == ()
-    assert compared.on_frontier("routing", "LyapunovDescent", seconds=0.0) is None
-    assert compared.gaps("routing", "LyapunovDescent", seconds=0.0) is None
-    assert compared.shortfall("routing", "LyapunovDescent", seconds=0.0) is None
-    assert compared.matched("routing", "LyapunovDescent", seconds=0.0) is None
+    assert compared.ranking("routing", "LyapunovDescent", seconds=0.0)[3:] == ((), *4 * [None])
 
 
 def test_learners_are_held_against_the_rival(compared):
@@ -206,22 +204,14 @@ def test_learners_are_held_against_the_rival(compared):
     ours, theirs = (compared.frontier("routing", who) for who in ("PrimalDual", "SinhaVaze"))
     assert compared.baseline == "SinhaVaze"
     assert compared.scale("routing") == pytest.approx(scale)
-    assert compared.gaps("routing", "PrimalDual") == tuple(gap(p, theirs, scale) for p in ours)
-    assert compared.on_frontier("routing", "PrimalDual") == max(
-        compared.gaps("routing", "PrimalDual")
-    )
-    assert compared.shortfall("routing", "PrimalDual") == shortfall(ours, theirs, scale)
-    assert compared.matched("routing", "PrimalDual") == saving(ours, theirs)
-    assert compared.shortfall("routing", "SinhaVaze") <= 0.0
-    assert compared.matched("routing", "SinhaVaze", "PrimalDual") == pytest.approx(
-        1.0 / compared.matched("routing", "PrimalDual")
-    )
-    by_caution = [
-        compared.on_frontier("routing", "LyapunovDescent", budget=1.0, caution=caution)
-        for caution in CAUTIONS
-    ]
-    assert tuple(by_caution) == compared.gaps("routing", "LyapunovDescent", budget=1.0)
-    assert compared.on_frontier("routing", "LyapunovDescent", caution=7.0) is None
+    found = compared.ranking("routing", "PrimalDual")
+    assert found.gaps == tuple(gap(p, theirs, scale) for p in ours)
+    assert found.gap == max(found.gaps)
+    assert found.shortfall == shortfall(ours, theirs, scale)
+    assert found.saving == saving(ours, theirs)
+    assert compared.ranking("routing", "SinhaVaze").shortfall <= 0.0
+    back = compared.ranking("routing", "SinhaVaze", "PrimalDual").saving
+    assert back == pytest.approx(1.0 / found.saving)
 
 
 def test_a_refused_run_stays_alone():
@@ -262,7 +252,7 @@ def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_wh
     assert [(p.regret, p.level, p.loss) for p in points] == [(None, e.loss, e.loss) for e in mine]
     assert found.scale("routing") == abs(min(e.loss for e in found.entries))
     theirs = found.frontier("routing", "SinhaVaze")
-    assert found.gaps("routing", "LyapunovDescent") == tuple(
+    assert found.ranking("routing", "LyapunovDescent").gaps == tuple(
         gap(p, theirs, found.scale("routing")) for p in points
     )
     assert len(found.steps("routing")) == 2
@@ -354,7 +344,7 @@ def test_files_of_others_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="No comparison can be read"):
         tw.Comparison.load(tmp_path)
     for text, error in (
-        ('{"format": 1}', BrokenFile),
+        ('{"format": 1}', OlderFormat),
         ("[", BrokenFile),
         ('{"format": 99}', NewerFormat),
     ):
@@ -400,7 +390,7 @@ def test_unknown_names_are_refused(compared):
     with pytest.raises(InvalidInput, match="no stream called 'rooting'"):
         compared.frontier("rooting", "SinhaVaze")
     with pytest.raises(InvalidInput, match="no learner called 'Sinha'"):
-        compared.on_frontier("routing", "LyapunovDescent", "Sinha")
+        compared.ranking("routing", "LyapunovDescent", "Sinha")
 
 
 # --- the page and the command ---------------------------------------------------------------------

@@ -19,8 +19,8 @@ import tidewolf as tw
 from test_session_late import MEMORY, as_if_killed, saved
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
-from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.functions import Capacity, Linear
 from tidewolf.methods.base import Record
 from tidewolf.methods.late import next_round

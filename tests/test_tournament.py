@@ -227,7 +227,7 @@ def test_re_solving_is_met_at_equal_violation():
         "From caution 1 to 10 (the default)"
     ]
     assert len(found.steps("s", "Resolve")) == 2
-    (said,) = found.against_resolving("s")  # headroom 1 is worse, and 2 more careful than we are
+    said, _ = found.against_resolving("s")  # headroom 1 is worse, and 2 more careful than we are
     for part in (
         "Ensemble at caution 10",
         "Resolve at headroom 0",
@@ -235,12 +235,12 @@ def test_re_solving_is_met_at_equal_violation():
         "12 % less",
     ):
         assert part in said
-    (said,) = found_of(ours, theirs[2:]).against_resolving("s")
+    said, _ = found_of(ours, theirs[2:]).against_resolving("s")
     assert said.startswith("No caution of Ensemble")
     kept = entries(point(1.0, 2.0, 0.0), point(10.0, 2.0, 0.0, default=True))
     also = entries(point(0.0, 2.0, 0.0, knob="headroom"), learner="Resolve")
-    (said,) = found_of(kept, also).against_resolving("s")
-    assert "keeps every limit" in said
+    said, _ = found_of(kept, also).against_resolving("s")
+    assert "0 against 0" in said
     assert "costs as much" in said
     assert found_of(ours).against_resolving("s") == found_of(ours[:1]).steps("s") == []
 
@@ -255,14 +255,14 @@ USUAL = point(10.0, 2.0, 0.1, default=True)
             [point(0.1, 1.0, 0.9), point(3.0, 1.9, 0.14), USUAL, point(30.0, 2.2, 0.05)],
             [
                 ("Begin with the default, caution 10", "costs 2 a round"),
-                ("caution 30", "50 % less", "10 % more"),
-                ("caution 3", "5.0 % less", "40 % more"),
+                ("caution 30", "rises by 10 %", "falls by 50 %"),
+                ("caution 3", "falls by 5.0 %", "rises by 40 %"),
             ],
         ),
-        ([point(3.0, 1.8, 0.05), USUAL], [("Take caution 3", "10 % less", "50 % less")]),
+        ([point(3.0, 1.8, 0.05), USUAL], [("Take caution 3", "falls by 10 %", "falls by 50 %")]),
         (
             [point(3.0, 1.8, 0.5), point(10.0, 2.0, 0.0, default=True), point(30.0, 2.5, 0.0)],
-            [("caution 10", "keeps every limit"), ("caution 3", "10 % less", "by 0.5")],
+            [("caution 10", "limits by 0"), ("caution 3", "falls by 10 %", "from 0 to 0.5")],
         ),
         ([point(3.0, 1.8, 0.5), point(10.0, 2.0, 0.1)], []),  # no point is the default
     ],

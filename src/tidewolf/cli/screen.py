@@ -23,7 +23,7 @@ from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation import comparison as compared
-from tidewolf.evaluation.formatting import format_setting, number, percent
+from tidewolf.evaluation.formatting import applying, format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
@@ -287,7 +287,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         ):
             shown = [
                 _Column(column.narrow_title, compared.ranking_cells(column, rankings), column.rank)
-                for column in compared.applying(columns, rankings)
+                for column in applying(columns, rankings)
                 if column.title not in left_out
             ]
             _print_table(names, shown, first)
@@ -335,7 +335,7 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
         _print(sentence)
     if choice := comparison.choice(stream):
         _print(" ".join(choice), style="bold")
-    for sentence in (*beside, *comparison.knob_words(stream)):
+    for sentence in beside:
         _print(sentence)
     _print()
 

@@ -24,11 +24,18 @@ from typing import Any, NamedTuple, final
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, is_text, shown
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
+from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.registry import presenter_of
 from tidewolf.core.values import Value
-from tidewolf.evaluation.formatting import aligned, data_frame, finite_or_none, plain_interval
+from tidewolf.evaluation.formatting import (
+    Column,
+    aligned,
+    applying,
+    data_frame,
+    finite_or_none,
+    plain_interval,
+)
 from tidewolf.evaluation.frontier import (
     HEADROOM,
     Point,
@@ -110,20 +117,37 @@ class Venue(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """A learner on a stream at one budget: its frontier, held against the rival's."""
+    """A learner on a stream at one budget: its frontier, compared with the baseline's.
+
+    Shares are of the comparator's mean loss. A number is None if one of the two has no points.
+    """
 
     stream: str
     learner: str
     budget: float | None
     points: tuple[Point, ...]
     gaps: tuple[float, ...] | None
-    """of each point"""
-    shortfall: float | None
-    saving: float | None
-    saving_in_time: float | None
-    """the same against those points of the rival that took no longer than the learner's slowest;
-    None where it has none
+    """for each point, how far its regret is above the baseline's best at up to 1.1 times its
+    violation; if a point is more careful than all of the baseline's, the most careful one of those
+    counts
     """
+    shortfall: float | None
+    """how far the baseline's point that is matched worst is out of reach: infinite if the learner
+    is never as careful
+    """
+    saving: float | None
+    """how many times less violation than the baseline at equal regret: the median over the levels
+    of regret that both reach
+    """
+    saving_in_time: float | None
+    """the same against those points of the baseline that took no longer than the learner's slowest;
+    None if it has none
+    """
+
+    @property
+    def gap(self) -> float | None:
+        """The largest gap: up to 0.005 the learner is on the baseline's frontier."""
+        return max(self.gaps, default=None) if self.gaps else None
 
 
 @final
@@ -270,16 +294,15 @@ class Comparison(Value):
             loss rises by 0.40 %, the violation falls by 35 %."
         """
         points = self._chosen(stream, learner)
-        budgets = list(dict.fromkeys(point.budget for point in points))
-        found = []
+        budgets, found = list(dict.fromkeys(point.budget for point in points)), []
         for budget in budgets:
             before = f"At {budget:g} calls a round: " if len(budgets) > 1 else ""
-            its = [p for p in points if p.budget == budget and p.knob and p.loss is not None]
+            its = [point for point in points if point.budget == budget and point.knob]
             found += [before + step_sentence(*pair) for pair in pairwise(its)]
         return found
 
     def choice(self, stream: str, learner: str | None = None) -> list[str]:
-        """Which caution to begin with, and which to take where that breaks or costs too much.
+        """Which caution to begin with, and which to take if that breaks or costs too much.
 
         Parameters
         ----------
@@ -291,20 +314,15 @@ class Comparison(Value):
         Returns
         -------
         list of str
-            Up to three sentences; none where no point is the default, or budgets differ.
+            Up to three sentences; none if no point is the default, or budgets differ.
         """
         points = [point for point in self._chosen(stream, learner) if point.knob == "caution"]
         return choice_sentences(points) if len({point.budget for point in points}) == 1 else []
 
     def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
         """The points of a learner, or of the one whose caution is to be chosen."""
-        learner = self.chooser(stream) if learner is None else learner
+        learner = learner or self.chooser(stream)
         return () if learner is None else self.frontier(stream, learner)
-
-    def knob_words(self, stream: str) -> list[str]:
-        """What headroom is, if a learner has it."""
-        every = (point for who in self.learners for point in self.frontier(stream, who))
-        return [HEADROOM] if any(point.knob == "headroom" for point in every) else []
 
     def against_resolving(self, stream: str, learner: str | None = None) -> list[str]:
         """Which caution lies nearest to re-solving at equal violation, in sentences.
@@ -319,24 +337,26 @@ class Comparison(Value):
         Returns
         -------
         list of str
-            One for each headroom that some caution breaks limits about as much as; headrooms that
-            another one beats in loss and violation are left out.
+            One for each headroom that some caution breaks limits about as much as, without those
+            that another headroom beats in loss and violation; then what headroom is. Nothing
+            if no learner has a headroom.
         """
-        learner = self.chooser(stream) if learner is None else learner
-        if learner is None:
+        learner, ours = learner or self.chooser(stream), self._chosen(stream, learner)
+        solving = {
+            name: undominated([p for p in self.frontier(stream, name) if p.knob == "headroom"])
+            for name in self.learners
+        }
+        if not any(solving.values()):
             return []
-        ours, solving = self.frontier(stream, learner), False
         found: list[str] = []
-        for baseline in self.learners:
-            points = [p for p in self.frontier(stream, baseline) if p.knob == "headroom"]
-            solving = solving or bool(points)
-            for theirs in undominated(points):
-                found += match_sentence(learner, ours, baseline, theirs)
-        if solving and not found:
-            return [f"No caution of {learner} breaks limits about as much as re-solving does."]
-        return found
+        for name, points in solving.items() if learner and ours else ():
+            for theirs in points:
+                found += match_sentence(str(learner), ours, name, theirs)
+        if learner and not found:
+            found = [f"No caution of {learner} breaks limits about as much as re-solving does."]
+        return [*found, HEADROOM]
 
-    def gaps(
+    def ranking(
         self,
         stream: str,
         learner: str,
@@ -344,110 +364,44 @@ class Comparison(Value):
         *,
         budget: float | None = None,
         seconds: float | None = None,
-    ) -> tuple[float, ...] | None:
-        """For each point of `frontier`, how far its regret is above the baseline's best at up to
-        1.1 times its violation.
+    ) -> Ranking:
+        """A learner's frontier, compared with that of a baseline.
 
-        A share of the comparator's mean loss; if a point is more careful than all of the
-        baseline's, the most careful one of those counts. None if the baseline has no points or the
-        comparator is not known.
+        Parameters
+        ----------
+        stream, learner : str
+            Their names.
+        baseline : str, default None
+            The learner to compare with. None: that of `baseline`.
+        budget, seconds : float, default None
+            As of `frontier`, for both sides.
+
+        Returns
+        -------
+        Ranking
+            The points, and each number of the comparison.
         """
-        ours, theirs = self._both(stream, learner, baseline, budget, seconds)
-        scale = self.scale(stream)
-        if not theirs or scale is None:
-            return None
-        return tuple(gap(point, theirs, scale) for point in ours)
-
-    def on_frontier(
-        self,
-        stream: str,
-        learner: str,
-        baseline: str | None = None,
-        *,
-        budget: float | None = None,
-        caution: float | None = None,
-        seconds: float | None = None,
-    ) -> float | None:
-        """The largest gap of the learner's points, or that of its point at `caution`: up to 0.005
-        it is on the baseline's frontier.
-
-        None if there is no such point, none of the baseline, or no comparator.
-        """
-        caution = None if caution is None else as_number(caution, "The caution", above=0.0)
-        points = self.frontier(stream, learner, budget, seconds=seconds)
-        gaps = self.gaps(stream, learner, baseline, budget=budget, seconds=seconds) or ()
-        those = zip(gaps, points, strict=False)
-        return max((above for above, p in those if caution in (None, p.caution)), default=None)
-
-    def shortfall(
-        self,
-        stream: str,
-        learner: str,
-        baseline: str | None = None,
-        *,
-        budget: float | None = None,
-        seconds: float | None = None,
-    ) -> float | None:
-        """How far the baseline's points are out of reach at worst: each is matched by one of the
-        learner's up to 0.005.
-
-        For a point of the baseline, how far the learner's best regret at up to 1.1 times its
-        violation is above it, as a share of the comparator's mean loss; infinite if the learner is
-        never as careful. None if one of the two has no points.
-        """
-        ours, theirs = self._both(stream, learner, baseline, budget, seconds)
-        scale = self.scale(stream)
-        return shortfall(ours, theirs, scale) if ours and theirs and scale is not None else None
-
-    def matched(
-        self,
-        stream: str,
-        learner: str,
-        baseline: str | None = None,
-        *,
-        budget: float | None = None,
-        seconds: float | None = None,
-    ) -> float | None:
-        """How many times less violation than the baseline at equal regret: the median over matched
-        levels of regret.
-
-        The levels are the mean regrets of both sides' points that both sides reach. At each, a
-        side's violation is the least among its points of at most that regret, and the ratio is the
-        baseline's over the learner's. Swapping the two gives the inverse. None if one of the two
-        has no points.
-        """
-        ours, theirs = self._both(stream, learner, baseline, budget, seconds)
-        return saving(ours, theirs) if ours and theirs else None
+        ours, theirs = (
+            self.frontier(stream, name, budget, seconds=seconds)
+            for name in (learner, baseline or self.baseline)
+        )
+        scale, slowest = self.scale(stream), max((p.seconds for p in ours), default=0.0)
+        in_time = [point for point in theirs if point.seconds <= slowest]
+        gaps = short = None
+        if theirs and scale is not None:
+            gaps = tuple(gap(point, theirs, scale) for point in ours)
+            short = shortfall(ours, theirs, scale) if ours else None
+        savings = (saving(ours, its) if ours and its else None for its in (theirs, in_time))
+        return Ranking(stream, learner, budget, ours, gaps, short, *savings)
 
     def rankings(self, baseline: str | None = None) -> tuple[Ranking, ...]:
         """Every learner on every stream at each budget, against a baseline."""
-        found, order = [], (self.streams, self.learners)
-        places = dict.fromkeys((e.stream, e.learner, e.budget) for e in self.entries)
-        for stream, learner, budget in sorted(
-            places, key=lambda at: (order[0].index(at[0]), order[1].index(at[1]))
-        ):
-            points = self.frontier(stream, learner, budget)
-            slowest = max((point.seconds for point in points), default=0.0)
-            held = (
-                self.gaps(stream, learner, baseline, budget=budget),
-                self.shortfall(stream, learner, baseline, budget=budget),
-                self.matched(stream, learner, baseline, budget=budget),
-                self.matched(stream, learner, baseline, budget=budget, seconds=slowest),
-            )
-            found.append(Ranking(stream, learner, budget, points, *held))
-        return tuple(found)
-
-    def _both(
-        self,
-        stream: str,
-        learner: str,
-        baseline: str | None,
-        budget: float | None,
-        seconds: float | None,
-    ) -> list[tuple[Point, ...]]:
-        """The points of a learner, and those of what it is compared with."""
-        both = (learner, self.baseline if baseline is None else baseline)
-        return [self.frontier(stream, who, budget, seconds=seconds) for who in both]
+        order = (self.streams, self.learners)
+        places = sorted(
+            dict.fromkeys((entry.stream, entry.learner, entry.budget) for entry in self.entries),
+            key=lambda at: (order[0].index(at[0]), order[1].index(at[1])),
+        )
+        return tuple(self.ranking(s, name, baseline, budget=b) for s, name, b in places)
 
     def _require(self, stream: str, learner: str | None = None) -> None:
         for what, name, known in (
@@ -463,17 +417,15 @@ class Comparison(Value):
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         rankings = []
-        for ranking in self.rankings():
-            gaps = ranking.gaps or (None,) * len(ranking.points)
-            plain = ranking._asdict() | {
-                name: finite_or_none(getattr(ranking, name)) for name in Ranking._fields[5:]
-            }
-            del plain["gaps"]
-            plain["points"] = [
+        for each in self.rankings():
+            plain = {name: finite_or_none(getattr(each, name)) for name in Ranking._fields[5:]}
+            gaps = each.gaps or (None,) * len(each.points)
+            points = [
                 {**point._asdict(), "gap": finite_or_none(above)}
-                for point, above in zip(ranking.points, gaps, strict=True)
+                for point, above in zip(each.points, gaps, strict=True)
             ]
-            rankings.append(plain)
+            rankings.append({**each._asdict(), **plain, "points": points})
+            del rankings[-1]["gaps"]
         return {
             "format": COMPARISON_FORMAT,
             "baseline": self.baseline,
@@ -502,13 +454,12 @@ class Comparison(Value):
         path = as_path(folder, "The folder of a comparison") / FILES[0]
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            if data["format"] > COMPARISON_FORMAT:
-                raise NewerFormat(
-                    f"{path} has format {data['format']}; this tidewolf reads up to "
-                    f"{COMPARISON_FORMAT}. Install a newer tidewolf."
+            if data["format"] != COMPARISON_FORMAT:
+                newer = data["format"] > COMPARISON_FORMAT
+                raise (NewerFormat if newer else OlderFormat)(
+                    f"{path} has format {data['format']}; this tidewolf reads format "
+                    f"{COMPARISON_FORMAT}. Compare again, or install the tidewolf that wrote it."
                 )
-            if data["format"] < COMPARISON_FORMAT:
-                raise ValueError(f"format {data['format']}, which was never released")
             venues, entries = [], []
             for plain in data["streams"]:
                 least = math.inf if plain["feasible"] is False else -math.inf
@@ -621,7 +572,7 @@ class Comparison(Value):
                 rows = list(zip((first, *names), *shown, strict=True))
                 lines += [f"  {line}".rstrip() for line in aligned(rows)]
             said = (*self.steps(stream), *self.choice(stream), *self.against_resolving(stream))
-            lines += [f"  {sentence}" for sentence in (*said, *self.knob_words(stream))]
+            lines += [f"  {sentence}" for sentence in said]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
         lines.append(
@@ -629,20 +580,6 @@ class Comparison(Value):
             "is on its frontier."
         )
         return "\n".join([*lines, *self.warnings()])
-
-
-class RankingColumn(NamedTuple):
-    """A number of a standing, as tables show it; ranges where caution moves."""
-
-    title: str
-    narrow_title: str
-    """what it is called where there is little room"""
-    cell: Callable[[Ranking], str]
-    """of a standing with points"""
-    rank: int = 0
-    """where there is little room, columns of the highest rank go first"""
-    applies: Callable[[Ranking], bool] = lambda ranking: True
-    """tables leave it out where it applies to none of theirs"""
 
 
 def _over_points(form: str, name: str, times: float = 1.0) -> Callable[[Ranking], str]:
@@ -655,6 +592,11 @@ def _over_points(form: str, name: str, times: float = 1.0) -> Callable[[Ranking]
     return cell
 
 
+def _range(numbers: Sequence[float], form: str) -> str:
+    ends = [f"{end:{form}}" for end in (min(numbers), max(numbers))]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
 _NO_BASELINE = "no rival"
 """What a cell says if the learner to compare with was refused."""
 
@@ -664,60 +606,59 @@ def _gaps(ranking: Ranking) -> str:
     return _NO_BASELINE if gaps is None else _range([100.0 * above for above in gaps], "+.2f")
 
 
-def _shortfall(ranking: Ranking) -> str:
-    if ranking.shortfall is None:
-        return _NO_BASELINE
-    known = math.isfinite(ranking.shortfall)
-    return f"{100.0 * ranking.shortfall:+.2f}" if known else "never as careful"
-
-
-def _times(saving: float | None, without: str = _NO_BASELINE) -> str:
-    if saving is None:
-        return without
-    return f"{saving:.3g}x" if math.isfinite(saving) else "breaks none"
+def _finite(number: float | None, form: str, unit: str, infinite: str, none: str) -> str:
+    if number is None:
+        return none
+    return f"{number:{form}}{unit}" if math.isfinite(number) else infinite
 
 
 def _some(name: str) -> Callable[[Ranking], bool]:
     return lambda ranking: any(getattr(point, name) for point in ranking.points)
 
 
-RANKING_COLUMNS = (
-    RankingColumn("loss", "loss", _over_points(".5g", "loss"), 3),
-    RankingColumn("regret", "regret", _over_points(".4g", "regret"), applies=_some("regret")),
-    RankingColumn("violation", "violation", _over_points(".3g", "violation")),
-    RankingColumn("calls", "calls", _over_points(".3g", "calls")),
-    RankingColumn("LP solves", "LPs", _over_points(".3g", "solves"), 2, _some("solves")),
-    RankingColumn("gap %", "gap\n%", _gaps),
-    RankingColumn("shortfall %", "shortfall\n%", _shortfall),
-    RankingColumn("less violation", "less\nbroken", lambda ranking: _times(ranking.saving)),
-    RankingColumn(
+RANKING_COLUMNS: tuple[Column[Ranking], ...] = (
+    Column("loss", "loss", _over_points(".5g", "loss"), 3),
+    Column("regret", "regret", _over_points(".4g", "regret"), applies=_some("regret")),
+    Column("violation", "violation", _over_points(".3g", "violation")),
+    Column("calls", "calls", _over_points(".3g", "calls")),
+    Column("LP solves", "LPs", _over_points(".3g", "solves"), 2, _some("solves")),
+    Column("gap %", "gap\n%", _gaps),
+    Column(
+        "shortfall %",
+        "shortfall\n%",
+        lambda ranking: _finite(
+            ranking.shortfall and 100.0 * ranking.shortfall,
+            *("+.2f", "", "never as careful", _NO_BASELINE),
+        ),
+    ),
+    Column(
+        "less violation",
+        "less\nbroken",
+        lambda ranking: _finite(ranking.saving, ".3g", "x", "breaks none", _NO_BASELINE),
+    ),
+    Column(
         "in equal time",
         "in equal\ntime",
-        lambda ranking: _times(ranking.saving_in_time, "rival slower"),
+        lambda ranking: _finite(ranking.saving_in_time, ".3g", "x", "breaks none", "rival slower"),
         1,
     ),
-    RankingColumn(
+    Column(
         "microseconds a round",
         "micro-\nsecs",
         lambda ranking: f"{1e6 * statistics.median(p.seconds for p in ranking.points):.0f}",
     ),
 )
-RANKING_ROUND_COLUMNS = (
-    RankingColumn("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
-    RankingColumn("violation p99", "violation\np99", _over_points(".2g", "violation_p99")),
-    RankingColumn("violation worst", "\nworst", _over_points(".2g", "violation_worst")),
-    RankingColumn("churn", "churn\nmean", _over_points(".2g", "churn")),
-    RankingColumn("churn p99", "\np99", _over_points(".2g", "churn_p99"), 2),
-    RankingColumn("churn worst", "\nworst", _over_points(".2g", "churn_worst"), 1),
+RANKING_ROUND_COLUMNS: tuple[Column[Ranking], ...] = (
+    Column("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
+    Column("violation p99", "violation\np99", _over_points(".2g", "violation_p99")),
+    Column("violation worst", "\nworst", _over_points(".2g", "violation_worst")),
+    Column("churn", "churn\nmean", _over_points(".2g", "churn")),
+    Column("churn p99", "\np99", _over_points(".2g", "churn_p99"), 2),
+    Column("churn worst", "\nworst", _over_points(".2g", "churn_worst"), 1),
 )
 """How bad rounds get, beside the means."""
 TABLES = (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS))
 """The tables of standings, and what their first columns are called."""
-
-
-def applying(columns: Sequence[RankingColumn], rankings: Sequence[Ranking]) -> list[RankingColumn]:
-    """The columns that a table of these standings has."""
-    return [column for column in columns if any(map(column.applies, rankings))]
 
 
 def ranking_name(ranking: Ranking) -> str:
@@ -726,7 +667,7 @@ def ranking_name(ranking: Ranking) -> str:
     return f"{ranking.learner}{budget}"
 
 
-def ranking_cells(column: RankingColumn, rankings: Sequence[Ranking]) -> list[str]:
+def ranking_cells(column: Column[Ranking], rankings: Sequence[Ranking]) -> list[str]:
     """A column, one cell for each standing."""
     return [column.cell(ranking) if ranking.points else "refused" for ranking in rankings]
 
@@ -761,11 +702,6 @@ _MEASURED = (
 """What a point has: the mean over seeds, of the worst the largest of any."""
 KNOBS = ("caution", "headroom")
 """What is turned to choose between loss and violation; a learner's first counts."""
-
-
-def _range(numbers: Sequence[float], form: str) -> str:
-    ends = [f"{end:{form}}" for end in (min(numbers), max(numbers))]
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
 def _ends(plain: dict[str, Any], least: float) -> dict[str, float]:

@@ -13,19 +13,10 @@ In the order of the learner; tables begin with those that were trusted most.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
-from tidewolf.evaluation.formatting import aligned, finite_or_none, short_number
+from tidewolf.evaluation.formatting import Column, aligned, applying, finite_or_none, short_number
 from tidewolf.methods.base import Expert
-
-
-class ExpertColumn(NamedTuple):
-    """A column of the table of members."""
-
-    title: str
-    cell: Callable[[Expert], str]
-    applies: Callable[[Expert], bool] = lambda expert: True
-    """tables leave it out where it applies to no member"""
 
 
 def weight_text(weight: float) -> str:
@@ -41,16 +32,22 @@ def _a_round(total: float | None, rounds: int, digits: int) -> str:
     return short_number(total / rounds, digits) if rounds else "none"
 
 
-COLUMNS: tuple[ExpertColumn, ...] = (
-    ExpertColumn("mean weight", lambda expert: weight_text(expert.mean_weight)),
-    ExpertColumn("last", lambda expert: weight_text(expert.weight)),
-    ExpertColumn("lost at most", lambda expert: short_number(expert.guard)),
-    ExpertColumn("loss", lambda expert: _a_round(expert.loss, expert.rounds, 5)),
-    ExpertColumn("violation", lambda expert: _a_round(expert.violation, expert.rounds, 3)),
-    ExpertColumn("rounds", lambda expert: f"{expert.rounds:,}"),
-    ExpertColumn("LP solves", lambda expert: f"{expert.solves:,}", lambda m: m.solves > 0),
-    ExpertColumn("calls", lambda expert: f"{expert.calls:,}", lambda m: m.calls > 0),
-    ExpertColumn("outside", lambda expert: short_number(expert.outside), lambda m: m.outside > 0.0),
+def _column(
+    title: str, cell: Callable[[Expert], str], applies: Callable[[Expert], bool] = lambda _: True
+) -> Column[Expert]:
+    return Column(title, title, cell, 0, applies)
+
+
+COLUMNS = (
+    _column("mean weight", lambda expert: weight_text(expert.mean_weight)),
+    _column("last", lambda expert: weight_text(expert.weight)),
+    _column("lost at most", lambda expert: short_number(expert.guard)),
+    _column("loss", lambda expert: _a_round(expert.loss, expert.rounds, 5)),
+    _column("violation", lambda expert: _a_round(expert.violation, expert.rounds, 3)),
+    _column("rounds", lambda expert: f"{expert.rounds:,}"),
+    _column("LP solves", lambda expert: f"{expert.solves:,}", lambda each: each.solves > 0),
+    _column("calls", lambda expert: f"{expert.calls:,}", lambda each: each.calls > 0),
+    _column("outside", lambda expert: short_number(expert.outside), lambda each: each.outside > 0),
 )
 """From left to right, after the name."""
 
@@ -66,9 +63,9 @@ class Experts(tuple[Expert, ...]):
         """Those of the largest mean weight first."""
         return tuple(sorted(self, key=lambda expert: -expert.mean_weight))
 
-    def columns(self) -> list[ExpertColumn]:
+    def columns(self) -> list[Column[Expert]]:
         """What a table of them has."""
-        return [column for column in COLUMNS if any(map(column.applies, self))]
+        return applying(COLUMNS, self)
 
     def lines(self, most: int | None = None) -> list[str]:
         """A table, of those that were trusted most where there are more than `most`."""

@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidewolf.core.errors import MissingExtra
 
 _ROUNDING = 1e-9
+T = TypeVar("T")
+
+
+class Column(NamedTuple, Generic[T]):
+    """A column of a table: what it shows of a run, a ranking or an expert."""
+
+    title: str
+    narrow_title: str
+    """the title if there is little room: up to two lines"""
+    cell: Callable[[T], str]
+    rank: int = 0
+    """if there is little room, columns of the highest rank are left out first"""
+    applies: Callable[[T], bool] = lambda row: True
+    """tables leave the column out if it applies to none of their rows"""
+    details: Callable[[T], Sequence[str]] = lambda row: ()
+    """smaller lines that a page shows beneath"""
+
+    def narrow_cell(self, row: T) -> str:
+        """The cell if there is little room: a number without its error."""
+        return self.cell(row).partition(" \u00b1")[0]
+
+
+def applying(columns: Sequence[Column[T]], rows: Sequence[T]) -> list[Column[T]]:
+    """The columns that a table of these rows has."""
+    return [column for column in columns if any(map(column.applies, rows))]
 
 
 def number(x: float | None) -> str:

@@ -49,8 +49,9 @@ class Point(NamedTuple):
     seconds: float
     infeasibility: float
     """largest infeasibility of a played point over the set, in any round of any seed"""
+    loss: float = 0.0
     solves: float | None = None
-    """linear programs solved; this and what follows is None where it was not measured"""
+    """linear programs solved; this and what follows is None if it was not measured"""
     violation_p99: float | None = None
     """what 99 % of the rounds do not exceed"""
     violation_worst: float | None = None
@@ -61,10 +62,8 @@ class Point(NamedTuple):
     """how far the decision moved, half the L1 change"""
     churn_p99: float | None = None
     churn_worst: float | None = None
-    loss: float | None = None
-    """None in files before format 4"""
     knob: str = ""
-    """what is turned: caution, headroom; empty where there is nothing to turn"""
+    """what is turned: caution, headroom; empty if there is nothing to turn"""
     value: float | None = None
     """what the knob is at"""
     default: bool = False
@@ -73,7 +72,7 @@ class Point(NamedTuple):
     @property
     def level(self) -> float:
         """What is drawn against the violation: the regret, or else the loss."""
-        return self.regret if self.regret is not None else self.loss or 0.0
+        return self.loss if self.regret is None else self.regret
 
     @property
     def at(self) -> str:
@@ -126,86 +125,56 @@ def undominated(points: Sequence[Point]) -> list[Point]:
 
 def step_sentence(before: Point, after: Point) -> str:
     """What it costs and buys to turn the knob from one point's value to the next one's."""
-    loss, violation = (
-        _change(name, getattr(before, name), getattr(after, name)) for name in ("loss", "violation")
-    )
     usual = [" (the default)" * point.default for point in (before, after)]
-    return f"From {before.at}{usual[0]} to {after.value:g}{usual[1]}: {loss}, {violation}."
+    return f"From {before.at}{usual[0]} to {after.value:g}{usual[1]}: {_changes(before, after)}."
 
 
 def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> list[str]:
     """Which of our points breaks limits as much as one of theirs, and what each costs; nothing
-    where none comes near.
+    if none comes near.
     """
 
     def apart(p: Point) -> float:
         return abs(_log_ratio(p.violation, theirs.violation))
 
-    near = [p for p in ours if apart(p) <= _NEAR]
-    if not near:
+    point = min(ours, key=lambda p: (apart(p), p.level, not p.default))
+    if apart(point) > _NEAR:
         return []
-    point = min(near, key=lambda p: (apart(p), p.level, not p.default))
-    more, size = point.level - theirs.level, abs(theirs.loss or 0.0)
+    more, size = point.level - theirs.level, abs(theirs.loss)
     costs = "costs as much"
     if size and abs(more) >= _STAYS * size:
         costs = f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
-    them = f"{they} at {theirs.at}"
-    if point.violation == theirs.violation == 0.0:
-        return [f"{we} at {point.at} keeps every limit, as {them} does, and {costs}."]
     broken = f"{point.violation:.3g} against {theirs.violation:.3g} a round"
-    return [f"{we} at {point.at} breaks limits about as much as {them} ({broken}), and {costs}."]
+    return [
+        f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} ({broken}), "
+        f"and {costs}."
+    ]
 
 
 def choice_sentences(points: Sequence[Point]) -> list[str]:
-    """Where to begin, and what to take instead where that breaks, or costs, too much: the points
-    nearest in violation. Nothing where no point is the default.
+    """Which point to begin with, and which to take instead if that breaks, or costs, too much: the
+    points nearest in violation. Nothing if no point is the default.
     """
-    usual = next((point for point in points if point.default and point.loss is not None), None)
+    usual = next((point for point in points if point.default), None)
     if usual is None:
         return []
-    cost, broken = usual.loss or 0.0, usual.violation
-    others = [p for p in points if p.loss is not None and p.value != usual.value]
-    cheaper = [p for p in others if _loss(p) <= cost - _STAYS * abs(cost)]
-    less = [p for p in others if p.violation < (1.0 - _STAYS) * broken]
-    more = [p for p in cheaper if p.violation > (1.0 + _STAYS) * broken and _loss(p) < cost]
-
-    def words(p: Point) -> tuple[str, str]:
-        return (
-            f"costs {_compared(cost, _loss(p))}",
-            f"breaks limits {_compared(broken, p.violation)}",
-        )
-
+    cheaper = [p for p in points if p.loss < usual.loss - _STAYS * abs(usual.loss)]
+    less = [p for p in points if p.violation < (1.0 - _STAYS) * usual.violation]
+    more = [p for p in cheaper if p.violation > (1.0 + _STAYS) * usual.violation]
     if better := [p for p in cheaper if p in less]:
-        p = min(better, key=_loss)
-        costs, breaks = words(p)
-        return [f"Take {p.at}: it {costs} than the default, {usual.at}, and {breaks}."]
-    says = f"breaks limits by {broken:.3g}" if broken else "keeps every limit"
-    found = [f"Begin with the default, {usual.at}: it costs {cost:.4g} a round and {says}."]
+        p = min(better, key=lambda p: p.loss)
+        return [f"Take {p.at} in place of the default, {usual.at}: {_changes(usual, p)}."]
+    found = [
+        f"Begin with the default, {usual.at}: it costs {usual.loss:.4g} a round and breaks limits "
+        f"by {usual.violation:.3g}."
+    ]
     if less:
-        p = max(less, key=lambda p: (p.violation, -_loss(p)))
-        costs, breaks = words(p)
-        found.append(f"Where that breaks too much, {p.at} {breaks} and {costs}.")
+        p = max(less, key=lambda p: (p.violation, -p.loss))
+        found.append(f"If that breaks too much, take {p.at}: {_changes(usual, p)}.")
     if more:
-        p = min(more, key=lambda p: (p.violation, _loss(p)))
-        costs, breaks = words(p)
-        found.append(f"Where it costs too much, {p.at} {costs} and {breaks}.")
+        p = min(more, key=lambda p: (p.violation, p.loss))
+        found.append(f"If it costs too much, take {p.at}: {_changes(usual, p)}.")
     return found
-
-
-def _loss(point: Point) -> float:
-    return point.loss or 0.0
-
-
-def _compared(before: float, after: float) -> str:
-    """How much more or less."""
-    if before == 0.0:
-        return f"by {after:.3g}"
-    if before > 0.0 and after / before >= 3.0:
-        return f"{after / before:.3g} times as much"
-    apart = abs(after - before) / abs(before)
-    if apart < _STAYS:
-        return "as much"
-    return f"{_percent(apart)} {'more' if after > before else 'less'}"
 
 
 HEADROOM = (
@@ -216,7 +185,14 @@ HEADROOM = (
 _NEAR = math.log(1.5)
 """Violations up to this far apart, in logarithms, count as about the same."""
 _STAYS = 0.0005
-"""Changes of less than this share are not told in numbers."""
+"""Changes of less than this share are not given in numbers."""
+
+
+def _changes(before: Point, after: Point) -> str:
+    """How loss and violation change from one point to another."""
+    return ", ".join(
+        _change(name, getattr(before, name), getattr(after, name)) for name in ("loss", "violation")
+    )
 
 
 def _change(what: str, before: float, after: float) -> str:

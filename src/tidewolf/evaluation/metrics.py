@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.evaluation.formatting import (
+    Column,
     aligned,
+    applying,
     interval,
     number,
     percent,
@@ -45,10 +48,6 @@ class Spread(NamedTuple):
     worst: float
     worst_round: int
     """counted from 0"""
-
-    def plain(self) -> dict[str, Any]:
-        """As files have it: rounds count from 1."""
-        return {**self._asdict(), "worst_round": self.worst_round + 1}
 
 
 def spread(values: Floats) -> Spread | None:
@@ -80,33 +79,12 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
     @property
     def p99(self) -> float:
         """What 99 % of the rounds do not exceed; NaN without a round, or if one is not known."""
-        found = spread(np.asarray(self))
-        return np.nan if found is None else found.p99
+        return float(np.quantile(np.asarray(self), 0.99)) if len(self) else np.nan
 
     @property
     def worst(self) -> float:
         """The largest of all rounds; NaN without a round, or if one is not known."""
-        found = spread(np.asarray(self))
-        return np.nan if found is None else found.worst
-
-
-class Metric(NamedTuple):
-    """A column of tables of runs."""
-
-    title: str
-    narrow_title: str
-    """the title if there is little room: up to two lines"""
-    cell: Callable[[Run], str]
-    details: Callable[[Run], Sequence[str]] = lambda run: ()
-    """smaller lines that a page shows beneath"""
-    applies: Callable[[Run], bool] = lambda run: True
-    """tables leave it out if it applies to none of their runs"""
-    rank: int = 0
-    """if the command line has little room, columns of the highest rank are left out first"""
-
-    def narrow_cell(self, run: Run) -> str:
-        """The number of a run if there is little room: without its error."""
-        return self.cell(run).partition(" \u00b1")[0]
+        return float(np.asarray(self).max()) if len(self) else np.nan
 
 
 class TotalMetric(NamedTuple):
@@ -134,24 +112,15 @@ def _per_round(total: float, run: Run) -> float:
 
 
 def _plain_spread(found: Spread | None) -> dict[str, Any] | None:
-    return None if found is None else found.plain()
-
-
-def _plain_losses(run: Run) -> dict[str, Any]:
-    plain = _plain_spread(run.loss_spread) or dict.fromkeys(Spread._fields)
-    return {"total": float(run.losses.sum()), **plain}
-
-
-def _plain_certificate(run: Run) -> dict[str, Any]:
-    return {
-        "membership": run.certificate.checks[0].holds,
-        "bound_reason": run.bound.reason,
-        **run.certificate.summary(),
-    }
+    """As files have it: rounds count from 1."""
+    return found and {**found._asdict(), "worst_round": found.worst_round + 1}
 
 
 MEASURES: dict[str, Callable[[Run], Any]] = {
-    "loss": _plain_losses,
+    "loss": lambda run: {
+        "total": float(run.losses.sum()),
+        **(_plain_spread(run.loss_spread) or dict.fromkeys(Spread._fields)),
+    },
     "churn": lambda run: _plain_spread(run.churn_spread),
     "regret": lambda run: plain_interval(run.regret),
     "hindsight": plain_hindsight,
@@ -167,7 +136,11 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
     "feasible_in_hindsight": lambda run: run.comparator and run.comparator.feasible,
     "hindsight_method": lambda run: run.comparator and run.comparator.method,
     "bound": lambda run: {"regret": run.bound.regret, "violation": run.bound.violation},
-    "certificate": _plain_certificate,
+    "certificate": lambda run: {
+        "membership": run.certificate.checks[0].holds,
+        "bound_reason": run.bound.reason,
+        **run.certificate.summary(),
+    },
     "unseen": lambda run: run.unseen,
     "late": lambda run: run.late,
     "pending": lambda run: run.pending,
@@ -179,19 +152,17 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
 }
 """In the order of summary.json."""
 
+_ENDS, _PARTS = ("lower", "upper"), Spread._fields[:3]
 SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
     "loss": (float, "loss.total"),
-    **{f"loss_{part}": (float, f"loss.{part}") for part in Spread._fields[:3]},
-    **{f"churn_{part}": (float, f"churn.{part}") for part in Spread._fields[:3]},
-    **{f"regret_{end}": (float, f"regret.{end}") for end in ("lower", "upper")},
-    **{
-        f"least_breach_{end}": (float, f"hindsight.least_breach.{end}")
-        for end in ("lower", "upper")
-    },
+    **{f"loss_{part}": (float, f"loss.{part}") for part in _PARTS},
+    **{f"churn_{part}": (float, f"churn.{part}") for part in _PARTS},
+    **{f"regret_{end}": (float, f"regret.{end}") for end in _ENDS},
+    **{f"least_breach_{end}": (float, f"hindsight.least_breach.{end}") for end in _ENDS},
     "kept_rounds": (int, "hindsight.kept_rounds"),
-    **{f"regret_kept_{end}": (float, f"hindsight.regret_kept.{end}") for end in ("lower", "upper")},
+    **{f"regret_kept_{end}": (float, f"hindsight.regret_kept.{end}") for end in _ENDS},
     "violation": (float, "violation"),
-    **{f"violation_{part}": (float, f"violation_by_round.{part}") for part in Spread._fields[:3]},
+    **{f"violation_{part}": (float, f"violation_by_round.{part}") for part in _PARTS},
     "broken": (float, "broken"),
     "oracle_calls": (int, "oracle_calls"),
     "calls_per_round": (float, "calls_per_round"),
@@ -202,17 +173,10 @@ SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
     "feasible_in_hindsight": (bool, "feasible_in_hindsight"),
     **{f"bound_{name}": (float, f"bound.{name}") for name in ("regret", "violation")},
     "certificate": (bool, "certificate.holds"),
-    "unseen": (int, "unseen"),
-    "late": (int, "late"),
-    "pending": (int, "pending"),
+    **{name: (int, name) for name in ("unseen", "late", "pending")},
     "overrides": (int, "overrides.rounds"),
 }
 """The type of each column of a sweep, and its keys in the plain data of a run."""
-
-
-def plain_metrics(run: Run) -> dict[str, Any]:
-    """Every number of a run as plain data."""
-    return {key: measure(run) for key, measure in MEASURES.items()}
 
 
 def sweep_columns() -> dict[str, type]:
@@ -244,17 +208,11 @@ def _allowed(total: Total) -> list[str]:
     return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
 
 
-def _interval(ends: tuple[float, float] | None) -> str:
-    return "none" if ends is None else interval(ends)
-
-
 def _regret_details(run: Run) -> list[str]:
     if run.regret is None:
         return []
-    return [
-        f"{interval(run.regret, max(1, run.rounds))} a round",
-        *_allowed(run.certificate.regret),
-    ]
+    per_round = interval(run.regret, max(1, run.rounds))
+    return [f"{per_round} a round", *_allowed(run.certificate.regret)]
 
 
 def _kept_details(run: Run) -> list[str]:
@@ -278,68 +236,54 @@ def _number(key: str) -> Callable[[Run], str]:
     return lambda run: number(MEASURES[key](run))
 
 
-TABLE: tuple[Metric, ...] = (
-    Metric("total loss", "loss\ntotal", lambda run: number(float(run.losses.sum()))),
-    Metric(
-        "mean loss",
-        "\nmean",
-        lambda run: number(run.loss_spread and run.loss_spread.mean),
-        lambda run: _spread_details(run.loss_spread),
+def _mean(name: str, narrow_title: str) -> Column[Run]:
+    """The mean of a number of rounds, with its p99 and worst beneath."""
+    found = attrgetter(f"{name}_spread")
+    return Column(
+        *(f"mean {name}", narrow_title, lambda run: number(getattr(found(run), "mean", None))),
+        details=lambda run: _spread_details(found(run)),
+    )
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "none" if ends is None else interval(ends)
+
+
+TABLE: tuple[Column[Run], ...] = (
+    Column("total loss", "loss\ntotal", lambda run: number(float(run.losses.sum()))),
+    _mean("loss", "\nmean"),
+    _mean("churn", "churn\nmean"),
+    Column(
+        *("regret", "regret", lambda run: _interval(run.regret)),
+        applies=lambda run: run.regret is not None,
+        details=_regret_details,
     ),
-    Metric(
-        "mean churn",
-        "churn\nmean",
-        lambda run: number(run.churn_spread and run.churn_spread.mean),
-        lambda run: _spread_details(run.churn_spread),
+    Column(
+        *("regret, kept rounds", "regret,\nkept rounds", lambda run: _interval(run.regret_kept)),
+        applies=lambda run: run.regret_kept is not None,
+        details=_kept_details,
     ),
-    Metric(
-        "regret",
-        "regret",
-        lambda run: _interval(run.regret),
-        _regret_details,
-        lambda run: run.regret is not None,
+    Column("violation", "violation", _number("violation"), details=_violation_details),
+    Column(
+        *("oracle calls a round", "calls\na round", _number("calls_per_round")),
+        details=lambda run: [f"{run.oracle_calls:,} in all"],
     ),
-    Metric(
-        "regret, kept rounds",
-        "regret,\nkept rounds",
-        lambda run: "unknown" if run.least_breach is None else _interval(run.regret_kept),
-        _kept_details,
-        lambda run: run.regret_kept is not None,
+    Column(
+        *("LP solves a round", "LPs\na round", _number("solves_per_round"), 2),
+        applies=lambda run: run.solves > 0,
+        details=lambda run: [f"{run.solves:,} in all"],
     ),
-    Metric("violation", "violation", _number("violation"), _violation_details),
-    Metric(
-        "oracle calls a round",
-        "calls\na round",
-        _number("calls_per_round"),
-        lambda run: [f"{run.oracle_calls:,} in all"],
-    ),
-    Metric(
-        "LP solves a round",
-        "LPs\na round",
-        _number("solves_per_round"),
-        lambda run: [f"{run.solves:,} in all"],
-        lambda run: run.solves > 0,
-        2,
-    ),
-    Metric("largest infeasibility", "largest\ninfeasibility", _number("max_infeasibility"), rank=3),
-    Metric(
-        "late rounds", "late\nrounds", _number("late"), applies=lambda run: run.late > 0, rank=1
-    ),
-    Metric(
-        "pending rounds",
-        "pending\nrounds",
-        _number("pending"),
-        applies=lambda run: run.pending > 0,
-        rank=1,
-    ),
-    Metric("seconds", "seconds", _number("seconds"), rank=1),
+    Column("largest infeasibility", "largest\ninfeasibility", _number("max_infeasibility"), 3),
+    Column("late rounds", "late\nrounds", _number("late"), 1, lambda run: run.late > 0),
+    Column("pending rounds", "pending\nrounds", _number("pending"), 1, lambda run: run.pending > 0),
+    Column("seconds", "seconds", _number("seconds"), 1),
 )
 """From left to right; what differs from run to run comes last."""
 
 
-def table_metrics(runs: Sequence[Run]) -> list[Metric]:
+def table_metrics(runs: Sequence[Run]) -> list[Column[Run]]:
     """The columns of a table of these runs."""
-    return [metric for metric in TABLE if any(map(metric.applies, runs))]
+    return applying(TABLE, runs)
 
 
 def _spread_cell(name: str, part: str, run: Run) -> str:
@@ -350,9 +294,9 @@ def _spread_cell(name: str, part: str, run: Run) -> str:
     return short_number(getattr(found, part), digits)
 
 
-ROUND_TABLE: tuple[Metric, ...] = (
+ROUND_TABLE: tuple[Column[Run], ...] = (
     *(
-        Metric(title, title, partial(_spread_cell, *which), rank=rank)
+        Column(title, title, partial(_spread_cell, *which), rank)
         for title, which, rank in (
             ("loss\np99", ("loss", "p99"), 1),
             ("\nworst", ("loss", "worst"), 1),
@@ -363,25 +307,25 @@ ROUND_TABLE: tuple[Metric, ...] = (
             ("\nworst", ("violation", "worst"), 0),
         )
     ),
-    Metric("rounds\nbroken", "rounds\nbroken", lambda run: percent(run.broken)),
+    Column("rounds\nbroken", "rounds\nbroken", lambda run: percent(run.broken)),
 )
 """How bad rounds get, from left to right."""
 
 
 def spread_lines(run: Run) -> list[str]:
     """Mean, p99 and worst of what each round has, as a small table; nothing without a round."""
-    names = [x for x in ("loss", "violation", "churn") if getattr(run, f"{x}_spread") is not None]
-    if not names:
+    if not run.rounds:
         return []
-    parts = Spread._fields[:3]
-    rows = [(name, *(_spread_cell(name, part, run) for part in parts)) for name in names]
-    head, *lines = aligned([("a round", *parts), *rows])
-    found = [head]
-    for name, line in zip(names, lines, strict=True):
-        broken = f", broken in {percent(run.broken)} of rounds" if name == "violation" else ""
-        worst = getattr(run, f"{name}_spread").worst_round + 1
-        found.append(f"{line}  in round {worst:,}{broken}")
-    return found
+    rows = [
+        [name, *(_spread_cell(name, part, run) for part in _PARTS)]
+        for name in ("loss", "violation", "churn")
+    ]
+    head, *lines = aligned([["a round", *_PARTS], *rows])
+    for i, (name, *_) in enumerate(rows):
+        if found := getattr(run, f"{name}_spread"):
+            lines[i] += f"  in round {found.worst_round + 1:,}"
+    lines[1] += f", broken in {percent(run.broken)} of rounds"
+    return [head, *lines]
 
 
 # --- rounds ---------------------------------------------------------------------------------------

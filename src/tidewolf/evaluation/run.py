@@ -32,9 +32,9 @@ from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
 from tidewolf.evaluation.limits import Breaches, RunLimits
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import (
+    MEASURES,
     RoundNumbers,
     Spread,
-    plain_metrics,
     round_columns,
     spread,
     spread_lines,
@@ -405,11 +405,8 @@ class Run(Record):
                 The experts that the learner mixed: weights, guard, totals, linear programs
                 and oracle calls of each; empty if it holds one point alone.
         """
-        return {
-            "learner": type(self.learner).__name__,
-            "rounds": self.rounds,
-            **plain_metrics(self),
-        }
+        plain = {"learner": type(self.learner).__name__, "rounds": self.rounds}
+        return plain | {key: measure(self) for key, measure in MEASURES.items()}
 
     def to_pandas(self) -> Any:
         """The rounds as a table.

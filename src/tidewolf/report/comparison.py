@@ -15,11 +15,10 @@ from tidewolf.core.registry import Presenter
 from tidewolf.evaluation.comparison import (
     RANKING_COLUMNS,
     RANKING_ROUND_COLUMNS,
-    RankingColumn,
-    applying,
     ranking_cells,
     ranking_name,
 )
+from tidewolf.evaluation.formatting import Column, applying
 from tidewolf.report.charts import Chart, Curve, figure, picture, saved
 from tidewolf.report.rendering import (
     document,
@@ -89,7 +88,6 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
         cell._replace(lines=sees.get(each.learner, ()))
         for cell, each in zip(plain, rankings, strict=True)
     ]
-    beside = comparison.against_resolving(stream)
     return {
         "title": title_of(stream),
         "about": comparison.about(stream),
@@ -97,7 +95,7 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
         "learner": comparison.chooser(stream),
         "steps": comparison.steps(stream),
         "choice": " ".join(comparison.choice(stream)),
-        "beside": [*beside, *comparison.knob_words(stream)] if beside else [],
+        "beside": comparison.against_resolving(stream),
         "tables": [
             _table(f"Standings on {stream}", "learner", RANKING_COLUMNS, names, rankings),
             _table(f"Rounds on {stream}", "a round", RANKING_ROUND_COLUMNS, plain, rankings),
@@ -152,7 +150,7 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
 def _table(
     name: str,
     first: str,
-    columns: Sequence[RankingColumn],
+    columns: Sequence[Column[Ranking]],
     names: Sequence[Cell],
     rankings: Sequence[Ranking],
 ) -> Table:
