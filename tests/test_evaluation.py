@@ -70,8 +70,8 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
     run = tw.run(tw.LyapunovDescent(problem.K, horizon=60), problem.stream)
     assert run.regret is run.regret_curve() is run.bound.regret is None
     assert run.comparator.feasible is run.summary()["feasible_in_hindsight"] is False
-    assert "regret against those who keep 44 of 60 rounds" in repr(run)
-    assert "No point of the set satisfies every constraint" in repr(run)
+    assert "regret against points that keep 44 of 60 rounds" in repr(run)
+    assert "No fixed decision keeps every limit" in repr(run)
 
 
 def test_regret_is_none_where_nothing_is_known_of_the_best_point_and_the_reason_is_said() -> None:

@@ -153,7 +153,7 @@ def test_without_any_method_nothing_is_claimed():
     assert run.least_breach is None
     assert "regret" not in [metric.title for metric in table_metrics([run])]
     (said,) = hindsight_sentences([run])
-    assert said.endswith("so the regret is not known.")
+    assert said.endswith("So the regret is not known.")
     assert "regret unknown" in repr(run)
 
 

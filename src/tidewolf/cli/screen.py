@@ -24,8 +24,9 @@ from rich.text import Text
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation import comparison as compared
 from tidewolf.evaluation.formatting import applying, format_setting, number, percent
+from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import ROUND_TABLE, table_metrics
-from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
+from tidewolf.report.page import learner_labels, learner_notes
 
 if TYPE_CHECKING:
     from tidewolf.core.settings import Setting
@@ -228,7 +229,7 @@ def show_results(
         for column in ROUND_TABLE
     ]
     _print_table(labels, rounds, "a round")
-    for sentence in hindsight_warnings(runs):
+    for sentence in hindsight_sentences(runs):
         _print(sentence, style="yellow")
     if seen := who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs):
         _print(seen)

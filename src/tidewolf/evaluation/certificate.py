@@ -92,7 +92,11 @@ BY_GRADIENTS = (
 
 
 def untold_in_words(run: Run) -> str:
-    """That bounds cover the rounds whose feedback came, and the others by their slopes."""
+    """That bounds cover the rounds whose feedback came, and the others by their slopes; empty if
+    there are no others.
+    """
+    if not run.pending:
+        return ""
     count = "1 round" if run.pending == 1 else f"{run.pending:,} rounds"
     return (
         f"The feedback of {count} had not come by the end: bounds add the slope of each such round "
@@ -130,6 +134,12 @@ class CertificateCheck(NamedTuple):
         verdicts = {True: "holds that", False: "does not hold that", None: "is not known whether"}
         measured = f"{precise_interval(self.lower, self.upper)} was measured"
         return f"It {verdicts[self.holds]} {self.law}: {measured}, {self.allowed:.4g} is allowed."
+
+
+def all_hold(checks: Sequence[CertificateCheck]) -> bool | None:
+    """Whether every check holds; None if none fails but some are undecided."""
+    verdicts = {check.holds for check in checks}
+    return False if False in verdicts else None if None in verdicts else True
 
 
 class Total(NamedTuple):
@@ -188,8 +198,7 @@ class Certificate(Value):
     @property
     def holds(self) -> bool | None:
         """Whether every check holds; None where none fails but some are undecided."""
-        verdicts = {check.holds for check in self.checks}
-        return False if False in verdicts else None if None in verdicts else True
+        return all_hold(self.checks)
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -398,9 +407,8 @@ def certify(run: Run) -> Certificate:
     violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
     if not run.learner.on_average:
         checks += [*_totals(run, regrets, violations), *_limits(run)]
-    untold = untold_in_words(run) if run.pending else ""
-    said = (bound.reason, untold, guarantee.reason)
-    reasons = tuple(dict.fromkeys(reason for reason in said if reason))
+    said = (bound.reason, untold_in_words(run), guarantee.reason)
+    reasons = tuple(dict.fromkeys(filter(None, said)))
     guards = run.learner.guards(run.final_state)
     return Certificate(tuple(checks), regrets, violations, reasons, guards)
 

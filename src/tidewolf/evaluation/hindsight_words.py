@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 _NAMED = 6
 """How many rounds a sentence names."""
 
-_UNKNOWN = (
-    "The best fixed point in hindsight cannot be computed for this set and these functions, so the "
-    "regret is not known."
-)
 _HALF = (
     "No fixed point that keeps every limit was found, and no proof that there is none: the regret "
     "is known from above only."
@@ -31,21 +27,34 @@ _HALF = (
 
 
 def hindsight_sentences(runs: Sequence[Run]) -> list[str]:
-    """Why there is no regret, or only half of it, and what can be said instead; nothing where there
-    is one.
+    """Why there is no regret, or only half of it, and what is known instead; nothing if there is
+    one.
     """
     return list(dict.fromkeys(sentence for run in runs for sentence in _sentences(run)))
 
 
 def _sentences(run: Run) -> list[str]:
-    best = run.comparator
+    best, why = run.hindsight
     if run.rounds == 0 or (best is not None and best.point is not None):
         return []
-    if best is None:
-        return [_UNKNOWN]
-    if best.infeasibility is None:
-        return [_HALF]
-    return infeasible_sentences(run, contradiction(best.infeasibility, run.stream))
+    if best is None or best.infeasibility is None:
+        return [_HALF if best is not None else f"{why} So the regret is not known."]
+    proof, found = contradiction(best.infeasibility, run.stream), run.least_breach
+    if found is None:
+        return [proof]
+    least, cost = number(found.lower), number(found.best.upper)
+    reached = "" if number(found.upper) == least else f", and one by {number(found.upper)}"
+    if len(found.kept):
+        kept = (
+            f". The best of those that keep the {len(found.kept):,} of {found.rounds:,} rounds "
+            f"which can be kept at the least breach costs {cost}."
+        )
+    else:
+        kept = (
+            f"; that of the least breach keeps none of the {found.rounds:,} rounds, and the best "
+            f"one without limits costs {cost}."
+        )
+    return [proof, f"Any fixed decision breaks limits by at least {least} in all{reached}{kept}"]
 
 
 def contradiction(proof: Infeasibility, stream: Stream) -> str:
@@ -77,32 +86,6 @@ def contradiction(proof: Infeasibility, stream: Stream) -> str:
     )
 
 
-def infeasible_sentences(run: Run, proof: str = "") -> list[str]:
-    """That no point keeps every limit, with the rounds that show it, as the proof has it or in the
-    words that are given; how little can be broken; and what the best point costs of those that keep
-    the rounds that can be kept.
-    """
-    best, found = run.comparator, run.least_breach
-    assert best is not None
-    assert best.infeasibility is not None
-    proof = proof or best.infeasibility.sentence
-    if found is None:
-        return [proof]
-    least, cost = number(found.lower), number(found.best.upper)
-    reached = "" if number(found.upper) == least else f", and one by {number(found.upper)}"
-    if len(found.kept):
-        kept = (
-            f". The best of those that keep the {len(found.kept):,} of {found.rounds:,} rounds "
-            f"which can be kept at the least breach costs {cost}."
-        )
-    else:
-        kept = (
-            f"; that of the least breach keeps none of the {found.rounds:,} rounds, and the best "
-            f"one without limits costs {cost}."
-        )
-    return [proof, f"Any fixed decision breaks limits by at least {least} in all{reached}{kept}"]
-
-
 def regret_words(run: Run) -> str:
     """The regret, or what stands in its place, in a few words."""
     regret, kept = run.regret, run.regret_kept
@@ -113,7 +96,7 @@ def regret_words(run: Run) -> str:
     if kept is None:
         return "no regret, for no round can be kept at the least breach"
     rounds = f"{len(run.least_breach.kept)} of {run.rounds}"
-    return f"regret against those who keep {rounds} rounds [{kept[0]:.6g}, {kept[1]:.6g}]"
+    return f"regret against points that keep {rounds} rounds [{kept[0]:.6g}, {kept[1]:.6g}]"
 
 
 def plain_hindsight(run: Run) -> dict[str, Any] | None:

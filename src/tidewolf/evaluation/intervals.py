@@ -31,6 +31,7 @@ from tidewolf.evaluation.certificate import (
     SUMS,
     UNSEEN,
     CertificateCheck,
+    all_hold,
     feasibility_slack,
 )
 from tidewolf.evaluation.formatting import (
@@ -103,12 +104,12 @@ class Intervals(Value):
 
     @property
     def worst_regret(self) -> Interval | None:
-        """The interval of the largest regret; None where none is known."""
-        return worst_regret(self.every)
+        """The interval of the largest regret; None if none is known."""
+        return _worst(self.every)[0]
 
     @property
     def worst_violation(self) -> Interval:
-        return max(self.every, key=lambda each: each.violation)
+        return _worst(self.every)[1]
 
     @property
     def infeasible(self) -> tuple[Interval, ...]:
@@ -120,18 +121,14 @@ class Intervals(Value):
         groups: dict[int, list[Interval]] = {}
         for each in self.every:
             groups.setdefault(each.length, []).append(each)
-        return [
-            (these, worst_regret(these), max(these, key=lambda each: each.violation))
-            for _, these in sorted(groups.items())
-        ]
+        return [(these, *_worst(these)) for _, these in sorted(groups.items())]
 
     @property
     def holds(self) -> bool | None:
         """Whether every interval is within its measured bound; None where there is no bound or
         something is undecided.
         """
-        verdicts = {check.holds for check in self.checks}
-        return False if False in verdicts else None if None in verdicts or not verdicts else True
+        return all_hold(self.checks) if self.checks else None
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -146,9 +143,7 @@ class Intervals(Value):
             "infeasible": len(self.infeasible),
             "intervals": [
                 {
-                    "start": each.start,
-                    "stop": each.stop,
-                    "feasible": each.feasible,
+                    **{name: getattr(each, name) for name in ("start", "stop", "feasible")},
                     "regret": plain_interval(each.regret),
                     "violation": each.violation,
                     "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
@@ -158,18 +153,13 @@ class Intervals(Value):
         }
 
     def __repr__(self) -> str:
-        rows = [
-            (
-                *("rounds", "intervals", "infeasible"),
-                *("worst regret", "measured bound", "worst violation", "measured bound"),
-            )
-        ]
+        heads = ("rounds", "intervals", "infeasible", "worst regret", "measured bound")
+        rows = [(*heads, "worst violation", "measured bound")]
         for these, regret, violation in self.worst_by_length():
             most = regret and regret.regret
             rows.append(
                 (
-                    f"{these[0].length}",
-                    f"{len(these)}",
+                    *(f"{these[0].length}", f"{len(these)}"),
                     f"{sum(each.feasible is False for each in these)}",
                     precise_interval(*most) if most else "none",
                     number_or_none(regret and regret.bound.regret),
@@ -184,9 +174,16 @@ class Intervals(Value):
         ]
         reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
         lines = (*aligned(rows), *proofs, *reasons, *self.failures)
-        return "\n".join(
-            [f"Intervals of a run of {self.learner}", *(f"  {line}" for line in lines)]
-        )
+        return "\n  ".join([f"Intervals of a run of {self.learner}", *lines])
+
+
+def _worst(every: Sequence[Interval]) -> tuple[Interval | None, Interval]:
+    """The interval of the largest regret, None if none is known, and that of the largest
+    violation.
+    """
+    known = [each for each in every if each.regret is not None]
+    regret = max(known, key=lambda each: (each.regret or (0.0, 0.0))[1], default=None)
+    return regret, max(every, key=lambda each: each.violation)
 
 
 def intervals(
@@ -232,11 +229,9 @@ def intervals(
         )
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has no intervals.")
-    least = (
-        max(1, run.rounds // _SHARES)
-        if shortest is None
-        else as_count(shortest, "The shortest interval")
-    )
+    least = max(1, run.rounds // _SHARES)
+    if shortest is not None:
+        least = as_count(shortest, "The shortest interval")
     progress = as_callback(progress, "progress, the number of intervals done,")
     return shared_intervals([run], least, progress)[0]
 
@@ -309,9 +304,3 @@ def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
             if bound is not None:
                 law = f"the {name} of {each} is within its measured bound"
                 yield CertificateCheck(name, law, *ends, bound + slack + eps * abs(bound))
-
-
-def worst_regret(every: Sequence[Interval]) -> Interval | None:
-    """The interval of the largest regret; None if none is known."""
-    known = [(each.regret[1], -i) for i, each in enumerate(every) if each.regret is not None]
-    return every[-max(known)[1]] if known else None

@@ -99,8 +99,8 @@ class Rates(Value):
         }
         for name in ("regret", "violation"):
             growth: Growth = getattr(self, name)
-            known = growth.interval is not None and math.isfinite(growth.interval[1])
-            between = list(growth.interval or ()) if known else None
+            ends = growth.interval
+            between = list(ends) if ends is not None and math.isfinite(ends[1]) else None
             found[name] = {**growth._asdict(), "interval": between}
         return found
 
@@ -193,10 +193,9 @@ def growth(
         return Growth(None, None, theory, reason)
     x, y = np.log(horizons), np.log(known)
     x = x - x.mean()
-    slope = float(x @ y / (x @ x))
+    slope, margin = float(x @ y / (x @ x)), math.inf
     left, freedom = y - y.mean() - slope * x, len(known) - 2
-    if freedom < 1:
-        return Growth(slope, (-math.inf, math.inf), theory)
-    deviation = math.sqrt(float(left @ left) / freedom / float(x @ x))
-    margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * deviation
+    if freedom:
+        deviation = math.sqrt(float(left @ left) / freedom / float(x @ x))
+        margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * deviation
     return Growth(slope, (slope - margin, slope + margin), theory)

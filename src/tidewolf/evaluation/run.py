@@ -27,7 +27,7 @@ from tidewolf.evaluation.certificate import (
 from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
 from tidewolf.evaluation.experts import Experts
 from tidewolf.evaluation.formatting import data_frame
-from tidewolf.evaluation.hindsight_words import infeasible_sentences, regret_words
+from tidewolf.evaluation.hindsight_words import hindsight_sentences, regret_words
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
 from tidewolf.evaluation.limits import Breaches, RunLimits
 from tidewolf.evaluation.membership import Membership
@@ -218,9 +218,8 @@ class Run(Record):
             f"{self.unseen} of the {self.rounds} rounds were played without feedback; their losses "
             "and breaches count."
         )
-        untold = untold_in_words(self) if self.pending else ""
-        own = self.learner.notes(self.final_state)
-        return (*own, *([unseen] if self.unseen else []), *([untold] if untold else []))
+        more = (unseen * bool(self.unseen), untold_in_words(self))
+        return (*self.learner.notes(self.final_state), *filter(None, more))
 
     @property
     def late(self) -> int:
@@ -239,24 +238,27 @@ class Run(Record):
     @property
     def overrides(self) -> Overrides:
         """In how many rounds another point than the decision was played, and what that cost."""
-        found: Overrides = getattr(self.final_state, "overrides", Overrides())
-        return found
+        return getattr(self.final_state, "overrides", Overrides())
 
     @property
     def unseen(self) -> int:
         """Rounds that were played, and counted, without feedback to the learner."""
         return self.stream.unseen
 
-    @cached_property
+    @property
     def comparator(self) -> Comparator | None:
-        """The best fixed point in hindsight, or None where no exact method applies."""
+        """The best fixed point in hindsight, or None if no exact method applies."""
+        return self.hindsight[0]
+
+    @cached_property
+    def hindsight(self) -> tuple[Comparator | None, str]:
+        """The comparator, and the reason if no exact method applies."""
         if self.known is not None or self.rounds == 0:
-            return self.known
+            return self.known, ""
         try:
-            return best_in_hindsight(self.learner.hard_set, self.stream)
+            return best_in_hindsight(self.learner.hard_set, self.stream), ""
         except NotSupported as why:
-            self.__dict__["_unknown"] = (str(why),)
-            return None
+            return None, str(why)
 
     @property
     def regret(self) -> tuple[float, float] | None:
@@ -434,7 +436,7 @@ class Run(Record):
         return presenter_of(self).html(self)
 
     def __repr__(self) -> str:
-        best, moved = self.comparator, self.churn_spread
+        moved = self.churn_spread
         counts = {"unseen": self.unseen, "late": self.late, "pending": self.pending}
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         numbers = (
@@ -449,22 +451,17 @@ class Run(Record):
             f"largest infeasibility {self.max_infeasibility:.2g}",
             f"{self.seconds:.3g} s",
         )
-        infeasible = best is not None and best.infeasibility is not None
+        limits = self.limits
+        if not limits and self.each_violation is not None:
+            totals = zip(self.limit_names, self.each_violation.tolist(), strict=True)
+            limits = RunLimits(LimitBound(*each, None) for each in totals)
         lines = (
             ", ".join(filter(None, numbers)),
             *spread_lines(self),
-            *self._worst_limits(),
-            *(infeasible_sentences(self) if infeasible else ()),
-            *self.__dict__.get("_unknown", ()),
+            *limits.lines(SHOWN_LIMITS),
+            *hindsight_sentences([self]),
         )
         return "\n  ".join([f"Run of {self.learner!r}", *lines])
-
-    def _worst_limits(self) -> list[str]:
-        """Which of several limits were broken most; empty if there are none."""
-        if self.limits or self.each_violation is None:
-            return self.limits.lines(SHOWN_LIMITS)
-        totals = zip(self.limit_names, self.each_violation.tolist(), strict=True)
-        return RunLimits(LimitBound(*each, None) for each in totals).lines(SHOWN_LIMITS)
 
     def __str__(self) -> str:
         best = self.comparator

@@ -81,7 +81,6 @@ _WORDS = {
     "oracle call is accounted for, and both totals are within what theory allows.",
     "guaranteed": "What was promised was known before the first round.",
 }
-hindsight_warnings = hindsight_sentences
 
 
 # --- the page of runs -----------------------------------------------------------------------------
@@ -165,7 +164,7 @@ def _record(
         "files": _files(decisions, network),
         "results": results_table(runs),
         "read": _read(runs),
-        "warnings": hindsight_warnings(runs),
+        "warnings": hindsight_sentences(runs),
         "figures": [figure(chart) for chart in totals_charts(runs)],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
@@ -317,7 +316,7 @@ def run_html(run: Run) -> str:
         figures=[figure(chart, tables=False) for chart in charts],
         experts=experts_table(run.experts) if run.experts else None,
         limits=limits_context([run]),
-        said=[*hindsight_warnings([run]), *(note for _, note in notes)],
+        said=[*hindsight_sentences([run]), *(note for _, note in notes)],
     )
 
 
