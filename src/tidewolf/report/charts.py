@@ -66,17 +66,8 @@ PLAIN = Palette(
     "#6b7480",
     ["#0072b2", "#d55e00", "#00805d", "#aa4499", "#a87300", "#555c66", "#4433aa", "#882255"],
     [
-        "#8fa3b8",
-        "#6f9bc4",
-        "#4b93c9",
-        "#2f8f9d",
-        "#2f9468",
-        "#6f9a2a",
-        "#b08a00",
-        "#d07a00",
-        "#dc5a1e",
-        "#cf2f2f",
-        "#8f0a5c",
+        *("#8fa3b8", "#6f9bc4", "#4b93c9", "#2f8f9d", "#2f9468", "#6f9a2a"),
+        *("#b08a00", "#d07a00", "#dc5a1e", "#cf2f2f", "#8f0a5c"),
     ],
 )
 """The light colours of the page, for pictures."""
@@ -190,10 +181,8 @@ def picture(charts: Sequence[Chart]) -> Any:
             chart.draw(axes, PLAIN)
             axes.set_title(chart.title, fontsize="medium")
             lines = [Line2D([], [], **_look(entry.style, PLAIN)) for entry in chart.legend]
-            words = [
-                f"{entry.style.label}: {entry.value}" if entry.value else entry.style.label
-                for entry in chart.legend
-            ]
+            named = ((entry.style.label, entry.value) for entry in chart.legend)
+            words = [": ".join(filter(None, each)) for each in named]
             if lines:
                 below = {"loc": "upper left", "bbox_to_anchor": (0.0, -bottom / height)}
                 axes.legend(lines, words, frameon=False, fontsize="small", **below)
@@ -464,18 +453,16 @@ def _write_knobs(
     """The value of the knob at the points: the defaults and the ends first, with its name at the
     default and at the first point.
     """
-    wanted = [(c, i) for c, curve in enumerate(curves) for i in range(len(curve.notes))]
-    last = [len(curve.notes) - 1 for curve in curves]
-    wanted.sort(key=lambda at: (at[1] != curves[at[0]].default, at[1] not in (0, last[at[0]])))
     labels = []
-    for c, i in wanted:
-        note = curves[c].note(i)
-        text = note if i in (0, curves[c].default) else note.split()[-1]
-        weight = "bold" if i == curves[c].default else "normal"
-        labels.append(PointLabel(places[c][i], text, palette.line[curves[c].hue], weight))
-    lines = [np.hstack([points[:-1], points[1:]]) for points in places if len(points)]
+    for curve, points in zip(curves, places, strict=True):
+        for i, note in enumerate(map(curve.note, range(len(curve.notes)))):
+            usual, end = i == curve.default, i in (0, len(curve.notes) - 1)
+            text = note if usual or not i else note.split()[-1]
+            weight, color = "bold" if usual else "normal", palette.line[curve.hue]
+            labels.append((not usual, not end, PointLabel(points[i], text, color, weight)))
+    labels.sort(key=lambda label: label[:2])
     dots = np.concatenate([*places, np.zeros((0, 2))])
-    write_labels(axes, labels, np.concatenate([*lines, np.zeros((0, 4))]), dots)
+    write_labels(axes, [label for *_, label in labels], dots)
 
 
 def round_numbers(low: float, high: float) -> list[float]:
@@ -503,60 +490,35 @@ class PointLabel(NamedTuple):
     weight: str = "normal"
 
 
-def write_labels(
-    axes: Any, labels: Sequence[PointLabel], lines: Floats, dots: Floats, *, crossing: bool = False
-) -> int:
+def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Floats) -> int:
     """Write labels beside their points, over no dot and no other label, each in the nearest free
-    place; those that have none are left out. `lines`, (count, 4), stay free, too, unless that
-    leaves no place and they may be crossed. Returns how many were written.
+    place; those that have none are left out. Returns how many were written.
     """
     unit = axes.figure.dpi / 72.0
-    ends = pixels(axes, lines.reshape(-1, 2)).reshape(-1, 4) / unit
-    spots, dots = (
-        pixels(axes, [label.point for label in labels]) / unit,
-        pixels(axes, dots) / unit,
-    )
-    size = np.array(axes.figure.bbox.size) / unit
-    taken = np.zeros((0, 4))
+    spots = pixels(axes, [label.point for label in labels]) / unit
+    dots, size = pixels(axes, dots) / unit, np.array(axes.figure.bbox.size) / unit
+    taken = np.hstack([dots - 5.0, dots + 5.0])
     turns = np.pi / 8.0 * np.array([0, 8, 4, 12, 2, 6, 10, 14, *range(1, 16, 2)])
     ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)
     offsets = np.concatenate([ways * far for far in (10.0, 15.0, 22.0, 30.0)])
     for label, spot in zip(labels, spots, strict=True):
         half = np.array([text_width(label.text) / 2.0 + 1.0, 7.5])
         middles = spot + offsets + np.tile(ways, (4, 1)) * half
-        boxes = np.hstack([middles - half, middles + half])
-        free = ((boxes[:, :2] >= 0.0) & (boxes[:, 2:] <= size)).all(axis=1)
-        free &= ~_touched(boxes, np.hstack([dots - 5.0, dots + 5.0])) & ~_touched(boxes, taken)
-        clear = free & ~_crossed(boxes, ends)
-        places = np.flatnonzero(clear) if clear.any() or not crossing else np.flatnonzero(free)
-        if not len(places):
+        low, high = middles - half, middles + half
+        apart = (high[:, None] <= taken[:, :2]) | (taken[:, 2:] <= low[:, None])
+        inside = ((low >= 0.0) & (high <= size)).all(axis=1)
+        free = np.flatnonzero(inside & apart.any(axis=2).all(axis=1))
+        if not len(free):
             continue
-        taken = np.vstack([taken, boxes[places[0]]])
-        x, y = middles[places[0]] - spot
+        taken = np.vstack([taken, [*low[free[0]], *high[free[0]]]])
+        x, y = middles[free[0]] - spot
         look = {"ha": "center", "va": "center", "fontsize": 12, "weight": label.weight}
         offset = {"xytext": (x, -y), "textcoords": "offset points", "zorder": 20}
         axes.annotate(label.text, label.point, color=label.color, **look, **offset)
-    return len(taken)
+    return len(taken) - len(dots)
 
 
 def text_width(text: str) -> float:
     """About how wide a text of 12 pixels is at most, whatever the font."""
     wide, narrow = frozenset("MWmw@%"), frozenset("iljtfrI .,:;'|!()[]1-")
     return 12.0 * sum(0.98 if c in wide else 0.42 if c in narrow else 0.68 for c in text)
-
-
-def _touched(boxes: Floats, taken: Floats) -> Any:
-    """Which boxes overlap one that is taken."""
-    apart = (boxes[:, None, 2:] <= taken[:, :2]) | (taken[:, 2:] <= boxes[:, None, :2])
-    return np.any(~apart.any(axis=2), axis=1)
-
-
-def _crossed(boxes: Floats, lines: Floats) -> Any:
-    """Which boxes a line passes."""
-    low, high = boxes[:, None, :2], boxes[:, None, 2:]
-    begin, step = lines[None, :, :2], lines[None, :, 2:] - lines[None, :, :2]
-    step = np.where(step == 0.0, 1e-9, step)
-    one, two = (low - begin) / step, (high - begin) / step
-    first = np.minimum(one, two).max(axis=2).clip(0.0)
-    last = np.maximum(one, two).min(axis=2).clip(max=1.0)
-    return np.any(first <= last, axis=1)

@@ -12,7 +12,7 @@ turned so that flow goes from left to right; the same graph is always laid out t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +37,6 @@ from tidewolf.report.tables import RunStyle, Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
-    from tidewolf.evaluation.trajectory_summary import TrajectorySummary
     from tidewolf.networks.network import Network
     from tidewolf.report.sections import ShownRun
 
@@ -81,7 +80,7 @@ class Link(NamedTuple):
 
 
 class Links(NamedTuple):
-    """The network behind a set, and its links."""
+    """The links of a run, and the nodes at which flow begins and stops."""
 
     nodes: tuple[str, ...]
     sources: Sequence[int]
@@ -89,33 +88,32 @@ class Links(NamedTuple):
     links: list[Link]
 
 
-def _links(K: Any, net: Network | None) -> Links | None:
-    """The network behind a set of flows, nothing on its links yet; None for other sets."""
+def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
+    """Nodes, sources, targets, pairs of ends and names of links of a set of flows; None for other
+    sets.
+    """
     from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
 
     if net is not None:
-        nodes, names = tuple(map(str, net.nodes)), net.link_names
         at = {node: i for i, node in enumerate(net.nodes)}
-        pairs: Any = [(at[tail], at[head]) for tail, head in net.links]
-        sources, targets = (
-            sorted({at[node] for demand in net.demands for node in getattr(demand, ends)})
-            for ends in ("sources", "targets")
+        sides = (
+            sorted({at[node] for demand in net.demands for node in getattr(demand, side)})
+            for side in ("sources", "targets")
         )
-    elif isinstance(K, FlowPolytope | MultiFlow | CapacitatedFlow):
-        graph: Any = K.network if isinstance(K, CapacitatedFlow) else K
-        nodes, pairs = tuple(map(str, graph.nodes)), zip(graph.tails, graph.heads, strict=True)
-        pairs = [(int(tail), int(head)) for tail, head in pairs]
-        names = tuple(f"{nodes[tail]} > {nodes[head]}" for tail, head in pairs)
-        if isinstance(K, FlowPolytope):
-            sources, targets = [int(K.source)], [int(K.target)]
-        elif isinstance(K, MultiFlow):
-            sources, targets = (sorted(set(ends.tolist())) for ends in (K.sources, K.targets))
-        else:
-            sources, targets = (np.flatnonzero(s * graph.supply > 0).tolist() for s in (1, -1))
-    else:
+        pairs = [(at[tail], at[head]) for tail, head in net.links]
+        return tuple(map(str, net.nodes)), *sides, pairs, net.link_names
+    if not isinstance(K, FlowPolytope | MultiFlow | CapacitatedFlow):
         return None
-    links = [Link(i, j, name, 0.0) for (i, j), name in zip(pairs, names, strict=True)]
-    return Links(nodes, sources, targets, links)
+    graph: Any = K.network if isinstance(K, CapacitatedFlow) else K
+    nodes = tuple(map(str, graph.nodes))
+    pairs = list(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True))
+    if isinstance(K, FlowPolytope):
+        ends: Any = ([int(K.source)], [int(K.target)])
+    elif isinstance(K, MultiFlow):
+        ends = sorted(set(K.sources.tolist())), sorted(set(K.targets.tolist()))
+    else:
+        ends = tuple(np.flatnonzero(sign * graph.supply > 0).tolist() for sign in (1, -1))
+    return nodes, *ends, pairs, [f"{nodes[tail]} > {nodes[head]}" for tail, head in pairs]
 
 
 def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None:
@@ -127,12 +125,14 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None
 
     K: Any = run.learner.hard_set
     limits: Any = run.stream.constraints
-    found, kept = _links(K, net), run.trajectory
-    if found is None or kept is None:
+    graph, kept = _graph(K, net), run.trajectory
+    if graph is None or kept is None:
         return None
+    nodes, sources, targets, pairs, names = graph
     # the capacities of some links, and the demands that scale loads, rounds first
     unit = 1.0 if net is None else net.unit
-    capacities, limited, demands = np.full((1, 1), np.inf), _ALL, None
+    limited: Any = slice(None)
+    capacities, demands = np.full((1, 1), np.inf), None
     if isinstance(limits, LoadLimit) and net is not None:
         capacities, demands = limits.capacities, np.asarray(limits.demands) * unit
         limited = [net.link_names.index(name) for name in limits.names]
@@ -142,7 +142,7 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None
         capacities = np.asarray(limits.capacities)[None, :]
         demands = np.asarray(limits.demands)[:, np.asarray(limits.pairs)]
     elif isinstance(limits, Capacity) and not isinstance(K, MultiFlow):
-        capacities = np.asarray(limits.c).reshape(-1, len(found.links))
+        capacities = np.asarray(limits.c).reshape(-1, len(pairs))
 
     def load(x: Floats, mean: Floats | None) -> Floats:
         if net is not None:
@@ -157,37 +157,21 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None
     every = np.broadcast_to(capacities, (run.rounds, np.shape(capacities)[1]))
     room = np.full(loads.shape, np.inf)
     room[:, limited] = unit * np.array([every[part].mean(axis=0) for part in parts])
-    cut = {} if net is None else {each.link: each.reason for each in net.cut}
-    return found._replace(links=_used_links(found.links, loads, room, kept, cut, clock))
-
-
-_ALL: Any = slice(None)
-
-
-def _used_links(
-    links: Sequence[Link],
-    loads: Floats,
-    room: Floats,
-    kept: TrajectorySummary,
-    cut: Mapping[str, str],
-    clock: Clock,
-) -> list[Link]:
-    """Links with their loads, (parts, links), and how full they were."""
     lengths = kept.ends - kept.begins
     mean, limit = (np.average(each, axis=0, weights=lengths) for each in (loads, room))
     used, share = _share(loads, room), _share(mean, limit)
-    worst, found = used.argmax(axis=0).tolist(), []
-    for e, link in enumerate(links):
-        if link.name in cut:
-            link = link._replace(cut=cut[link.name])
-        else:
-            link = link._replace(load=float(mean[e]))
-            if np.isfinite(limit[e]):
-                when = clock.named_span(int(kept.begins[worst[e]]), int(kept.ends[worst[e]]))
-                numbers = (float(limit[e]), float(share[e]), float(used[worst[e], e]))
-                link = Link(*link[:4], *numbers, when)
-        found.append(link)
-    return found
+    cut = {} if net is None else {each.link: each.reason for each in net.cut}
+    links = []
+    for e, ((i, j), name) in enumerate(zip(pairs, names, strict=True)):
+        link, worst = Link(i, j, name, float(mean[e])), int(used[:, e].argmax())
+        if name in cut:
+            link = Link(i, j, name, 0.0, cut=cut[name])
+        elif np.isfinite(limit[e]):
+            when = clock.named_span(parts[worst].start, parts[worst].stop)
+            numbers = (float(limit[e]), float(share[e]), float(used[worst, e]))
+            link = Link(*link[:4], *numbers, when)
+        links.append(link)
+    return Links(nodes, sources, targets, links)
 
 
 def _share(loads: Floats, limits: Floats) -> Floats:
@@ -284,7 +268,7 @@ def draw_network(axes: Any, palette: Palette, drawn: DrawnNetwork) -> dict[str, 
     axes.set_axis_off()
     pairs = {(link.tail, link.head) for link in drawn.links}
     seen: Counter[tuple[int, int]] = Counter()
-    dots, lines = [], []
+    dots = []
     for link in sorted(drawn.links, key=lambda link: abs(link.load)):
         begin, end = drawn.places[link.tail], drawn.places[link.head]
         bend = 0.12 * ((link.head, link.tail) in pairs) + 0.15 * seen[link.tail, link.head]
@@ -309,7 +293,6 @@ def draw_network(axes: Any, palette: Palette, drawn: DrawnNetwork) -> dict[str, 
         )
         axes.add_patch(arrow)
         middle = (begin + end) / 2.0 + bend / 2.0 * (end - begin)[::-1] * [-1.0, 1.0]
-        lines += [[*begin, *middle], [*middle, *end]]
         dots.append((middle, f"use-{level or 0}", link.words))
     labels = []
     for i, (name, place) in enumerate(zip(drawn.nodes, drawn.places, strict=True)):
@@ -319,7 +302,7 @@ def draw_network(axes: Any, palette: Palette, drawn: DrawnNetwork) -> dict[str, 
         labels.append(PointLabel(place, shortened(name), palette.ink, weight))
         dots.append((place, "line-5", name))
     if len(drawn.nodes) <= NAMED:
-        write_labels(axes, labels, np.array(lines).reshape(-1, 4), drawn.places, crossing=True)
+        write_labels(axes, labels, drawn.places)
     at = pixels(axes, [place for place, _, _ in dots]).tolist()
     return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(at, dots, strict=True)]}
 

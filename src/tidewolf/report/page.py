@@ -54,7 +54,6 @@ from tidewolf.report.tables import Cell, Table, run_styles, table, title_of
 from tidewolf.report.tables import learner_labels as learner_labels
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
 
@@ -136,7 +135,6 @@ def _record(
     date: datetime,
     entries: Sequence[str] = (),
     experiment: str = "",
-    worst: Sequence[Intervals] | None = None,
     left_out: Mapping[str, str] = MappingProxyType({}),
     network: Network | None = None,
     notes: Sequence[str] = (),
@@ -144,9 +142,8 @@ def _record(
 ) -> dict[str, Any]:
     """All that the page of runs shows, as plain data.
 
-    `entries` names the entries of a point; `experiment` is its file as resolved; `worst` holds the
-    intervals of each run, computed if they are None and quick to compute; `left_out` says why
-    learners that usually take part do not; `network` is what the set was made from; `notes` are
+    `entries` names the entries of a point; `experiment` is its file as resolved; `left_out` says
+    why learners that usually take part do not; `network` is what the set was made from; `notes` are
     about the problem; `decisions` names the files beside the page that hold them.
     """
     require_extras()
@@ -154,7 +151,6 @@ def _record(
     labels, shown = [style.label for style in styles], shown_runs(runs, entries)
     when = [clock.span(0, clock.rounds)] if clock.times is not None else []
     beside = () if network is None else network.notes  # these stand beside the network
-    found = quick_intervals(runs) if worst is None else worst
     context = {
         "format": PAGE_FORMAT,
         "versions": checkpoint.writer(),
@@ -170,7 +166,7 @@ def _record(
         "limits": limits_context(runs, network),
         "networks": networks_context(shown, clock, network),
         "maps": maps_context(runs, shown, clock),
-        "intervals": intervals_context(found, styles, clock),
+        "intervals": intervals_context(quick_intervals(runs), styles, clock),
         "notes": [
             *(("", note) for note in notes if note not in beside),
             *learner_notes(runs, labels, left_out),
@@ -233,10 +229,10 @@ def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """What the words of the headline mean, of those that it has."""
     titles = {metric.title for metric in table_metrics(runs)}
     totals = [each for run in runs for each in (run.certificate.regret, run.certificate.violation)]
-    left = {name for name in ("regret", "regret, kept rounds") if name not in titles}
-    left |= {"measured bound"} if all(total.bound is None for total in totals) else set()
-    left |= {"guaranteed"} if all(total.guarantee is None for total in totals) else set()
-    return [(name, words) for name, words in _WORDS.items() if name not in left]
+    has = {name: name in titles for name in ("regret", "regret, kept rounds")}
+    has["measured bound"] = any(total.bound is not None for total in totals)
+    has["guaranteed"] = any(total.guarantee is not None for total in totals)
+    return [(name, words) for name, words in _WORDS.items() if has.get(name, True)]
 
 
 def learner_notes(
@@ -275,7 +271,7 @@ def write_figures(
     )
     charts = [
         *totals_charts(runs),
-        *(chart for chart in trusted if chart is not None),
+        *filter(None, trusted),
         *heat_charts(shown, clock),
         *(network_chart(drawn, each.style) for each, drawn in networks_of(shown, clock, network)),
     ]
@@ -295,8 +291,7 @@ def plot_run(run: Run) -> Any:
     """
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    trusted = trust_chart(run)
-    return picture([*totals_charts([run]), *([trusted] if trusted else [])])
+    return picture([*totals_charts([run]), *filter(None, [trust_chart(run)])])
 
 
 def run_html(run: Run) -> str:

@@ -111,13 +111,13 @@ def _frontiers(runs: Sequence[Run]) -> list[Curve]:
             means = float(run.violations.mean()), regret[1] / run.rounds
             swept.setdefault((type(run.learner), style.hue), {})[float(caution)] = means
     curves = []
-    for (kind, hue), those in swept.items():
-        cautions = sorted(those)
-        usual = next((each.default for each in fields(kind) if each.name == "caution"), None)
-        default = cautions.index(usual) if usual in cautions else None
-        violations, regrets = zip(*(those[caution] for caution in cautions), strict=True)
-        notes = [f"caution {caution:g}" for caution in cautions]
-        if len(cautions) > 1:
+    for (kind, hue), means_at in swept.items():
+        if len(means_at) > 1:
+            cautions, means_of = zip(*sorted(means_at.items()), strict=True)
+            usual = next((each.default for each in fields(kind) if each.name == "caution"), None)
+            default = cautions.index(usual) if usual in cautions else None
+            notes = [f"caution {caution:g}" for caution in cautions]
+            violations, regrets = zip(*means_of, strict=True)
             curves.append(Curve(kind.__name__, violations, regrets, notes, hue, default))
     return curves
 
@@ -172,7 +172,7 @@ TRUST_READ = (
 class Trust(NamedTuple):
     """The weights of a run as areas, from the bottom to the top: means over parts of the rounds."""
 
-    styles: tuple[RunStyle, ...]
+    styles: list[RunStyle]
     means: Floats
     """over all rounds, one per area"""
     edges: Int64s
@@ -192,19 +192,17 @@ def trust_of(run: Run) -> Trust | None:
     at = np.concatenate([[0], run.ends])
     means = np.average(weights, axis=0, weights=np.diff(at))
     named = np.sort(np.argsort(-means, kind="stable")[: HUES if len(means) <= HUES else HUES - 1])
-    rest = np.setdiff1d(np.arange(len(means)), named)
     hues = [hue for hue in range(HUES) if hue != _REST] + [_REST]
     styles = [RunStyle(experts[i].name, hues[k]) for k, i in enumerate(named)]
-    areas = weights[:, named].T
-    if len(rest):
-        styles.append(RunStyle(f"{len(rest)} others", _REST))
-        areas = np.concatenate([areas, weights[:, rest].sum(axis=1)[None, :]])
-    parts = min(PARTS, int(run.ends[-1]))
-    edges = np.arange(parts + 1) * int(run.ends[-1]) // parts
-    sums = np.cumsum(areas * np.diff(at), axis=1)
-    reached = np.array([np.interp(edges, at, [0.0, *row]) for row in sums])
-    average = np.average(areas, axis=1, weights=np.diff(at))
-    return Trust(tuple(styles), average, edges, np.diff(reached, axis=1) / np.diff(edges))
+    areas = weights[:, named]
+    if rest := len(means) - len(named):
+        styles.append(RunStyle(f"{rest} others", _REST))
+        areas = np.column_stack([areas, np.delete(weights, named, axis=1).sum(axis=1)])
+    parts = min(PARTS, int(at[-1]))
+    edges = np.arange(parts + 1) * int(at[-1]) // parts
+    sums = np.vstack([np.zeros(len(styles)), np.cumsum(areas * np.diff(at)[:, None], axis=0)])
+    reached = np.array([np.interp(edges, at, column) for column in sums.T])
+    return Trust(styles, sums[-1] / at[-1], edges, np.diff(reached, axis=1) / np.diff(edges))
 
 
 def trust_chart(run: Run, label: str = "") -> Chart | None:
@@ -213,10 +211,8 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
     if trust is None:
         return None
     clock, title = clock_of(run.stream, run.rounds), "Expert weights"
-    legend = [
-        LegendEntry(style, weight_text(mean))
-        for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
-    ]
+    texts = map(weight_text, trust.means.tolist())
+    legend = [LegendEntry(*each) for each in zip(trust.styles, texts, strict=True)]
     spoken = ", ".join(f"{entry.style.label} {entry.value}" for entry in legend)
     hues = [style.hue for style in trust.styles]
     return Chart(
@@ -238,11 +234,8 @@ def experts_table(experts: Experts) -> Table:
 
 def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
     """A chart and a table for each of the first runs with experts; None if none has any."""
-    charts = [
-        (trust_chart(run, style.label), run)
-        for run, style in zip(runs, run_styles(runs), strict=True)
-        if run.experts
-    ]
+    styled = zip(runs, run_styles(runs), strict=True)
+    charts = [(trust_chart(run, style.label), run) for run, style in styled]
     shown = [
         {"figure": figure(chart), "table": experts_table(run.experts)}
         for chart, run in charts
