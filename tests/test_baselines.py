@@ -52,21 +52,15 @@ from tidewolf.sets.base import membership_tolerance
 from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
-SETS = [
-    pytest.param(K, id=f"{kind.__name__}-{i}")
-    for kind in sets.every()
-    for i, K in enumerate(kind.examples())
-]
-DESCRIBED = [case for case in SETS if isinstance(case.values[0], Polyhedral)]
+SETS = {f"{kind.__name__}-{i}": K for kind in sets.every() for i, K in enumerate(kind.examples())}
+DESCRIBED = {name: K for name, K in SETS.items() if isinstance(K, Polyhedral)}
 
 
 def first(cases):
     """The first example of each kind, all of them in the long run."""
     return [
-        case
-        if case.id.endswith("-0")
-        else pytest.param(*case.values, id=case.id, marks=pytest.mark.soak)
-        for case in cases
+        pytest.param(K, id=name, marks=() if name.endswith("-0") else pytest.mark.soak)
+        for name, K in cases.items()
     ]
 
 
@@ -114,51 +108,33 @@ def test_a_sets_own_projection_is_used_if_there_is_one(K, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "K",
-    [
-        Box([-1.0, 0.0], [1.0, 3.0]),
-        Simplex(4),
-        Simplex(3, 2.0, at_most=True),
-        CappedSimplex(5, 0.4),
-        CappedSimplex(2, 0.5),
-    ],
+    "K", [Box([-1.0, 0.0], [1.0, 3.0]), Simplex(3, 2.0, at_most=True), CappedSimplex(5, 0.4)]
 )
 @given(seed=seeds, far=st.sampled_from([0.01, 1.0, 30.0]))
 @settings(max_examples=10)
 def test_the_program_agrees_with_the_sets_own_projection(K, seed, far):
     y = K.center + far * np.random.default_rng(seed).standard_normal(K.shape)
-    np.testing.assert_allclose(program(K, y), K.project(y), atol=1e-6)
-    for image in (Translated(K, np.arange(1.0, 1.0 + K.shape[0])), Shrunk(K, 0.3)):
+    for image in (K, Translated(K, np.arange(1.0, 1.0 + K.shape[0])), Shrunk(K, 0.3)):
         np.testing.assert_allclose(program(image, y), image.project(y), atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "K",
-    [*DESCRIBED, pytest.param(layered(4, 6), id="layers"), pytest.param(layered(19, 4), id="long")],
-)
-def test_no_member_is_nearer(K):
+MEMBERS = DESCRIBED | {"layers": layered(4, 6), "long": layered(19, 4)}
+
+
+@pytest.mark.parametrize("K", MEMBERS.values(), ids=MEMBERS.keys())
+def test_no_member_is_nearer_and_the_answer_depends_on_the_question_alone(K):
     """<y - p, v - p> <= 0 at the member v for which it is largest."""
-    rng, P = np.random.default_rng(1), ExactProjection(K)
+    rng, P, asked = np.random.default_rng(1), ExactProjection(K), []
     for far in (0.0, 1e-3, 0.3, 1.0, 30.0):
         y = K.center + far * rng.standard_normal(K.shape)
         p = P(y)
         assert K.infeasibility(p) <= max(1e-12, membership_tolerance(p, K.radius))
         largest = float(np.vdot(y - p, K.lmo(p - y) - p))
         assert largest <= 1e-7 * max(1.0, float(np.linalg.norm(y - p)))
-
-
-@pytest.mark.parametrize("K", first(DESCRIBED))
-def test_the_answer_depends_on_the_question_alone(K):
-    rng, P = np.random.default_rng(3), ExactProjection(K)
-    questions = [
-        K.center + far * rng.standard_normal(K.shape)
-        for far in (0.01, 1.0, 1.0, 100.0)
-        for _ in range(3)
-    ]
-    first = [P._quadratic_program(y.reshape(-1)).tobytes() for y in questions]
-    again = [P._quadratic_program(y.reshape(-1)).tobytes() for y in reversed(questions)]
-    alone = [program(K, y).tobytes() for y in questions]
-    assert first == again[::-1] == alone
+        asked.append((y, p))
+    for y, p in reversed(asked):
+        np.testing.assert_array_equal(P(y), p)
+    np.testing.assert_array_equal(ExactProjection(K)(asked[-1][0]), asked[-1][1])
 
 
 @pytest.mark.parametrize("size", [1e-6, 1e-2, 1.0, 1e5])
@@ -275,8 +251,7 @@ def naive_primal_dual(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
     return np.array(played)
 
 
-@pytest.mark.parametrize("caution", [1.0, 10.0, 300.0])
-@pytest.mark.parametrize("K", [DIAMOND, Simplex(4)], ids=repr)
+@pytest.mark.parametrize(("K", "caution"), [(DIAMOND, 1.0), (DIAMOND, 300.0), (Simplex(4), 10.0)])
 def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile_stream(K, 80, 2)
     ours = actions(ProjectedPrimalDual(K, horizon=80, caution=caution), stream)
@@ -285,14 +260,8 @@ def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, cauti
 
 def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
     """One half-space a round: the step's multiplier by halving."""
-    x, G_f, G_g, k, R, played = (
-        K.center,
-        0.0,
-        0.0,
-        caution / 10 * math.sqrt(len(stream)),
-        K.radius,
-        [],
-    )
+    x, G_f, G_g, R, played = K.center, 0.0, 0.0, K.radius, []
+    k = caution / 10 * math.sqrt(len(stream))
     for C, A, b in zip(stream.losses.C, stream.constraints.A, stream.constraints.b, strict=True):
         played.append(x)
         d, a = K.tangent(C), K.tangent(A)
@@ -310,20 +279,18 @@ def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndar
     return np.array(played)
 
 
-@pytest.mark.parametrize("caution", [1.0, 10.0, 100.0])
-@pytest.mark.parametrize("K", [Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5]), Simplex(4)], ids=repr)
+BOX = Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
+
+
+@pytest.mark.parametrize(("K", "caution"), [(BOX, 1.0), (BOX, 100.0), (Simplex(4), 10.0)])
 def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile_stream(K, 60, 2)
     learner = ProximalPenalty(K, horizon=60, caution=caution)
-    ours = actions(learner, stream)
-    np.testing.assert_allclose(
-        ours, naive_proximal_penalty(K, stream, caution), atol=1e-4 * K.radius
-    )
+    ours, plain = actions(learner, stream), naive_proximal_penalty(K, stream, caution)
+    np.testing.assert_allclose(ours, plain, atol=1e-4 * K.radius)
     slopes = [np.linalg.norm(slopes_at(K, stream, t, x)[1]) for t, x in enumerate(ours)]
-    alpha = caution / 10 * math.sqrt(60) / (2 * K.radius)
-    assert tw.run(learner, stream).final_state.tally.spread == pytest.approx(
-        np.sum(np.square(slopes)) / alpha
-    )
+    spread = np.sum(np.square(slopes)) / (caution / 10 * math.sqrt(60) / (2 * K.radius))
+    assert tw.run(learner, stream).final_state.tally.spread == pytest.approx(spread)
 
 
 @thinned(
@@ -381,20 +348,13 @@ def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(k
     regret, violation, reason = run.learner.bound(run)
     assert regret is violation is None
     assert reason
-    assert "The horizon of 10 rounds was passed" in " ".join(run.notes)
     assert run.oracle_calls == 0
 
 
 # --- linear programs ------------------------------------------------------------------------------
 
 HULL = VertexHull(np.random.default_rng(3).standard_normal((4, 2)))
-PLANE = [
-    DIAMOND,
-    HULL,
-    Simplex(3),
-    Translated(Simplex(3), np.array([5.0, -2.0, 0.0])),
-    Shrunk(HULL, 0.4),
-]
+PLANE = [DIAMOND, HULL, Translated(Simplex(3), np.array([5.0, -2.0, 0.0])), Shrunk(HULL, 0.4)]
 
 
 def fine_grid(K: Any) -> np.ndarray:
@@ -424,10 +384,8 @@ def test_no_member_does_better_than_the_best_point(K, room):
         breach = (np.einsum("tpi,gi->gtp", A, grid) - limits.b).max(axis=(1, 2))
         least, cost = max(0.0, float(limits.values(x).max())), float(losses.values(x).sum())
         assert least <= max(0.0, float(breach.min())) + 1e-8
-        assert (
-            cost
-            <= min((grid[breach <= least] @ losses.C.sum(axis=0)).tolist(), default=math.inf) + 1e-7
-        )
+        costs = (grid[breach <= least] @ losses.C.sum(axis=0)).tolist()
+        assert cost <= min(costs, default=math.inf) + 1e-7
         assert room < 0.2 or least <= 1e-8
 
 
@@ -445,30 +403,21 @@ def test_the_best_point_has_no_units(size):
 
 def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):
     solve = WarmModel.__call__
-
-    def shifted(model, *question):
-        found = solve(model, *question)
-        return found._replace(v=found.v + 1e-8)
-
-    monkeypatch.setattr(WarmModel, "__call__", shifted)
+    off = lambda found: found._replace(v=found.v + 1e-8)  # noqa: E731
+    monkeypatch.setattr(WarmModel, "__call__", lambda model, *given: off(solve(model, *given)))
     for K in (DIAMOND, Simplex(3)):
-        x = BestPoint(K, "A test")(
-            Linear(np.arange(1.0, 1.0 + K.shape[0])[None]), Capacity(np.full((1, *K.shape), 0.7))
-        )
+        limits = Capacity(np.full((1, *K.shape), 0.7))
+        x = BestPoint(K, "A test")(Linear(np.arange(1.0, 1.0 + K.shape[0])[None]), limits)
         assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
 
 
 def test_a_programs_answer_depends_on_its_question_alone():
-    stream = hostile_stream(DIAMOND, 12, 0)
-    best = BestPoint(DIAMOND, "A test")
+    stream, best = hostile_stream(DIAMOND, 12, 0), BestPoint(DIAMOND, "A test")
     questions = [(stream.losses[t : t + 3], stream.constraints[t : t + 3]) for t in range(10)]
     first = [best(*question).tobytes() for question in questions]
     again = [best(*question).tobytes() for question in reversed(questions)]
-    alone = [
-        pickle.loads(pickle.dumps(BestPoint(DIAMOND, "A test")))(*question).tobytes()
-        for question in questions
-    ]
-    assert first == again[::-1] == alone
+    copied = pickle.loads(pickle.dumps(best))
+    assert first == again[::-1] == [copied(*question).tobytes() for question in questions]
 
 
 def test_rounds_of_several_kinds_make_one_program():
@@ -480,15 +429,10 @@ def test_rounds_of_several_kinds_make_one_program():
 
 @pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5)], ids=repr)
 def test_warm_up_plays_the_best_point_of_its_window(K):
-    stream = tw.Stream(
-        hostile_stream(K, 60, 1).losses,
-        Capacity(K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))),
-    )
-    for learner, window in (
-        (WarmUp(K, horizon=60), 3),
-        (WarmUp(K, horizon=60, window=20), 20),
-        (WarmUp(K), 13),
-    ):
+    room = K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))
+    stream = tw.Stream(hostile_stream(K, 60, 1).losses, Capacity(room))
+    for more, window in (({"horizon": 60}, 3), ({"horizon": 60, "window": 20}, 20), ({}, 13)):
+        learner = WarmUp(K, **more)
         known = tw.best_in_hindsight(K, stream, 0, window)
         state = tw.run(learner, stream).final_state
         np.testing.assert_array_equal(actions(learner, stream)[0], K.center)

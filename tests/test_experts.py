@@ -46,32 +46,23 @@ def test_members_are_those_of_the_learner_with_the_weights_they_were_played_with
     assert run.experts[-1].rounds == T - 5
 
 
-def test_members_are_plain_data_in_the_summary(seeing):
-    told = json.loads(json.dumps(seeing.summary(), allow_nan=False))["experts"]
-    assert [each["name"] for each in told] == [m.name for m in seeing.experts]
-    assert set(told[0]) == set(Expert._fields)
-    assert sum(each["solves"] for each in told) <= seeing.solves
-    assert seeing.solves == json.loads(json.dumps(seeing.summary()))["solves"] > 0
-    assert seeing.round_solves.sum() == seeing.solves == seeing.final_state.solves
+def test_members_are_plain_data_and_a_printed_run_begins_with_those_it_trusted_most(seeing):
+    told = json.loads(json.dumps(seeing.summary(), allow_nan=False))
+    assert [each["name"] for each in told["experts"]] == [m.name for m in seeing.experts]
+    assert set(told["experts"][0]) == set(Expert._fields)
+    assert seeing.solves == told["solves"] == seeing.round_solves.sum() > 0
+    assert seeing.solves == seeing.final_state.solves
     assert f"LP solves {seeing.solves}" in repr(seeing)
-
-
-def test_a_printed_run_names_those_it_trusted_most(seeing):
     lines = str(seeing).splitlines()
     head = next(i for i, line in enumerate(lines) if line.split()[:1] == ["expert"])
-    by_trust = sorted(seeing.experts, key=lambda member: -member.mean_weight)
-    assert lines[head + 1].strip().startswith(by_trust[0].name)
-    assert "lost at most" in lines[head]
-    assert repr(seeing.experts).splitlines()[0].split() == lines[head].split()
+    most = max(seeing.experts, key=lambda member: member.mean_weight)
+    assert lines[head + 1].strip().startswith(most.name)
 
 
 def test_a_learner_that_holds_one_point_has_no_members():
     run = tw.run(tw.LyapunovDescent(PROBLEM.K), PROBLEM.stream)
-    assert run.experts == ()
-    assert run.summary()["experts"] == []
+    assert run.experts == tuple(run.summary()["experts"]) == ()
     assert repr(run.experts) == "no members"
-    assert "member " not in str(run)
-    assert "guards" not in {check.name for check in run.certificate.checks}
     assert run.certificate.guards == ()
 
 

@@ -13,7 +13,7 @@ import tidewolf as tw
 from tidewolf.core.errors import NotConvex
 from tidewolf.functions import Affine, Chain, Custom, Linear, Max, Sum
 from tidewolf.functions.support import Member, require_subgradients
-from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
+from tidewolf.sets import Box, L2Ball, Simplex
 
 N, ROUNDS = 4, 24
 RNG = np.random.default_rng(0)
@@ -29,11 +29,6 @@ each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
 WRONG = {
     "sign of a line": (lambda t, x: C[t] @ x, lambda t, x: -C[t], "sign is likely turned round"),
     "twice a line": (lambda t, x: C[t] @ x, lambda t, x: 2 * C[t], r"2 times as much"),
-    "sign of a square": (
-        lambda t, x: (x - P[t]) @ (x - P[t]),
-        lambda t, x: -2 * (x - P[t]),
-        "sign is likely turned round",
-    ),
     "half a square": (
         lambda t, x: (x - P[t]) @ (x - P[t]),
         lambda t, x: x - P[t],
@@ -46,23 +41,16 @@ WRONG = {
     ),
 }
 RIGHT = {
-    "a line": (lambda t, x: C[t] @ x, lambda t, x: C[t]),
     "tiny": (lambda t, x: 1e-90 * (C[t] @ x), lambda t, x: 1e-90 * C[t]),
     "huge": (lambda t, x: 1e80 * (C[t] @ x), lambda t, x: 1e80 * C[t]),
     "a square": (lambda t, x: (x - P[t]) @ (x - P[t]), lambda t, x: 2 * (x - P[t])),
     "steep": (lambda t, x: 1e6 * (x @ x) ** 2, lambda t, x: 4e6 * (x @ x) * x),
-    "kinks": (lambda t, x: np.abs(x - P[t]).sum(), lambda t, x: np.sign(x - P[t])),
     "a kink at the start": (lambda t, x: np.abs(x - 0.25).sum(), lambda t, x: np.sign(x - 0.25)),
     "the largest": (lambda t, x: x.max(), lambda t, x: np.eye(N)[np.argmax(x)]),
     "nothing": (lambda t, x: 3.0, lambda t, x: 0.0 * x),
     "by differences": (
-        lambda t, x: (x - P[t]) @ (x - P[t]),
-        lambda t, x: np.array(
-            [
-                ((x + 1e-6 * e - P[t]) @ (x + 1e-6 * e - P[t]) - (x - P[t]) @ (x - P[t])) / 1e-6
-                for e in np.eye(N)
-            ]
-        ),
+        lambda t, x: x @ x,
+        lambda t, x: np.array([((x + h) @ (x + h) - x @ x) / 1e-6 for h in 1e-6 * np.eye(N)]),
     ),
 }
 
@@ -138,14 +126,9 @@ def test_a_wrong_factor_does_not_hide_behind_curvature():
         require_subgradients("loss", bowl, 0, here, [there])
 
 
-def test_later_rounds_and_built_in_functions_are_not_looked_at():
+def test_later_rounds_are_not_looked_at():
     late = Custom(lambda t, x: C[t] @ x, lambda t, x: C[t] if t < 10 else -C[t], N, rounds=ROUNDS)
     assert tw.run(tw.LyapunovDescent(Simplex(N)), tw.Stream(late)).rounds == ROUNDS
-    K = FlowPolytope.examples()[0]
-    learner, stream = tw.LyapunovDescent(K), tw.Stream(Linear(RNG.normal(size=(5, *K.shape))))
-    assert tw.run(learner, stream).oracle_calls == sum(
-        played.state.calls for played in list(tw.play(learner, stream))[-1:]
-    )
 
 
 def test_sessions_refuse_it_too_and_the_round_can_be_observed_again():

@@ -48,17 +48,10 @@ def test_a_run_keeps_the_trail_of_the_points_it_plays(learner):
     run = tw.run(made, problem.stream)
     played = []
     for each in tw.play(made, problem.stream):
-        points = (
-            each.x
-            if each.x.ndim > 1
-            else np.broadcast_to(each.x, (each.losses.shape[0], *problem.shape))
-        )
-        played += list(points)
+        played += list(np.broadcast_to(each.x, (len(each.losses), *problem.shape)))
+    last = np.mean(played[run.trajectory.begins[-1] :], axis=0)
     assert run.trajectory.mean == pytest.approx(np.mean(played, axis=0), abs=1e-12)
-    assert run.trajectory.means[-1] == pytest.approx(
-        np.mean(played[run.trajectory.begins[-1] :], axis=0), abs=1e-12
-    )
-    assert problem.K.infeasibility(run.trajectory.mean) <= 1e-9
+    assert run.trajectory.means[-1] == pytest.approx(last, abs=1e-12)
 
 
 @pytest.mark.parametrize("library", ["torch", "array_api_strict"])

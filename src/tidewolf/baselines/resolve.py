@@ -203,10 +203,7 @@ class Resolve(Learner[State]):
         solves = "It solves a linear program every round and asks no oracle."
         if self.columns:
             solves = "It solves linear programs in the weights of vertices every round."
-        if self.horizon is None or state.t <= self.horizon:
-            return (solves,)
-        passed = f"The horizon of {self.horizon} rounds was passed, which changes nothing here."
-        return solves, passed
+        return (solves,)
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

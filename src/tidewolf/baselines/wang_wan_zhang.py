@@ -2,7 +2,7 @@
 (Wang, Wan & Zhang 2025, OFW-TVC, arXiv 2501.16046): one call a round.
 
     g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, theta = 1/2, p = 3/4
-    x  <-  online Frank-Wolfe (baselines/frank_wolfe.py) on g
+    x  <-  online Frank-Wolfe (baselines/online_frank_wolfe.py) on g
 
 Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of
 methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner here. Its Frank-Wolfe
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.baselines.frank_wolfe import Leader, follow
+from tidewolf.baselines.online_frank_wolfe import Leader, follow
 from tidewolf.core.arrays import as_count
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO

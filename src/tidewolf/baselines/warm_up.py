@@ -138,11 +138,7 @@ class WarmUp(Learner[State]):
         )
 
     def notes(self, state: State) -> tuple[str, ...]:
-        learns = f"It learns from the first {self._window} rounds and plays one point ever after."
-        if self.horizon is None or state.t <= self.horizon:
-            return (learns,)
-        passed = f"The horizon of {self.horizon} rounds was passed: it plays the same point on."
-        return learns, passed
+        return (f"It learns from the first {self._window} rounds and plays one point ever after.",)
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
