@@ -97,7 +97,6 @@ NEEDS = {
     "test_outputs_page.py": "pandas",
     "test_own_data.py": "pandas",
     "test_own_data_pages.py": "typer",
-    "test_public_numbers.py::test_a_cut_has_the_value_of_another_solver": "cvxpy",
     "test_refusals.py": "fastapi",
     "test_report.py": "matplotlib",
     "test_report_network.py": "networkx",

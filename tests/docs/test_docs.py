@@ -41,10 +41,8 @@ def test_files_and_tests_that_are_named_exist(page: Path) -> None:
     ):
         assert (ROOT / path).exists(), path
         assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
-    for module in re.findall(
-        r"`((?:core|sets|functions|projection|steps|learners|baselines|evaluation)/[\w/]+\.py)`",
-        page.read_text(),
-    ):
+    folders = "core|sets|functions|projection|steps|learners|baselines|evaluation"
+    for module in re.findall(rf"`((?:{folders})/[\w/]+\.py)`", page.read_text()):
         assert (ROOT / "src" / "tidewolf" / module).exists(), module
 
 

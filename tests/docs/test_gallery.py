@@ -24,18 +24,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
 NOTEBOOKS = sorted(EXAMPLES.glob("notebooks/*.ipynb"))
 STORIES = {
-    "beamforming",
-    "carbon",
-    "ev_charging",
-    "forecasts_and_headroom",
-    "late_feedback",
-    "matrix_completion",
-    "max_cut",
-    "neural_policy",
-    "own_set_and_learner",
-    "portfolio",
-    "ranking",
-    "tunnels",
+    *("beamforming", "carbon", "ev_charging", "forecasts_and_headroom", "late_feedback"),
+    *("matrix_completion", "max_cut", "neural_policy", "own_set_and_learner"),
+    *("portfolio", "ranking", "tunnels"),
 }
 """What the gallery tells."""
 SIZE = re.compile(r"^(\w+) = ([\d_]+)  # ([\d_]+) in the tests$", re.MULTILINE)
@@ -97,10 +88,6 @@ def titles(figure):
     ]
 
 
-def test_the_gallery_tells_every_story():
-    assert {path.stem for path in FILES} >= STORIES
-
-
 @story
 def test_a_story_runs_at_small_size_and_draws(path, pictures, as_module):
     """Warnings are errors, as everywhere in the suite."""
@@ -116,23 +103,18 @@ def test_a_story_runs_at_small_size_and_draws(path, pictures, as_module):
 
 
 @story
-def test_a_story_says_what_it_is_and_asserts_its_certificate(path):
+def test_a_story_says_what_it_is_asserts_its_certificate_and_has_small_sizes(path):
     source = path.read_text()
-    tree = ast.parse(source)
+    tree, sizes = ast.parse(source), SIZE.findall(source)
     title, line, *_ = (ast.get_docstring(tree) or "").splitlines()
-    assert set(line) == {"="}
-    assert len(line) == len(title)
+    assert line == "=" * len(title)
     assert any("certificate.holds" in each for each in asserted(tree))
     assert "What to change for your own data\n" in source
-
-
-@story
-def test_a_story_has_sizes_that_the_tests_make_smaller(path):
-    sizes = SIZE.findall(path.read_text())
     assert sizes
     assert all(int(less) < int(more) for _, more, less in sizes)
     # A size that is written in another form would be played in full here.
-    assert path.read_text().count(" in the tests") == len(sizes)
+    assert source.count(" in the tests") == len(sizes)
+    assert {each.stem for each in FILES} >= STORIES
 
 
 @notebook

@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "outputs.md").read_text()
 FREE = ("settings", "versions", "left_out", "decision", "cells")
 """Keys that hold what has names of its own."""
+LINKS = ["A > B", "A > C", "B > D", "C > D", "B > C"]
 NETWORK = """
 [set]
 graph = [["A", "B"], ["A", "C"], ["B", "D"], ["C", "D"], ["B", "C"]]
@@ -87,8 +88,7 @@ def leaves(*values: Any, hidden: Iterable[str] = ()) -> set[str]:
 
 
 def said(*arguments: str) -> str:
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(list(arguments)) == 0
     return out.getvalue()
 
@@ -97,9 +97,8 @@ def said(*arguments: str) -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Small real runs: tunnels with an incumbent, a built-in problem, a sweep, a comparison."""
     place = tmp_path_factory.mktemp("outputs")
-    links = ["A > B", "A > C", "B > D", "C > D", "B > C"]
     times = [f"2026-03-02T{hour:02d}:00" for hour in range(6)]
-    costs = pd.DataFrame(1.0, index=pd.Index(times, name="time"), columns=links)
+    costs = pd.DataFrame(1.0, index=pd.Index(times, name="time"), columns=LINKS)
     (costs + 0.1).to_csv(place / "costs.csv")
     room = costs * 2.0
     room.iloc[3] = 0.6  # what is sent then is too much for any decision
@@ -230,7 +229,7 @@ def test_sweeps(folder: Path) -> None:
 
 def test_live_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
-        {"time": f"2026-03-02T{hour:02d}:00", "costs": dict.fromkeys(links(), 1.0 + hour)}
+        {"time": f"2026-03-02T{hour:02d}:00", "costs": dict.fromkeys(LINKS, 1.0 + hour)}
         for hour in range(3)
     ]
     (folder / "rows").write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "no row\n")
@@ -239,10 +238,6 @@ def test_live_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with contextlib.redirect_stderr(io.StringIO()):
             answers = said("live", "net.toml", "--db", "net.db").splitlines()
     require_same("Answers of tidewolf live", leaves(*map(json.loads, answers)))
-
-
-def links() -> list[str]:
-    return ["A > B", "A > C", "B > D", "C > D", "B > C"]
 
 
 # what is printed
@@ -259,14 +254,15 @@ def headers(titles: Iterable[str]) -> list[str]:
 
 
 def test_printed_tables() -> None:
-    require_same("tidewolf run: totals", headers(metric.narrow_title for metric in TABLE))
-    require_same("tidewolf run: a round", headers(column.title for column in ROUND_TABLE))
-    rankings = headers(column.narrow_title for column in RANKING_COLUMNS)
-    require_same("tidewolf compare: standings", rankings)
-    rounds = headers(column.narrow_title for column in RANKING_ROUND_COLUMNS)
-    require_same("tidewolf compare: a round", rounds)
-    require_same("tidewolf sweep", headers(column.narrow_title for column in LINE_COLUMNS))
-    require_same("print(run): experts", (column.title for column in experts.COLUMNS))
+    for section, columns in (
+        ("tidewolf run: totals", TABLE),
+        ("tidewolf run: a round", ROUND_TABLE),
+        ("tidewolf compare: standings", RANKING_COLUMNS),
+        ("tidewolf compare: a round", RANKING_ROUND_COLUMNS),
+        ("tidewolf sweep", LINE_COLUMNS),
+        ("print(run): experts", experts.COLUMNS),
+    ):
+        require_same(section, headers(column.narrow_title for column in columns))
 
 
 def test_parts_of_the_report(folder: Path) -> None:

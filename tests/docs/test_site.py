@@ -52,18 +52,10 @@ def test_a_docstring_reads_on_the_site_as_in_the_source(words: list[str]) -> Non
     assert read(as_rst([text])) == text.replace("`", "")
 
 
-def test_blocks_examples_and_heads_are_what_they_were() -> None:
-    given = [
-        *("A set.", "", "    { |x| <= 1 }", "", "After *shape."),
-        *("", "Parameters", "----------", "*arrays : array", "    Of |x|.", ""),
-        *("        a * b", "", "    More.", "", "Examples", "--------", ">>> 2 * 3", "6"),
-    ]
-    assert as_rst(given) == [
-        *("A set.", "", ".. code-block:: text", "", "    { |x| <= 1 }", "", r"After \*shape."),
-        *("", "Parameters", "----------", "*arrays : array", r"    Of \|x\|.", ""),
-        *("    .. code-block:: text", "", "        a * b", "", "    More."),
-        *("", "Examples", "--------", ">>> 2 * 3", "6"),
-    ]
+def test_blocks_are_code_and_heads_stay() -> None:
+    given = ["A set.", "", "    { |x| <= 1 }", "", "Examples", "--------", ">>> 2 * 3", "6"]
+    block = [".. code-block:: text", "", "    { |x| <= 1 }"]
+    assert as_rst(given) == [*given[:2], *block, *given[3:]]
 
 
 # --- the reference --------------------------------------------------------------------------------
@@ -84,15 +76,12 @@ def test_every_public_name_has_a_page_under_its_path() -> None:
         assert f".. autoclass:: {name}\n" in pages()[f"{module}.rst"]
 
 
-def test_no_two_pages_are_one_file_where_capitals_do_not_count() -> None:
-    assert len({name.lower() for name in pages()}) == len(pages())
-
-
-def test_the_index_has_a_line_and_an_entry_for_every_package() -> None:
+def test_the_index_has_every_package_and_no_two_pages_are_one_file() -> None:
     text = (DOCS / "reference" / "index.md").read_text()
     for package in (*PACKAGES, *PARTS):
         assert f"| [{package}](api/{package}.rst) | " in text
         assert f"\napi/{package}\n" in text
+    assert len({name.lower() for name in pages()}) == len(pages()), "capitals do not count"
 
 
 def test_every_command_and_every_option_is_on_the_page() -> None:
@@ -117,18 +106,12 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
 @pytest.mark.parametrize(
     ("code", "path"),
     [
-        ("Simplex", "tidewolf.sets.Simplex"),
         ("Simplex(40)", "tidewolf.sets.Simplex"),
         ("tw.run(learner, stream)", "tidewolf.run"),
-        ("tw.learners.Ensemble", "tidewolf.Ensemble"),
         ("tidewolf.learners.Ensemble.bounds", "tidewolf.Ensemble.bounds"),
-        ("Session.open", "tidewolf.Session.open"),
-        ("NotFinite", "tidewolf.core.errors.NotFinite"),
         ("check_set", "tidewolf.testing.check_set"),
         ("run", None),  # a word
-        ("Resolve", None),  # an adviser, and a rival
-        ("Simplex of n", None),
-        ("tidewolf run", None),
+        ("Resolve", None),  # an adviser, and a baseline
     ],
 )
 def test_names_that_mean_one_thing_lead_there(code: str, path: str | None) -> None:
@@ -136,18 +119,11 @@ def test_names_that_mean_one_thing_lead_there(code: str, path: str | None) -> No
 
 
 def test_files_and_tests_are_found_where_pages_name_them() -> None:
-    found = source_pages.find(
-        "tests/docs/test_site.py::test_files_and_tests_are_found_where_pages_name_them"
-    )
-    assert found == (
-        "tests/docs/test_site.py",
-        "test_files_and_tests_are_found_where_pages_name_them",
-    )
+    here = "tests/docs/test_site.py"
+    assert source_pages.find(f"{here}::test_files_and_tests_are_found_where_pages_name_them")
     assert source_pages.find("learners/ensemble.py") == ("src/tidewolf/learners/ensemble.py", "")
-    assert source_pages.find("tests/docs/test_site.py::test_nothing") is None
+    assert source_pages.find(f"{here}::test_nothing") is None
     assert source_pages.find("no/such_file.py") is None
-    file, anchor = source_pages.find_object("tidewolf.sets", "Simplex.center") or ("", "")
-    assert (file.startswith("src/tidewolf/sets/"), anchor) == (True, "Simplex.center")
     assert source_pages.find_object("tidewolf", "run") == ("src/tidewolf/evaluation/run.py", "run")
 
 
@@ -155,13 +131,12 @@ def test_a_source_page_shows_all_of_a_file_and_has_its_anchors() -> None:
     from sphinx.highlighting import PygmentsBridge
 
     file = ROOT / "tools" / "source_pages.py"
-    marks = source_pages.anchors(file)
-    page = source_pages.highlighted(file.read_text(), marks, PygmentsBridge().highlight_block)
-    assert html.unescape(re.sub("<[^>]*>", "", page)).strip() == file.read_text().strip()
+    marks, text = source_pages.anchors(file), file.read_text()
+    page = source_pages.highlighted(text, marks, PygmentsBridge().highlight_block)
+    assert html.unescape(re.sub("<[^>]*>", "", page)).strip() == text.strip()
     assert "LinkSources.apply" in marks
-    lines = file.read_text().splitlines()
     for name, line in marks.items():
-        assert re.match(r"\s*(?:@|def |class |async def )", lines[line])
+        assert re.match(r"\s*(?:@|def |class |async def )", text.splitlines()[line])
         assert f'id="{name}"' in page.partition("<pre>")[2].split("\n")[line]
 
 
@@ -178,37 +153,34 @@ GOOD = {
     "pic.svg": "",
 }
 FAULTS = {
-    '<a href="nowhere.html">': "nowhere.html leads to no file.",
-    '<a href="sub/a b.html#there">': "#there leads to a place that its page does not have.",
-    '<a href="#gone">': "#gone leads to a place that its page does not have.",
-    '<a href="../out.html">': "../out.html leads out of the site.",
-    '<a href="/a.html">': "/a.html begins at the root of a host, and a file has none.",
-    '<img src="no.png">': "no.png leads to no file.",
-    '<img srcset="pic.svg 1x, no.png 2x">': "no.png leads to no file.",
+    '<a href="nowhere.html">': "leads to no file.",
+    '<a href="sub/a b.html#there">': "leads to a place that its page does not have.",
+    '<a href="../out.html">': "leads out of the site.",
+    '<a href="/a.html">': "begins at the root of a host, and a file has none.",
+    '<img srcset="pic.svg 1x, no.png 2x">': "leads to no file.",
     **dict.fromkeys(
         [
-            '<script src="https://a.org/x"></script>',
-            '<link rel="stylesheet" href="https://a.org/x">',
+            '<script src="//a.org/x"></script>',
             '<link rel="preload icon" href="https://a.org/x">',
-            '<img src="https://a.org/x">',
             "<style>@import 'https://a.org/x';</style>",
             '<p style="background: url(https://a.org/x)">',
-            '<iframe src="https://a.org/x"></iframe>',
         ],
-        "loads https://a.org/x from another host.",
+        "from another host.",
     ),
-    '<script src="//a.org/x.js"></script>': "loads //a.org/x.js from another host.",
 }
 
 
 @pytest.mark.parametrize("text", FAULTS)
 def test_every_fault_is_said_and_a_whole_site_has_none(text: str, tmp_path: Path) -> None:
+    assert links.main([str(tmp_path)]) == 1, "a folder without pages is no site"
     assert made(tmp_path, **GOOD) == []
     assert links.main([str(tmp_path)]) == 0
     (said,) = made(tmp_path, **GOOD | {"index.html": GOOD["index.html"] + text})
     assert said.startswith("index.html")
     assert said.endswith(FAULTS[text])
     assert links.main([str(tmp_path)]) == 1
+    style = "a{b: url(gone.png)} @import url(https://a.org/x.css);"
+    assert len(made(tmp_path, **GOOD | {"_static/a.css": style})) == 2
 
 
 def made(folder: Path, **files: str) -> list[str]:
@@ -216,12 +188,6 @@ def made(folder: Path, **files: str) -> list[str]:
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     return list(links.Site(folder).broken())
-
-
-def test_style_sheets_are_looked_at_and_a_folder_without_pages_is_no_site(tmp_path: Path) -> None:
-    assert links.main([str(tmp_path)]) == 1
-    style = "a{b: url(gone.png)} @import url(https://a.org/x.css);"
-    assert len(made(tmp_path, **GOOD | {"_static/a.css": style})) == 2
 
 
 # --- pages of this repository ---------------------------------------------------------------------
@@ -308,25 +274,15 @@ def test_every_benchmark_is_named_on_its_page() -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built as by `make docs` from what a clone has, but without running the gallery."""
     clone = tmp_path_factory.mktemp("clone")
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (clone / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, clone / name)
+    given = {"capture_output": True, "text": True}
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, **given).stdout
+    for name in filter(lambda name: (ROOT / name).is_file(), listed.splitlines()):
+        (clone / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, clone / name)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-D", "plot_gallery=0"]
-    done = subprocess.run(
-        [*command, "-d", "out/doctrees", "docs", "out/docs"],
-        cwd=clone,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command += ["-d", "out/doctrees", "docs", "out/docs"]
+    done = subprocess.run(command, cwd=clone, check=False, **given)
     assert done.returncode == 0, done.stderr
     return clone / "out" / "docs"
 
