@@ -81,17 +81,6 @@ def test_regret_is_none_where_nothing_is_known_of_the_best_point_and_the_reason_
     assert str(why.value) in repr(run)
 
 
-def test_a_custom_loss_has_a_regret() -> None:
-    K, rounds = tw.sets.Simplex(3), 20
-    losses = tw.functions.Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (3,), rounds)
-    run = tw.run(tw.LyapunovDescent(K, horizon=rounds), tw.Stream(losses))
-    lower, upper = run.regret
-    least = float(run.losses.sum()) - rounds / 3  # the center is the best point
-    assert lower <= least + 1e-9
-    assert least <= upper + 1e-9
-    assert upper - lower < 1e-4
-
-
 def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem, run: tw.Run) -> None:
     moments: list[RunProgress] = []
     tw.run(run.learner, problem.stream, progress=moments.append)

@@ -131,19 +131,6 @@ def test_a_vertex_that_is_no_tree_is_found_out(indices, values):
     assert proved(K, x, ActiveSet(atoms, weights, x)) == (K.infeasibility(x), EVERY_POINT)
 
 
-def test_trees_and_the_center_are_known_without_asking(asked):
-    rng = np.random.default_rng(5)
-    for K in (*SpanningTrees.examples(), graph(30, 40), graph(12, 0)):
-        bound = K.vertex_infeasibility(K.atom(K.center))
-        tolerance = membership_tolerance(K.center, K.radius)
-        trees = [K.answer(rng.normal(size=K.shape)).vertex for _ in range(5)]
-        assert [K.vertex_infeasibility(tree) for tree in trees] == [0.0] * 5
-        assert asked == []
-        assert K.infeasibility(K.center) <= bound + 1e-15 * len(K.edges)
-        assert bound <= tolerance
-        asked.clear()
-
-
 def test_a_recording_that_was_saved_knows_as_much_as_one_that_was_not():
     K = graph(6, 5)
     for learner in (tw.LyapunovDescent(K, horizon=50), tw.LyapunovFrankWolfe(K, horizon=50)):

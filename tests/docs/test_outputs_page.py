@@ -24,7 +24,7 @@ import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.evaluation import experts
 from tidewolf.evaluation.comparison import RANKING_COLUMNS, RANKING_ROUND_COLUMNS
-from tidewolf.evaluation.metrics import ROUND_NUMBERS, ROUND_TABLE, TABLE, TOTALS
+from tidewolf.evaluation.metrics import ROUND_NUMBERS, ROUND_TABLE, TABLE, run_totals
 from tidewolf.experiments.sweep import LINE_COLUMNS
 from tidewolf.report import rendering
 
@@ -270,7 +270,9 @@ def test_parts_of_the_report(folder: Path) -> None:
     names = ("run", "limits", "networks")
     texts = [(templates / f"{name}.html.j2").read_text() for name in names]
     parts = {part for text in texts for part in re.findall(r'<h2 class="part">(.*?)</h2>', text)}
-    require_same("The report page", {*parts, *(total.title for total in TOTALS)})
+    stream = tw.Stream(tw.functions.Linear([[1.0, 2.0]]))
+    run = tw.run(tw.LyapunovDescent(tw.sets.Simplex(2)), stream)
+    require_same("The report page", {*parts, *(total.title for total in run_totals(run))})
     made = (folder / "out" / "report.html").read_text()
     for part in parts - {"The network", "Worst stretches"}:
         assert f">{part}<" in made, part

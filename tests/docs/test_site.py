@@ -5,7 +5,6 @@ anything.
 
 from __future__ import annotations
 
-import html
 import inspect
 import os
 import re
@@ -103,21 +102,6 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
 # --- names and files as links ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("code", "path"),
-    [
-        ("Simplex(40)", "tidewolf.sets.Simplex"),
-        ("tw.run(learner, stream)", "tidewolf.run"),
-        ("tidewolf.learners.Ensemble.bounds", "tidewolf.Ensemble.bounds"),
-        ("check_set", "tidewolf.testing.check_set"),
-        ("run", None),  # a word
-        ("Resolve", None),  # an adviser, and a baseline
-    ],
-)
-def test_names_that_mean_one_thing_lead_there(code: str, path: str | None) -> None:
-    assert name_links.target(code) == path
-
-
 def test_files_and_tests_are_found_where_pages_name_them() -> None:
     here = "tests/docs/test_site.py"
     assert source_pages.find(f"{here}::test_files_and_tests_are_found_where_pages_name_them")
@@ -125,19 +109,9 @@ def test_files_and_tests_are_found_where_pages_name_them() -> None:
     assert source_pages.find(f"{here}::test_nothing") is None
     assert source_pages.find("no/such_file.py") is None
     assert source_pages.find_object("tidewolf", "run") == ("src/tidewolf/evaluation/run.py", "run")
-
-
-def test_a_source_page_shows_all_of_a_file_and_has_its_anchors() -> None:
-    from sphinx.highlighting import PygmentsBridge
-
-    file = ROOT / "tools" / "source_pages.py"
-    marks, text = source_pages.anchors(file), file.read_text()
-    page = source_pages.highlighted(text, marks, PygmentsBridge().highlight_block)
-    assert html.unescape(re.sub("<[^>]*>", "", page)).strip() == text.strip()
-    assert "LinkSources.apply" in marks
-    for name, line in marks.items():
-        assert re.match(r"\s*(?:@|def |class |async def )", text.splitlines()[line])
-        assert f'id="{name}"' in page.partition("<pre>")[2].split("\n")[line]
+    assert name_links.target("Simplex(40)") == "tidewolf.sets.Simplex"
+    assert name_links.target("Session.open") == "tidewolf.Session.open"
+    assert name_links.target("Resolve") is name_links.target("run") is None, "two things, a word"
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -307,8 +281,8 @@ def test_every_public_name_has_its_anchor(site: Path) -> None:
         assert path in ids[page]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[object]:
+@pytest.mark.soak
+def test_from_the_disk_mathematics_is_set_search_finds_and_nothing_is_asked_for(site: Path) -> None:
     playwright = pytest.importorskip(
         "playwright.sync_api",
         reason="The browser is driven by playwright, which is not installed here.",
@@ -317,15 +291,10 @@ def browser() -> Iterator[object]:
     if chromium is None:
         pytest.skip("There is no Chromium here to show the pages in.")
     with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        yield opened
-        opened.close()
+        shown_in(running.chromium.launch(executable_path=chromium, args=["--no-sandbox"]), site)
 
 
-@pytest.mark.soak
-def test_from_the_disk_mathematics_is_set_search_finds_and_nothing_is_asked_for(
-    site: Path, browser: object
-) -> None:
+def shown_in(browser: object, site: Path) -> None:
     page = browser.new_page()  # type: ignore[attr-defined]
     page.set_default_timeout(120_000)
     asked: list[str] = []

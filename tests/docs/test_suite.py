@@ -134,14 +134,6 @@ def ci_run(folder, make, **tools):
     return ran([str(there / "bash"), ".ci/run"], environment, folder)
 
 
-def test_what_was_not_installed_is_said_and_a_failure_stays_one(tmp_path):
-    apt = {"apt-get": "echo no such package; exit 100"}
-    done = ci_run(tmp_path, '[ "$1" != test ] || exit 2', **apt)
-    assert done.returncode == 2, done.stderr
-    assert "chromium: apt-get failed: no such package" in done.stdout
-    assert done.stdout.splitlines()[-1].endswith("nothing is known of skips.")
-
-
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_last_lines_say_what_was_skipped_in_either_run(tmp_path, code):
     make = (
@@ -192,26 +184,6 @@ def test_tests_that_need_an_extra_are_skipped_with_its_name_and_pass_only_in_bar
     assert done.returncode == code, done.stdout
     said = 'no_such_package is not installed; pip install "tidewolf[app]" runs this'
     assert told.splitlines() == [f"test_costly.py (1): {said}", f"test_whole.py (1): {said}"]
-
-
-@pytest.mark.parametrize(
-    ("dependencies", "extra", "printed"),
-    [
-        (["numpy>=2.1"], "app", "numpy==2.1\nrich==14.3\n"),
-        (["numpy"], "app", ""),
-        (["rich>=13"], "app", ""),
-        ([], "nowhere", ""),
-    ],
-)
-def test_the_lowest_versions_are_those_that_are_declared(tmp_path, dependencies, extra, printed):
-    """What tools/lowest.py prints for a pyproject.toml of these and an extra with rich."""
-    (tmp_path / "tools").mkdir()
-    tool = shutil.copy(HERE.parent / "tools" / "lowest.py", tmp_path / "tools")
-    text = '[project.optional-dependencies]\napp = ["rich>=14.3"]\n'
-    (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {dependencies}\n{text}")
-    done = ran([sys.executable, tool, extra], None, tmp_path)
-    assert (done.returncode, done.stdout) == (int(not printed), printed)
-    assert bool(done.stderr) == (not printed)
 
 
 def test_the_tests_of_a_file_are_found_from_its_name():

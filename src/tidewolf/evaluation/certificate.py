@@ -135,6 +135,12 @@ class CertificateCheck(NamedTuple):
         measured = f"{precise_interval(self.lower, self.upper)} was measured"
         return f"It {verdicts[self.holds]} {self.law}: {measured}, {self.allowed:.4g} is allowed."
 
+    def plain(self) -> dict[str, Any]:
+        """As files have it."""
+        numbers = map(finite_or_none, (self.upper, self.allowed))
+        plain = dict(zip(("holds", "measured", "allowed"), (self.holds, *numbers), strict=True))
+        return plain | ({"how": self.how} if self.how else {})
+
 
 def all_hold(checks: Sequence[CertificateCheck]) -> bool | None:
     """Whether every check holds; None if none fails but some are undecided."""
@@ -210,7 +216,7 @@ class Certificate(Value):
         return {
             "holds": self.holds,
             "failures": list(self.failures),
-            "checks": {c.name: _check_record(c) for c in self.checks},
+            "checks": {check.name: check.plain() for check in self.checks},
             "guarantee": {"regret": self.regret.guarantee, "violation": self.violation.guarantee},
             "trivial": {"regret": self.regret.trivial, "violation": self.violation.trivial},
             "guards": [
@@ -401,7 +407,8 @@ def certify(run: Run) -> Certificate:
     membership = CertificateCheck("membership", found.law, worst, worst, rounding, found.how)
     checks = [membership, *run.audit.checks(rounding), *_calls(run), *_guards(run)]
     bound, guarantee = run.bound, _guarantee(run)
-    trivial = _trivial(run)
+    slopes, size = run.learner.slopes(run.final_state), run.learner.hard_set.diameter * run.rounds
+    trivial = (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
     violation = float(run.violations.sum())
     regrets = Total(run.regret, bound.regret, guarantee.regret, trivial[0])
     violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
@@ -474,11 +481,6 @@ def _limits(run: Run) -> list[CertificateCheck]:
     return [CertificateCheck("limits", law, over if feasible else -math.inf, over, allowed)]
 
 
-def _trivial(run: Run) -> tuple[float | None, float | None]:
-    slopes, size = run.learner.slopes(run.final_state), run.learner.hard_set.diameter * run.rounds
-    return (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
-
-
 def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]:
     """Both totals against bound and promise, where there are such."""
     feasible = run.comparator is not None and run.comparator.feasible is True
@@ -517,9 +519,3 @@ def feasibility_slack(run: Run, rounds: int) -> float:
         return 0.0
     size = float(np.abs(constraints.offsets()).max())
     return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
-
-
-def _check_record(check: CertificateCheck) -> dict[str, Any]:
-    measured, allowed = finite_or_none(check.upper), finite_or_none(check.allowed)
-    told = {"holds": check.holds, "measured": measured, "allowed": allowed}
-    return told | ({"how": check.how} if check.how else {})

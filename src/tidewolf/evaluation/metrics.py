@@ -6,7 +6,7 @@
     ROUND_TABLE      mean, p99, worst        print(run); the second table of the command line
     SWEEP_COLUMNS    parts of MEASURES       the table of a sweep, results.parquet
     ROUND_NUMBERS    one for each round      Run.to_pandas(), rounds.parquet
-    TOTALS           added up over rounds    the charts of pages and of Run.plot()
+    run_totals       added up over rounds    the charts of pages and of Run.plot()
 
 What is measured during a run is gathered in recording.py.
 """
@@ -87,16 +87,16 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
         return float(np.asarray(self).max()) if len(self) else np.nan
 
 
-class TotalMetric(NamedTuple):
-    """A number that adds up over the rounds."""
+class RunTotal(NamedTuple):
+    """A number that adds up over the rounds of a run."""
 
     name: str
     about: str
-    totals: Callable[[Run], Floats | None]
+    totals: Floats | None
     """the sum after each round; None if it is not known"""
-    bracket: Callable[[Run], tuple[float, float] | None] = lambda run: None
+    bracket: tuple[float, float] | None = None
     """two numbers that the last sum lies between, if that is uncertain"""
-    bound: Callable[[Run], float | None] = lambda run: None
+    bound: float | None = None
     """the measured bound of the last sum"""
 
     @property
@@ -351,25 +351,19 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
     return {name: values for name, values in found.items() if values is not None}
 
 
-TOTALS: tuple[TotalMetric, ...] = (
-    TotalMetric("loss", "what the decisions cost", lambda run: np.cumsum(run.losses)),
-    TotalMetric(
-        "regret",
+def run_totals(run: Run) -> tuple[RunTotal, ...]:
+    """What adds up over the rounds, in the order of the charts."""
+    over, oracle = (
         "loss beyond the best fixed point in hindsight",
-        lambda run: run.regret_curve(),
-        lambda run: run.regret,
-        lambda run: run.bound.regret,
-    ),
-    TotalMetric(
-        "violation",
-        "by how much the limits were broken",
-        lambda run: np.cumsum(run.violations),
-        bound=lambda run: run.bound.violation,
-    ),
-    TotalMetric(
-        "oracle calls",
-        "linear minimisations over the hard set",
-        lambda run: np.cumsum(run.calls, dtype=np.float64),
-    ),
-)
-"""In the order of the charts."""
+        "linear minimisations over the set",
+    )
+    curve, calls = run.regret_curve(), np.cumsum(run.calls, dtype=np.float64)
+    broken = np.cumsum(run.violations)
+    return (
+        RunTotal("loss", "what the decisions cost", np.cumsum(run.losses)),
+        RunTotal("regret", over, curve, run.regret, run.bound.regret),
+        RunTotal(
+            "violation", "by how much the limits were broken", broken, None, run.bound.violation
+        ),
+        RunTotal("oracle calls", oracle, calls),
+    )

@@ -51,10 +51,10 @@ _WORDS = {
 
 
 def write_comparison_page(
-    path: str | os.PathLike[str], comparison: Comparison, *, date: datetime
+    path: str | os.PathLike[str], found: Comparison, *, date: datetime
 ) -> None:
     """The page at `path`, whole or not at all."""
-    checkpoint.write(path, comparison_page(comparison, date=date).encode())
+    checkpoint.write(path, comparison_page(found, date=date).encode())
 
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
@@ -81,13 +81,11 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
     """Everything about one stream."""
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     sees = {entry.learner: (f"sees {entry.sees}",) for entry in comparison.entries if entry.sees}
-    plain = [
-        Cell(name, style=RunStyle(name, i % HUES)) for i, name in enumerate(ranking_names(rankings))
-    ]
     names = [
-        cell._replace(lines=sees.get(each.learner, ()))
-        for cell, each in zip(plain, rankings, strict=True)
+        Cell(name, sees.get(each.learner, ()), RunStyle(name, i % HUES))
+        for i, (name, each) in enumerate(zip(map(ranking_name, rankings), rankings, strict=True))
     ]
+    plain = [name._replace(lines=()) for name in names]
     return {
         "title": title_of(stream),
         "about": comparison.about(stream),
@@ -110,25 +108,18 @@ def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     curves = [
         Curve(
-            name,
+            ranking_name(each),
             [point.violation for point in each.points],
             [point.level for point in each.points],
             [point.at for point in each.points],
             i % HUES,
             next((k for k, point in enumerate(each.points) if point.knob and point.default), None),
         )
-        for i, (name, each) in enumerate(zip(ranking_names(rankings), rankings, strict=True))
+        for i, each in enumerate(rankings)
     ]
     about = f"mean {measure} against mean violation a round; down and to the left is better"
     title = title or "What the knob costs and buys"
     return frontier_chart("frontier", title, about, curves, f"mean {measure} a round")
-
-
-def ranking_names(rankings: Sequence[Ranking]) -> list[str]:
-    """What learners are called: with their budgets where one has several."""
-    settings = {(each.learner, each.budget) for each in rankings}
-    several = len(settings) > len({each.learner for each in rankings})
-    return [ranking_name(each) if several else each.learner for each in rankings]
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation import metrics
 from tidewolf.evaluation.experts import weight_text
 from tidewolf.evaluation.formatting import interval, number, percent
 from tidewolf.evaluation.limits import broken_limits
+from tidewolf.evaluation.metrics import RunTotal, run_totals
 from tidewolf.report.charts import (
     Chart,
     Curve,
@@ -51,28 +50,22 @@ _TABLE_ROWS = 10
 
 
 def totals_charts(runs: Sequence[Run]) -> list[Chart]:
-    """What adds up over rounds and is known of every run, and the frontier if caution moves; none
-    without a round.
-    """
+    """What adds up over rounds and is known of every run; none without a round."""
     if not runs[0].rounds:
         return []
-    clock, found = clock_of(runs[0].stream, runs[0].rounds), []
-    for metric in metrics.TOTALS:
-        lines = [
-            PlotLine(totals, metric.bracket(run), metric.bound(run), style)
-            for run, style in zip(runs, run_styles(runs), strict=True)
-            if (totals := metric.totals(run)) is not None
-        ]
-        if len(lines) == len(runs):
-            found.append(_totals_chart(metric, lines, clock))
-    if curves := _frontiers(runs):
-        about = "mean regret against mean violation a round, as caution moves"
-        found.append(frontier_chart("frontier", "Frontier", about, curves))
-    return found
+    clock, styles = clock_of(runs[0].stream, runs[0].rounds), run_styles(runs)
+    every = zip(*map(run_totals, runs), strict=True)
+    known = [each for each in every if all(total.totals is not None for total in each)]
+    return [_totals_chart(each, styles, clock) for each in known]
 
 
-def _totals_chart(metric: metrics.TotalMetric, lines: list[PlotLine], clock: Clock) -> Chart:
-    zero = metric.name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
+def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: Clock) -> Chart:
+    lines = [
+        PlotLine(total.totals, total.bracket, total.bound, style)
+        for total, style in zip(every, styles, strict=True)
+        if total.totals is not None
+    ]
+    zero = every[0].name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
     legend = [
         LegendEntry(
             line.style,
@@ -89,37 +82,16 @@ def _totals_chart(metric: metrics.TotalMetric, lines: list[PlotLine], clock: Clo
     ]
     titles = ("round" if clock.times is None else "time", *(line.style.label for line in lines))
     near = any(line.bound is not None and in_reach(lines, line.bound) for line in lines)
+    title = every[0].title
     return Chart(
-        metric.name,
-        metric.title,
-        f"{metric.about}{'; dotted: the measured bound' * near}",
-        f"{metric.title} after each round. At the end: {ends}",
+        every[0].name,
+        title,
+        f"{every[0].about}{'; dotted: the measured bound' * near}",
+        f"{title} after each round. At the end: {ends}",
         partial(draw_lines, lines=lines, clock=clock, from_zero=zero),
         legend,
-        table(metric.title, titles, rows),
+        table(title, titles, rows),
     )
-
-
-def _frontiers(runs: Sequence[Run]) -> list[Curve]:
-    """Mean regret against mean violation of every learner that was run at several cautions; runs
-    without a finite regret are left out.
-    """
-    swept: dict[tuple[type, int], dict[float, tuple[float, float]]] = {}
-    for run, style in zip(runs, run_styles(runs), strict=True):
-        caution, regret = run.learner.fields().get("caution"), run.regret
-        if isinstance(caution, int | float) and regret is not None and np.isfinite(regret[1]):
-            means = float(run.violations.mean()), regret[1] / run.rounds
-            swept.setdefault((type(run.learner), style.hue), {})[float(caution)] = means
-    curves = []
-    for (kind, hue), means_at in swept.items():
-        if len(means_at) > 1:
-            cautions, means_of = zip(*sorted(means_at.items()), strict=True)
-            usual = next((each.default for each in fields(kind) if each.name == "caution"), None)
-            default = cautions.index(usual) if usual in cautions else None
-            notes = [f"caution {caution:g}" for caution in cautions]
-            violations, regrets = zip(*means_of, strict=True)
-            curves.append(Curve(kind.__name__, violations, regrets, notes, hue, default))
-    return curves
 
 
 def frontier_chart(
