@@ -690,7 +690,7 @@ PATCHES = (
         "evaluation/trajectory_summary.py",
         "        return 0.5 * float(xp",
         "        return float(xp",
-        "tests/test_churn.py",
+        "tests/test_trajectory_summary.py",
     ),
     Patch(
         "linear programs of earlier rounds are counted again",

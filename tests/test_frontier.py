@@ -49,15 +49,3 @@ def test_oracle_calls_on_routing(seed: int) -> None:
         "more calls than the projection needs are not spent"
     )
     assert runs[0.1].oracle_calls >= 95
-
-
-@pytest.mark.soak
-def test_quality_comes_with_calls_on_routing() -> None:
-    """At one call a round it is on the frontier of exact projection, whatever the caution."""
-    problem, ours = tw.problems.routing(rounds=2000), {"LyapunovDescent": tw.LyapunovDescent}
-    baseline = tw.compare([tw.baselines.SinhaVaze], problem, cautions=decades(9))
-    found = tw.Comparison(
-        baseline.venues,
-        baseline.entries + tw.compare(ours, problem, cautions=(1.0, 3.0, 10.0, 30.0)).entries,
-    )
-    assert found.ranking("routing", "LyapunovDescent").gap <= ALLOWED

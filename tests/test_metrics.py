@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.cli import screen
 from tidewolf.evaluation import metrics
-from tidewolf.evaluation.formatting import interval, number, tick
+from tidewolf.evaluation.formatting import interval, number, percent, tick
+from tidewolf.evaluation.metrics import RoundNumbers, Spread, spread
 
 finite = st.floats(-1e12, 1e12)
 
@@ -34,26 +34,6 @@ def test_every_number_is_plain_and_described_once(run: tw.Run) -> None:
     for name, kind in metrics.sweep_columns().items():
         assert values[name] is None or isinstance(values[name], kind), name
     assert set(metrics.sweep_values({}).values()) == {None}
-
-
-def test_the_loss_comes_first_everywhere_and_churn_beside(run: tw.Run, capsys) -> None:
-    """Tables, pages, summaries, sweeps and prints."""
-    shown = metrics.table_metrics([run])
-    titles = [metric.title for metric in shown]
-    assert titles[:5] == ["total loss", "mean loss", "mean churn", "regret", "violation"]
-    assert titles[-1] == "seconds"
-    total, mean, churn = (metric.cell(run) for metric in shown[:3])
-    assert float(total.replace(",", "")) == pytest.approx(run.losses.sum(), rel=1e-3)
-    assert float(mean) == pytest.approx(run.losses.mean(), rel=1e-3)
-    assert float(churn) == pytest.approx(run.churn.mean(), rel=1e-3)
-    assert list(run.summary())[2:6] == ["loss", "churn", "regret", "hindsight"]
-    assert list(metrics.sweep_columns())[:2] == ["loss", "loss_mean"]
-    line = repr(run).splitlines()[1]
-    places = [line.index(word) for word in ("loss ", "mean loss ", "churn ", "regret ")]
-    assert places == sorted(places)
-    screen.show_results([run], "x", Path("report.html"), {})
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[2].split()[:4] == ["learner", "total", "mean", "mean"]
 
 
 def test_a_run_is_a_data_frame(run: tw.Run) -> None:
@@ -88,3 +68,79 @@ def test_ticks_are_read_back(x):
     said = tick(x)
     unit = {"k": 1e3, "M": 1e6, "G": 1e9}.get(said[-1], 1.0)
     assert float(said.rstrip("kMG")) * unit == pytest.approx(x, rel=1e-5)
+
+
+# --- beside a mean -------------------------------------------------------------------------------
+
+numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300)
+
+
+@given(numbers)
+def test_a_spread_is_in_order_and_holds_for_the_rounds(values):
+    found = spread(np.array(values))
+    assert found is not None
+    assert min(values) <= found.p99 <= found.worst == max(values)
+    assert values[found.worst_round] == found.worst
+    assert found.worst not in values[: found.worst_round]
+    # p99 lies between the two rounds beside it, so at most 1 % of them and one more are above it
+    assert np.sum(np.array(values) > found.p99) <= 0.01 * len(values) + 1
+    assert np.sum(np.array(values) >= found.p99 - 1e-9 * abs(found.p99)) >= 0.01 * len(values)
+    assert found.mean == pytest.approx(np.mean(values), rel=1e-12, abs=1e-9)
+
+
+@given(numbers)
+def test_numbers_of_rounds_are_an_array_that_knows_its_spread(values):
+    found, plain = RoundNumbers(np.array(values)), np.array(values)
+    assert (found.p99, found.worst) == (np.quantile(plain, 0.99), plain.max())
+    assert type(found + 1.0) is np.ndarray
+    assert type(found.mean()) is np.float64
+    assert found.mean() == plain.mean()
+    assert not found.flags.writeable
+
+
+@pytest.mark.parametrize("values", [[], [1.0, np.nan]])
+def test_nothing_is_said_of_what_is_not_known(values):
+    assert spread(np.array(values)) is None
+    assert np.isnan(RoundNumbers(np.array(values)).worst)
+
+
+def _run(capacity: float, rounds: int = 8) -> tw.Run:
+    costs, capacities = np.tile([1.0, 2.0], (rounds, 1)), np.tile([capacity, 1.0], (rounds, 1))
+    stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))
+    return tw.run(tw.LyapunovDescent(tw.sets.Simplex(2)), stream)
+
+
+def test_a_round_is_broken_where_its_limit_is_by_more_than_rounding():
+    run, kept = _run(0.75), _run(1.0)
+    assert run.broken == float(np.mean(run.violations > 0.0)) > 0.0
+    kept.violations[:] = 1e-12
+    assert kept.broken == _run(0.75, 0).broken == 0.0
+
+
+def test_the_numbers_of_a_run_agree_with_its_rounds():
+    run = _run(0.75)
+    told = json.loads(json.dumps(run.summary(), allow_nan=False))
+    for name, values in (
+        ("loss", run.losses),
+        ("violation_by_round", run.violations),
+        ("churn", np.asarray(run.churn)),
+    ):
+        assert told[name]["mean"] == pytest.approx(values.mean())
+        assert told[name]["p99"] == pytest.approx(np.quantile(values, 0.99))
+        assert told[name]["worst"] == values.max()
+        assert values[told[name]["worst_round"] - 1] == values.max()
+    assert told["loss"]["total"] == pytest.approx(run.losses.sum())
+    assert told["violation"] == pytest.approx(run.violations.sum())
+    lines = repr(run).splitlines()
+    head = next(i for i, line in enumerate(lines) if line.split()[:2] == ["a", "round"])
+    rows = [line.split()[0] for line in lines[head + 1 : head + 4]]
+    assert rows == ["loss", "violation", "churn"]
+    assert f"broken in {percent(run.broken)} of rounds" in lines[head + 2]
+
+
+def test_a_run_without_rounds_has_nothing_to_say_of_them():
+    run = _run(0.75, 0)
+    told = run.summary()
+    assert told["loss"] == dict.fromkeys(Spread._fields) | {"total": 0.0}
+    assert told["churn"] is told["violation_by_round"] is None
+    assert "p99" not in repr(run)

@@ -291,7 +291,6 @@ def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
     ("step", "rounds", "labels", "title"),
     [
         (1, 100, ["06:13:30", "06:14", "06:14:30"], "time, 2026"),
-        (3600, 500, ["Mar", "05 Mar", "09 Mar", "13 Mar", "17 Mar"], "time, 2026"),
         (86_400, 2000, ["2027", "2028", "2029", "2030", "2031"], "time, 2026\u20132031"),
     ],
 )
@@ -299,8 +298,7 @@ def test_ticks_are_round_dates(step, rounds, labels, title):
     times = 1.772e9 + step * np.arange(rounds)
     found = clock_of(Stream(Linear(np.ones((rounds, 2))), time=times), rounds).ticks()
     assert (found.labels, found.title) == (labels, title)
-    assert found.places == sorted(found.places)
-    assert 1 <= found.places[0] <= found.places[-1] <= rounds
+    assert 1 <= found.places[0] < found.places[-1] <= rounds
 
 
 def test_rounds_without_dates_have_numbers():

@@ -50,17 +50,6 @@ def built(example: str) -> tuple[Problem, Comparator]:
     return problem, best_in_hindsight(problem.K, problem.stream)
 
 
-@pytest.mark.parametrize("example", PROBLEMS)
-def test_the_tables_are_of_all_who_play(example: str) -> None:
-    problem, _ = built(example)
-    text = shown(example)
-    assert text.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")
-    named_there = [row[0] for row in totals(example)]
-    left_out = re.findall(r"^(\w+): left out", text, flags=re.MULTILINE)
-    assert named_there == [name for name in BUILTIN_LEARNERS if name not in left_out]
-    assert "BanditPrimalDual sees two numbers a round" in text.replace("\n", " ")
-
-
 LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
 
 
@@ -68,6 +57,10 @@ LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
 @pytest.mark.parametrize("example", PROBLEMS)
 def test_the_tables_are_those_of_the_runs(example: str, name: str) -> None:
     problem, best = built(example)
+    text = shown(example)
+    assert text.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")
+    left_out = set(re.findall(r"^(\w+): left out", text, flags=re.MULTILINE))
+    assert {row[0] for row in totals(example)} == set(BUILTIN_LEARNERS) - left_out
     experiment = Experiment.builtin(example).taken(problem)
     entrants = [each for each in experiment.entrants() if each.name == name]
     rows = [row for row in totals(example) if row[0] == name]
