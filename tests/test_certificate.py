@@ -71,13 +71,6 @@ def test_measured_stays_below_bounds_that_say_something(kind, K):
         assert found.violation.ratio < 0.7
 
 
-@thinned(4, name={name: name for name in EVERY}, kind={kind: kind for kind in COMMON})
-def test_measured_stays_below_bounds_for_every_learner(name, kind):
-    run = tw.run(made(name, DIAMOND, 150), stream(kind, DIAMOND, 150))
-    assert run.comparator.feasible
-    assert run.certificate.holds is True, run.certificate.failures
-
-
 @pytest.mark.parametrize("kind", few(1, COMMON))
 def test_promises_that_say_something_are_kept(kind):
     K, T = Simplex(6), 3000

@@ -12,7 +12,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core import jit as kernels
-from tidewolf.core.errors import NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import WrongShape, WrongType
 from tidewolf.core.jit import Kernel, compiling, kernel
 from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
@@ -66,19 +66,6 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
     assert run.comparator.feasible is run.summary()["feasible_in_hindsight"] is False
     assert "regret against points that keep 44 of 60 rounds" in repr(run)
     assert "No fixed decision keeps every limit" in repr(run)
-
-
-def test_regret_is_none_where_nothing_is_known_of_the_best_point_and_the_reason_is_said() -> None:
-    K = tw.sets.Simplex(3)
-    limits = tw.functions.Custom(lambda t, x: x @ x - 0.5, lambda t, x: 2 * x, (3,), 20)
-    stream = tw.Stream(tw.functions.Linear(np.ones((20, 3))), limits)
-    run = tw.run(tw.LyapunovDescent(K, horizon=20), stream)
-    assert run.comparator is run.regret is None
-    assert run.bound.violation is not None
-    assert "regret unknown" in repr(run)
-    with pytest.raises(NotSupported) as why:
-        tw.best_in_hindsight(K, stream)
-    assert str(why.value) in repr(run)
 
 
 def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem, run: tw.Run) -> None:

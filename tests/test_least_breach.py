@@ -154,6 +154,7 @@ def test_without_any_method_nothing_is_claimed():
     assert "regret" not in [metric.title for metric in table_metrics([run])]
     (said,) = hindsight_sentences([run])
     assert said.endswith("So the regret is not known.")
+    assert said in repr(run)
     assert "regret unknown" in repr(run)
 
 

@@ -111,10 +111,7 @@ def follow(K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizo
     answer = K.answer(r, leader.warm)
     strayed = min(K.diameter, math.sqrt(2.0 * frank_wolfe_gap(r, x, answer, inner(r, r)).gap))
     following = leader._replace(
-        total=total,
-        rounds=t,
-        regret_bound=leader.regret_bound + g_norm * strayed,
-        warm=answer.warm,
+        total=total, rounds=t, regret_bound=leader.regret_bound + g_norm * strayed, warm=answer.warm
     )
     return Followed(frozen(answer.vertex.blend(x, min(1.0, 2.0 / math.sqrt(t)))), following, 1)
 

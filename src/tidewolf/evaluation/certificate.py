@@ -44,12 +44,7 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.piecewise import PiecewiseLinear
 from tidewolf.core.values import Value
-from tidewolf.evaluation.formatting import (
-    aligned,
-    finite_or_none,
-    number_or_none,
-    precise_interval,
-)
+from tidewolf.evaluation.formatting import aligned, finite_or_none, number_or_none, precise_interval
 from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE

@@ -34,12 +34,7 @@ from tidewolf.evaluation.certificate import (
     all_hold,
     feasibility_slack,
 )
-from tidewolf.evaluation.formatting import (
-    aligned,
-    number_or_none,
-    plain_interval,
-    precise_interval,
-)
+from tidewolf.evaluation.formatting import aligned, number_or_none, plain_interval, precise_interval
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound

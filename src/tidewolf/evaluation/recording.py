@@ -21,12 +21,7 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import norm, ones, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import (
-    BrokenFile,
-    CheckpointError,
-    NotFinite,
-    WrongType,
-)
+from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
