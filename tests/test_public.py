@@ -13,16 +13,8 @@ import tidewolf as tw
 
 README = Path(__file__).parent.parent / "README.md"
 PARTS = (
-    "experiments",
-    "experts",
-    "functions",
-    "learners",
-    "networks",
-    "problems",
-    "projection",
-    "baselines",
-    "sets",
-    "testing",
+    *("experiments", "experts", "functions", "learners", "networks", "problems", "projection"),
+    *("baselines", "sets", "testing"),
 )
 
 

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_flag, as_path, is_text, shown
+from tidewolf.core.arguments import as_flag, as_path, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
@@ -406,12 +406,12 @@ class Comparison(Value):
     def _require(self, stream: str, learner: str | None = None) -> None:
         for what, name, known in (
             ("stream", stream, self.streams),
-            ("learner", self.learners[0] if learner is None else learner, self.learners),
+            ("learner", learner, (None, *self.learners)),
         ):
-            if not is_text(name, *known):
+            if name not in known:
                 raise InvalidInput(
                     f"There is no {what} called {shown(name)} in this comparison; there are "
-                    f"{', '.join(known)}."
+                    f"{', '.join(filter(None, known))}."
                 )
 
     def summary(self) -> dict[str, Any]:
@@ -681,13 +681,12 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
     numbers: dict[str, Any] = {}
     for name in _MEASURED:
         every = [getattr(entry, name) for entry in group]
-        over = max if name.endswith("_worst") else statistics.fmean
+        over = max if name.endswith("_worst") or name == "infeasibility" else statistics.fmean
         numbers[name] = None if None in every else over(every)
     return Point(
         first.caution,
         first.budget,
         statistics.fmean(regrets) if by_regret else None,
-        infeasibility=max(entry.infeasibility or 0.0 for entry in group),
         **numbers,
         knob=knob,
         value=getattr(first, knob) if knob else None,
@@ -695,11 +694,8 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
     )
 
 
-_MEASURED = (
-    *("violation", "violation_p99", "violation_worst", "broken", "calls", "seconds", "solves"),
-    *("loss", "churn", "churn_p99", "churn_worst"),
-)
-"""What a point has: the mean over seeds, of the worst the largest of any."""
+_MEASURED = Point._fields[3:-3]
+"""What a point has: the mean over seeds, of the worst and of infeasibility the largest of any."""
 KNOBS = ("caution", "headroom")
 """What is turned to choose between loss and violation; a learner's first counts."""
 

@@ -115,29 +115,23 @@ class Decisions:
         return len(self.rounds)
 
     def __repr__(self) -> str:
-        rows, columns = self._shown(len(self), _ROWS), self._shown(len(self.names), _COLUMNS)
+        rows, columns = _shown(len(self), _ROWS), _shown(len(self.names), _COLUMNS)
         keys = list(map(str, self.rounds)) if self.times is None else time_texts(self.times)
-        table = self.table
-        head = [self.names[j] if j >= 0 else "..." for j in columns]
-        body = [
-            [
-                keys[i] if i >= 0 else "...",
-                *(short_number(table[i, j]) if min(i, j) >= 0 else "..." for j in columns),
-            ]
-            for i in rows
-        ]
-        lines = aligned([["round" if self.times is None else "time", *head], *body])
+        lines = [["round" if self.times is None else "time"]]
+        lines[0] += [self.names[j] if j >= 0 else "..." for j in columns]
+        for i in rows:
+            cells = [short_number(self.table[i, j]) if min(i, j) >= 0 else "..." for j in columns]
+            lines.append([keys[i] if i >= 0 else "...", *cells])
         left = len(self.names) > _COLUMNS or len(self) > _ROWS
         said = f"{len(self):,} rounds of {len(self.names):,} entries; to_pandas() has them all"
-        return "\n".join([*lines, *([said] if left else [])])
+        return "\n".join([*aligned(lines), *([said] if left else [])])
 
-    @staticmethod
-    def _shown(count: int, most: int) -> list[int]:
-        """Which of so many are shown, -1 in place of those left out."""
-        if count <= most:
-            return list(range(count))
-        half = most // 2
-        return [*range(half), -1, *range(count - half, count)]
+
+def _shown(count: int, most: int) -> list[int]:
+    """Which of so many are shown, -1 in place of those left out."""
+    if count <= most:
+        return list(range(count))
+    return [*range(most // 2), -1, *range(count - most // 2, count)]
 
 
 def decisions_of(K: Any, stream: Stream, kept: KeptDecisions) -> Decisions:
