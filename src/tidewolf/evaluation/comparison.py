@@ -597,7 +597,7 @@ def _range(numbers: Sequence[float], form: str) -> str:
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-_NO_BASELINE = "no rival"
+_NO_BASELINE = "no baseline"
 """What a cell says if the learner to compare with was refused."""
 
 
@@ -639,7 +639,9 @@ RANKING_COLUMNS: tuple[Column[Ranking], ...] = (
     Column(
         "in equal time",
         "in equal\ntime",
-        lambda ranking: _finite(ranking.saving_in_time, ".3g", "x", "breaks none", "rival slower"),
+        lambda ranking: _finite(
+            ranking.saving_in_time, ".3g", "x", "breaks none", "baseline slower"
+        ),
         1,
     ),
     Column(

@@ -3,7 +3,7 @@ another, and what a step of the knob costs and buys.
 
 Points are a round's; smaller is better in both numbers. Where a stream has no comparator, the mean
 loss stands in for the regret: between two points the comparator cancels. With P ours, Q the
-rival's, and s = |the comparator's mean loss|:
+baseline's, and s = |the comparator's mean loss|:
 
     gap(p, Q)        =  ( p.regret - min{ q.regret : q.violation <= 1.1 p.violation } ) / s
     shortfall(P, Q)  =  max_{q in Q} ( min{ p.regret : p.violation <= 1.1 q.violation } - q.regret )
@@ -29,7 +29,7 @@ from typing import NamedTuple
 ALLOWED = 0.005
 """What counts as on the frontier: this share of the comparator's mean loss."""
 VIOLATION_SLACK = 1.1
-"""A rival's point may break limits by this much more than ours and still be held against it."""
+"""A baseline's point may break limits by this much more than ours and still be held against it."""
 
 
 class Point(NamedTuple):
@@ -81,14 +81,14 @@ class Point(NamedTuple):
 
 
 def gap(ours: Point, baseline: Sequence[Point], scale: float) -> float:
-    """By how much our regret is above the rival's best at our violation, as a share of `scale`."""
+    """By how much our regret is above the best of the baseline at our violation, over `scale`."""
     near = [p.level for p in baseline if p.violation <= VIOLATION_SLACK * ours.violation]
     careful = min(baseline, key=lambda point: (point.violation, point.level))
     return _share(ours.level - min(near, default=careful.level), scale)
 
 
 def shortfall(ours: Sequence[Point], baseline: Sequence[Point], scale: float) -> float:
-    """By how much the rival's worst matched point is out of our reach, as a share of `scale`;
+    """By how much the worst matched point of the baseline is out of our reach, over `scale`;
     infinite where we are never as careful.
     """
     found = []

@@ -149,7 +149,7 @@ class Membership:
         return self._worst, self._points, self._combined, self._asked, last
 
     def restore(self, parts: tuple[Any, ...]) -> None:
-        """What `parts` gave, to go on from."""
+        """What `parts` gave, to resume from."""
         self._worst, *counts, last = parts
         self._points, self._combined, self._asked = counts
         self._last = None if last is None else like(last, self._K.center)

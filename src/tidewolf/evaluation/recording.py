@@ -185,7 +185,7 @@ class Recording:
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
-        """What was recorded so far, for the kernel to go on from; its functions begin with round
+        """What was recorded so far, for the kernel to resume from; its functions begin with round
         `first`.
         """
         self.movement.tell(records.last)

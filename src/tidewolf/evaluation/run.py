@@ -73,7 +73,7 @@ class Run(Record):
     distances : array of float
         |x - y| of the projection that each round was played from.
     final_state : object
-        The learner's state after the last round, to go on from.
+        The learner's state after the last round, to resume from.
     ends : array of int
         After how many rounds each update came.
     measures : array of float

@@ -65,9 +65,7 @@ def _moved(run: Run, runs: Sequence[Run]) -> bool:
 
 
 _TITLES = {
-    "abilene": "Abilene",
     "geant": "GEANT",
-    "meta": "Meta",
     "pairs": "GEANT, every pair",
     "sdp": "SDP",
     "uunet": "UUNET",
