@@ -660,8 +660,8 @@ PATCHES = (
     Patch(
         "gains of slack count as drops",
         "experts/headroom.py",
-        "np.maximum(new - old, 0.0) ** 2",
-        "(new - old) ** 2",
+        "np.maximum(drop, 0.0) ** 2",
+        "drop**2",
         ADVICE,
     ),
     Patch(

@@ -206,6 +206,7 @@ class CompiledEnsemble:
         own.settings[names.PAYS_FIRST] = learner._pays_first
         own.settings[names.VALUED] = learner._wants_functions
         self.measures = len(learner.names)
+        self._sizes = tuple(len(adviser.names) for adviser in learner.advisers)
 
     def plays(self, stream: Stream) -> bool:
         """Whether advisers are asked without side information, and losses declare no curvature."""
@@ -258,8 +259,7 @@ class CompiledEnsemble:
         while done < k and code not in (UNUSUAL, LOOK, names.ENOUGH):
             t, ahead = first + done, k - done if alone else 1
             shares = self._shares(now.number, functions, t, ahead)
-            if self.cells or done == 0:
-                self._mix(now, shares[0])
+            self._mix(now, shares[0])
             part = None if records is None else records.after(done)
             more, code, columns = self._run(now, functions, t, ahead, part, shares)
             if code == LOOK:
@@ -317,10 +317,10 @@ class CompiledEnsemble:
         own, (_, _, _, Z, awake, p, totals, _) = now.own, now.own.mixer
         every = np.ones(len(own.X))
         every[self.plain :] = shares
-        names.mix(own.X, every, self.plain, Z, awake, totals, own.s[names.GAP], p, own.x)
+        names.mix.compiled(own.X, every, self.plain, Z, awake, totals, own.s[names.GAP], p, own.x)
 
     def _advised(self, now: ExpertState, seen: FullInformation, x: Floats) -> None:
-        """Advisers see the last round and propose for the next one, which is mixed then."""
+        """Advisers see the last round and propose for the next one."""
         learner, K, own = self.learner, self.learner.K, now.own
         _, _, _, Z, awake, _, _, accounts = own.mixer
         count, at = own.count, learner._groups
@@ -334,7 +334,7 @@ class CompiledEnsemble:
             found = proposals_of(
                 learner.names[at], adviser, K, state, None, now.number, budget, tuple(vertices)
             )
-            size = len(adviser.names)
+            size = self._sizes[i]
             if found is None:
                 found = Proposals((None,) * size, state)
             now.advisers[i] = found.state
@@ -357,7 +357,6 @@ class CompiledEnsemble:
                     own.weights, own.count = grown, own.count + 1
             at += size
         now.vertices, now.solves = count, solves
-        self._mix(now, np.zeros(self.cells))
 
     def _tidied(self, now: ExpertState) -> None:
         """The table without rows that are idle in all points."""

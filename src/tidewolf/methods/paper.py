@@ -164,9 +164,9 @@ class PaperLearner(Restarting[S], Projecting[S]):
 
     def block_for(self, T: int) -> int:
         """b, for an epoch of T rounds."""
-        if self.block is None and self.calls_per_round is None:
-            return math.isqrt(T)
-        chosen = self.block or round(self.block_factor * math.sqrt(T / self.calls_per_round))  # type: ignore[operator]
+        B, chosen = self.calls_per_round, self.block
+        if chosen is None:
+            chosen = math.isqrt(T) if B is None else round(self.block_factor * math.sqrt(T / B))
         return max(1, min(T, chosen))
 
     def known_distance2(self, T: int) -> float | None:
