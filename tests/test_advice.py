@@ -549,7 +549,7 @@ def test_a_basis_that_is_none_is_refused(parts):
 )
 def test_a_boxed_basis_that_is_none_is_refused(parts):
     good = {"columns": 4, "basis": np.array([0, 3]), "inverse": np.eye(2), "age": 3}
-    assert BoxedBasis.restored(good).parts() == good
+    assert str(BoxedBasis.restored(good).parts()) == str(good)
     with pytest.raises(ValueError, match="a basis has different variables"):
         BoxedBasis.restored(good | parts)
 

@@ -20,28 +20,16 @@ def solve(A, b, top, give, costs, soft, rooms, which, headrooms, state=None):
     wide = csc_array(np.hstack([A, np.eye(m)]))
     matrix = (wide.indptr.astype(np.int64), wide.indices.astype(np.int64), wide.data)
     limits = np.where(np.isfinite(soft), soft / give, np.inf)
-    program = (
-        matrix, b, np.append(top, np.zeros(m)), (0, np.zeros(n), give), (np.zeros(n), 1.0),
-    )  # fmt: skip
-    start = (np.arange(n, n + m), np.zeros((m, m)), np.array([-1])) if state is None else state
-    after = tuple(np.empty_like(part) for part in start)
     P = len(which)
-    found = np.empty((P, n)), np.empty(P), np.empty(P, dtype=np.int64)
-    sources = costs, limits, rooms / give
-    given = frozen((program, sources, np.array(which), np.array(headrooms, dtype=float), start))
-    solve_boxed(*given, after, found, TOL)
-    return *found, after
-
-
-def frozen(part):
-    """Read-only arrays, as the library gives, so that the kernel is compiled once."""
-    if isinstance(part, tuple):
-        return tuple(map(frozen, part))
-    if not isinstance(part, np.ndarray):
-        return part
-    part = np.ascontiguousarray(part).view()
-    part.setflags(write=False)
-    return part
+    start = (np.arange(n, n + m), np.zeros((m, m)), -1) if state is None else state
+    points, shifts, numbers = np.empty((P, n)), np.empty(P), np.empty(P + 1, dtype=np.int64)
+    basis, inverse = np.empty_like(start[0]), np.empty_like(start[1])
+    solve_boxed(
+        *matrix, b, np.append(top, np.zeros(m)), 0, np.zeros(n), give, np.zeros(n), 1.0,
+        costs.copy(), limits, rooms / give, np.array(which), np.array(headrooms, dtype=float),
+        *start, basis, inverse, points, shifts, numbers, TOL,
+    )  # fmt: skip
+    return points, shifts, numbers[:P], (basis, inverse, int(numbers[P]))
 
 
 def twin(A, b, c, top, give, soft):
@@ -150,7 +138,7 @@ def test_the_state_alone_decides_the_bits_and_another_basis_the_same_cost():
     n = A.shape[1]
     ones, none = np.ones(n), np.zeros((1, n))
     state = solve(A, b, ones, ones, costs[:1], caps[:1], none, [0], [0.0])[3]
-    copy = tuple(part.copy() for part in state)
+    copy = state[0].copy(), state[1].copy(), state[2]
     args = A, b, ones, ones, costs[5:6], caps[5:6], none, [0], [0.0]
     first, second, cold = solve(*args, state), solve(*args, copy), solve(*args)
     assert first[0].tobytes() == second[0].tobytes()

@@ -22,6 +22,9 @@ from tidewolf.functions.linear import Capacity
 FORGETTING = 0.02
 """The share of a round in the mean of squared drops."""
 
+_LARGEST = 1e150
+"""Larger drops count as this one, whose square is finite."""
+
 
 class Drops(NamedTuple):
     """Squared drops, one mean a limit, and how many there were."""
@@ -41,8 +44,8 @@ class Drops(NamedTuple):
         drop = _drop(before, now, x)
         if drop is None:
             return Drops.none()
-        with np.errstate(over="ignore"):
-            drop2 = np.maximum(drop, 0.0) ** 2
+        drop2 = np.minimum(np.maximum(drop, 0.0), _LARGEST)
+        drop2 *= drop2
         mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(drop) else (0.0, 0)
         return Drops(frozen(mean2 + FORGETTING * (drop2 - mean2)), counted + 1)
 
@@ -66,9 +69,8 @@ class Drops(NamedTuple):
 
 def _drop(before: Batch, now: Batch, x: Array) -> Floats | None:
     """How much less there is of each limit at x; None if there are others than before."""
-    if isinstance(before, Capacity) and isinstance(now, Capacity) and before.shape == now.shape:
-        fall = np.subtract(to_numpy(before.c), to_numpy(now.c), dtype=np.float64)
-        return fall.reshape(-1)
+    if isinstance(before, Capacity) and isinstance(now, Capacity):
+        return np.subtract(to_numpy(before.c), to_numpy(now.c), dtype=np.float64).reshape(-1)
     old, new = _values(before, x), _values(now, x)
     return new - old if old.shape == new.shape else None
 

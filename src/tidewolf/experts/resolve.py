@@ -34,7 +34,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_count, as_number, frozen, inner, ones
+from tidewolf.core.arrays import as_count, as_number, inner, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
@@ -83,6 +83,7 @@ MOST_PENDING = 4096
 MOST_LAG = 96
 """The age of data up to which headroom is measured: so many limits are kept for it."""
 _PROGRAM = (Linear, LinearTotal, PiecewiseLinear)
+_LIMIT = (Capacity, PiecewiseLinear)
 _SUCH = '"last", "forecast", a number of rounds, or a duration such as "12h" or "1d"'
 
 
@@ -403,7 +404,7 @@ class Resolve(Adviser):
 
     @cached_property
     def _headrooms(self) -> Floats:
-        return frozen(np.array(self.headroom))
+        return np.array(self.headroom)
 
     def _model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
@@ -513,11 +514,13 @@ def loss_of_program(loss: Batch, x: Array) -> Batch:
 def limit_of_program(limit: Batch, x: Array) -> Batch:
     """A round's limit, or its linearisation at x where it is not made of half-spaces."""
     limit = _part(limit)
-    return limit if isinstance(limit, PiecewiseLinear) else _linearised(limit, x)
+    return limit if isinstance(limit, _LIMIT) else _linearised(limit, x)
 
 
 def _part(one: Batch) -> Batch:
     """The round of a chain as the kind it is."""
+    if type(one) is Linear or type(one) is Capacity:
+        return one
     while isinstance(one, Chain) and len(one.parts) == 1:
         (one,) = one.parts
     return one

@@ -34,8 +34,6 @@ MOST_ROWS = 200
 """Rows of a program with a dense inverse at most."""
 MOST_ENTRIES = 20_000
 """Entries of a point at most."""
-_NEW = frozen(np.array([-1]))
-"""The age of an inverse that must be made."""
 _ACCURACY = 2.5e3
 """Roundings that a program may be off by; a member may be off by four times that."""
 
@@ -43,22 +41,22 @@ _ACCURACY = 2.5e3
 @final
 class BoxedBasis(Stored):
     """Where the next program starts: the variables in the basis, the inverse of their columns,
-    and the pivots since it was made, -1 if it must be made again. Never changed.
+    and the pivots since it was made, -1 if it must be made again. Never changed, though its arrays
+    are writeable for the kernel.
     """
 
     tag: ClassVar = "boxed basis"
     __slots__ = ("age", "basis", "columns", "inverse")
 
-    def __init__(self, columns: int, basis: Int64s, inverse: Floats, age: Int64s) -> None:
+    def __init__(self, columns: int, basis: Int64s, inverse: Floats, age: int) -> None:
         self.columns, self.basis, self.inverse, self.age = columns, basis, inverse, age
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BoxedBasis, (self.columns, self.basis, self.inverse, self.age)
 
     def parts(self) -> dict[str, Any]:
-        age = int(self.age[0])
-        inverse = self.inverse if age >= 0 else np.zeros((0, 0))
-        return {"columns": self.columns, "basis": self.basis, "inverse": inverse, "age": age}
+        inverse = self.inverse if self.age >= 0 else np.zeros((0, 0))
+        return {"columns": self.columns, "basis": self.basis, "inverse": inverse, "age": self.age}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> BoxedBasis:
@@ -73,9 +71,7 @@ class BoxedBasis(Stored):
             or not np.isfinite(inverse).all()
         ):
             raise ValueError("a basis has different variables, and the inverse of their columns")
-        if age < 0:
-            inverse = np.zeros((m, m))
-        return cls(columns, frozen(basis), frozen(inverse), frozen(np.array([age])))
+        return cls(columns, basis.copy(), inverse.copy() if age >= 0 else np.zeros((m, m)), age)
 
 
 class BoxedProgram(NamedTuple):
@@ -92,7 +88,6 @@ class Solutions(NamedTuple):
 
     points: tuple[Array, ...]
     basis: BoxedBasis
-    pivots: Int64s
 
 
 class BoxedModel:
@@ -101,7 +96,7 @@ class BoxedModel:
     def __init__(self, K: Any, description: LinearDescription) -> None:
         self.K, self._description = K, description
         shift = 0.0 if description.shift is None else description.shift
-        self._origin = frozen(description.lower + shift)
+        self._origin = description.lower + shift
         self._flat = len(K.shape) == 1
 
     @classmethod
@@ -168,30 +163,27 @@ class BoxedModel:
         own: bool = True,
     ) -> Solutions | None:
         """The same, of one row of costs and one of limits; `own`: the rows are those of the set."""
-        cold = program.cold
+        cold, P, n = program.cold, len(headrooms), len(self._origin)
         if start is None or start.columns != cold.columns or len(start.basis) != len(cold.basis):
             start = cold
-        P, m = len(headrooms), len(cold.basis)
-        points, shifts = np.empty((P, len(self._origin))), np.empty(P)
-        pivots, basis = np.empty(P, dtype=np.int64), np.empty(m, dtype=np.int64)
-        inverse, age = np.empty((m, m)), np.empty(1, dtype=np.int64)
-        kept = limits[0] if rooms is None else rooms
-        sources = _readonly(costs), _readonly(limits), _readonly(kept[None])
-        which, none = _zeros(P)
-        found, after = (points, shifts, pivots), (basis, inverse, age)
+        if rooms is None:
+            rooms, headrooms = limits[0], 0.0 * headrooms
+        # copies, as the kernel wants them: writeable
+        sources = np.array(costs, float), np.array(limits, float), np.array(rooms[None], float)
+        points, shifts, numbers = np.empty((P, n)), np.empty(P), np.empty(P + 1, dtype=np.int64)
+        basis, inverse = np.empty_like(cold.basis), np.empty_like(cold.inverse)
         for first in (start, cold):
-            state = (first.basis, first.inverse, first.age if own else _NEW)
-            kappas = none if rooms is None else headrooms
-            if solve_boxed(program.data, sources, which, kappas, state, after, found, self._tol):
+            age = first.age if own else -1
+            if solve_boxed(
+                *program.data, *sources, _zeros(P), headrooms, first.basis, first.inverse, age,
+                basis, inverse, points, shifts, numbers, self._tol,
+            ):  # fmt: skip
                 break
-        else:
-            return None
-        if not own:
-            age = _NEW
-        for part in (points, basis, inverse, age):
-            part.setflags(write=False)
-        shaped = points if self._flat else points.reshape((P, *self.K.shape))
-        return Solutions(tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age), pivots)
+            if first is cold:
+                return None
+        shaped = frozen(points) if self._flat else frozen(points).reshape((P, *self.K.shape))
+        age = int(numbers[P]) if own else -1
+        return Solutions(tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age))
 
     @cached_property
     def _unit(self) -> float:
@@ -263,20 +255,18 @@ class BoxedModel:
         self, rows: _Rows, first: int, base: Floats, give: Floats, more: Floats
     ) -> BoxedProgram:
         columns, top, basis = rows.finished()
-        limited = (first, _readonly(base), _readonly(give))
-        data = (columns, _readonly(rows.b), top, limited, (self._origin, self._unit))
-        m = len(basis)
-        cold = BoxedBasis(len(top), basis, frozen(np.zeros((m, m))), _NEW)
-        return BoxedProgram(data, cold, more)
+        limited = (first, np.array(base), give, self._origin, self._unit)
+        cold = BoxedBasis(len(top), basis, np.zeros((len(basis), len(basis))), -1)
+        return BoxedProgram((*columns, rows.b.copy(), top, *limited), cold, more)
 
     def _without(self, program: BoxedProgram, out: Bools) -> BoxedProgram | None:
         """The program with 0 in these entries; None if 0 is not their lower bound."""
         if self._origin[out].any():
             return None
-        columns, b, top, *rest = program.data
+        *columns, b, top, first, base, give, origin, unit = program.data
         top = top.copy()
         top[: len(out)][out] = 0.0
-        return program._replace(data=(columns, b, frozen(top), *rest))
+        return program._replace(data=(*columns, b, top, first, base, give, origin, unit))
 
 
 class _Rows:
@@ -327,8 +317,7 @@ class _Rows:
         order = np.argsort(places, kind="stable")
         starts = np.zeros(len(whole.top) + 1, dtype=np.int64)
         np.cumsum(np.bincount(places, minlength=len(whole.top)), out=starts[1:])
-        matrix = frozen(starts), frozen(rows[order]), frozen(values[order])
-        return matrix, _readonly(whole.top), frozen(basis)
+        return (starts, rows[order], values[order]), whole.top.copy(), basis
 
 
 def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
@@ -342,15 +331,6 @@ def _sums(rows: Int64s, values: Floats, count: int) -> Floats:
     return np.asarray(np.bincount(rows, values, count), dtype=np.float64)
 
 
-def _readonly(x: Floats) -> Floats:
-    """What the kernel is compiled for."""
-    if x.dtype != np.float64 or not x.flags.c_contiguous:
-        x = np.ascontiguousarray(x, dtype=np.float64)
-    if x.flags.writeable:
-        x = frozen(x.view())
-    return x
-
-
 @cache
-def _zeros(count: int) -> tuple[Int64s, Floats]:
-    return frozen(np.zeros(count, dtype=np.int64)), frozen(np.zeros(count))
+def _zeros(count: int) -> Int64s:
+    return np.zeros(count, dtype=np.int64)

@@ -280,24 +280,23 @@ def residual(matrix, b, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def solve_boxed(  # type: ignore[no-untyped-def]
-    program, sources, which, headrooms, start, after, found, tol
-):
+    starts, rows, values, b, top, first, base, give, origin, unit, costs, limits, rooms, which,
+    headrooms, old_basis, old_inverse, old_age, basis, inverse, points, shifts, numbers, tol,
+):  # fmt: skip
     """Solve all programs of a round, each from the basis of the one before it; whether all were
     solved.
 
         min <c, x>   subject to   x = origin + unit v, A v = b, 0 <= v <= top,
                                   v_{first+i} <= give_i (limit_i - k room_i + s - base_i)
 
-    `program` is (matrix, b, top, (first, base, give), (origin, unit)). `sources` are (costs,
-    limits, rooms), a row of each for each source; program p is that of source which[p] with
-    k = headrooms[p]. Fills the state `after` that of `start`, and `found`: (points, shifts,
-    pivots), for each program x, s, and the number of pivots or a code.
+    Costs, limits and rooms have a row for each source; program p is that of source which[p] with
+    k = headrooms[p]. Fills the new basis and inverse, and for each program x, s, and in `numbers`
+    the pivots or a code; the last of these is the new age. Arrays alone, all writeable: tuples and
+    read-only arrays take numba longer than the programs.
     """
-    matrix, b, top, (first, base, give), (origin, unit) = program
-    (costs, limits, rooms), (points, shifts, pivots) = sources, found
-    basis, inverse, age = after
-    basis[:], inverse[:, :], age[0] = start[0], start[1], start[2][0]
-    n, solved = len(top), True
+    matrix = (starts, rows, values)
+    age, n, solved = numbers[len(which) :], len(top), True
+    basis[:], inverse[:, :], age[0] = old_basis, old_inverse, old_age
     soft, rates, v = np.full(n, np.inf), np.zeros(n), np.empty(n)
     rates[first : first + len(give)] = give
     if age[0] < 0:
@@ -311,16 +310,15 @@ def solve_boxed(  # type: ignore[no-untyped-def]
         for _ in range(2):
             if age[0] >= REFRESH:
                 if not invert(matrix, basis, inverse):
-                    pivots[p:] = SINGULAR
                     return False
                 age[0] = 0
-            bounds = (top, soft, rates)
-            count, shifts[p] = solve_one(matrix, b, costs[of], bounds, after, v, tol)
+            bounds, state = (top, soft, rates), (basis, inverse, age)
+            count, shifts[p] = solve_one(matrix, b, costs[of], bounds, state, v, tol)
             total += count
             if count < 0 or residual(matrix, b, v) <= 2.0 * tol:
                 break
             count, age[0] = SINGULAR, REFRESH
-        pivots[p] = total if count >= 0 else count
+        numbers[p] = total if count >= 0 else count
         solved = solved and count >= 0
         for i in range(len(origin)):
             points[p, i] = origin[i] + unit * v[i]
