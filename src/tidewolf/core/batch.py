@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Self, final
@@ -55,6 +56,22 @@ def _wrap_methods(cls: type) -> None:
     for name in _CHECKED:
         if name in cls.__dict__:
             setattr(cls, name, _with_checks(cls.__dict__[name], name))
+    if isinstance(joined := cls.__dict__.get("joined"), classmethod):
+        setattr(cls, "joined", _with_checked_parts(joined))  # noqa: B010  mypy knows no such change
+
+
+def _with_checked_parts(method: Any) -> Any:
+    @wraps(method.__func__)
+    def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
+        such = as_items(parts, f"What {cls.__name__} joins", "[f[:3], f[3:]]")
+        if not such or not all(isinstance(part, cls) for part in such):
+            raise WrongType(
+                f"{cls.__name__} joins batches of its own kind, at least one, not {shown(parts)}."
+            )
+        joined: Batch | None = method.__func__(cls, such)
+        return joined
+
+    return classmethod(checked)
 
 
 def _with_checks(method: Any, name: str) -> Any:
@@ -84,14 +101,16 @@ def _places(batch: Batch, x: Array, rounds: Any, limits: Any) -> list[Int64s]:
     """The rounds and limits whose gradients are asked for, if the batch has them."""
     pieces = batch.pieces(x)
     shape = (len(batch), 1 if pieces is None else int(pieces.shape[1]))
-    try:
-        np.ravel_multi_index((rounds, limits), shape)
-        return [np.array(each, dtype=np.int64, ndmin=1) for each in (rounds, limits)]
-    except (TypeError, ValueError, RuntimeError):
-        raise InvalidInput(
-            f"Gradients are asked for by a round and a limit each, numbers below {shape}, not "
-            f"{shown(rounds)} and {shown(limits)}."
-        ) from None
+    with suppress(TypeError, ValueError, RuntimeError):
+        places = [np.asarray(each) for each in (rounds, limits)]
+        np.ravel_multi_index(tuple(places), shape)  # refuses what the batch has not
+        plain = all(each.ndim == 1 and each.dtype.kind in "iu" for each in places)
+        if plain and places[0].shape == places[1].shape:
+            return [each.astype(np.int64) for each in places]
+    raise InvalidInput(
+        f"Gradients are asked for by a round and a limit each, numbers below {shape}, not "
+        f"{shown(rounds)} and {shown(limits)}."
+    )
 
 
 class Batch(Value, ABC):
