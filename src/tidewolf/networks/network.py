@@ -36,8 +36,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
+from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arrays import as_array, as_count, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     CyclicGraph,
@@ -560,7 +560,11 @@ class Network(OnLinks):
         tuple of str
             Empty where nodes tell the path.
         """
-        return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
+        places = [
+            as_count(i, "The place of a link", least=0, most=len(self.links) - 1)
+            for i in as_items(links, "The links of a path", "[0, 2]")
+        ]
+        return tuple(self.link_names[i] for i in places if self._parallel[self.links[i]] > 1)
 
     @cached_property
     def _parallel(self) -> Counter[Link]:
