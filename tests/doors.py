@@ -49,8 +49,9 @@ class Door(NamedTuple):
     """arguments that no hostile one takes the place of"""
 
 
+@cache
 def _anything() -> list[Any]:
-    """What no argument expects; made anew for each call, because generators run out."""
+    """What no argument expects."""
     inf, nan, K = float("inf"), float("nan"), sets.Simplex(2)
     return [
         None, True, "text", "", b"bytes", nan, inf, -inf, 0, -1, -2.5, 0.5, 7, 1e308, 1e200, 1e-200,
@@ -62,7 +63,7 @@ def _anything() -> list[Any]:
         np.ones(3, dtype=np.float32), np.ones(2, dtype=np.float16), np.full(3, nan), np.arange(3.0),
         np.ones((2, 3)), np.arange(9.0).reshape(3, 3), np.array([1, -5, 99]),
         np.array([True, False]), np.ma.masked_array([1.0, 2.0], [True, False]),
-        csr_array(np.eye(2)), (i for i in range(3)), (i for i in [None, "a"]), range(3),
+        csr_array(np.eye(2)), range(3),
         slice(None, None, 2), object(), int, lambda *_, **__: None, Path("/nowhere/at/all"), "\0",
         K, sets.Simplex, sets.Box(np.zeros((2, 2)), np.ones((2, 2))), learners.LyapunovDescent(K),
         learners.LyapunovDescent, functions.Linear(np.ones((2, 2))), _stream(2),
@@ -93,16 +94,20 @@ def _arrays(good: Any) -> list[Any]:
     ]
 
 
-def hostile(value: Any) -> Iterator[tuple[str, Any]]:
-    """What takes the place of a good argument, each with a name: anything, and bad arrays."""
-    bad = _anything()
+def hostile(value: Any) -> list[Any]:
+    """What takes the place of a good argument: anything, and bad arrays."""
+    bad = [*_anything(), (i for i in range(3)), (i for i in [None, "a"])]  # generators run out
     if isinstance(value, np.ndarray | list | tuple):
         with suppress(TypeError, ValueError, OverflowError):
             good = np.asarray(value, dtype=float)
             bad += _arrays(good) if good.size else []
-    for each in bad:
-        kind = f"{each.dtype} {each.shape}" if isinstance(each, np.ndarray) else type(each).__name__
-        yield f"{kind} {str(each)[:40]}", each
+    return bad
+
+
+def described(bad: Any) -> str:
+    """A hostile argument in a message."""
+    kind = f"{bad.dtype} {bad.shape}" if isinstance(bad, np.ndarray) else type(bad).__name__
+    return f"{kind} {str(bad)[:40]}"
 
 
 def _stream(n: int, rounds: int = 3) -> tw.Stream:
