@@ -19,11 +19,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import tidewolf as tw
-from tidewolf.core.arrays import frozen
-from tidewolf.methods.base import Bound
-from tidewolf.methods.clock import EveryRound
-from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
+from tidewolf.methods import (
+    Bound,
+    Deferred,
+    EveryRound,
+    Overrides,
+    Slopes,
+    frozen,
+    tangent_gradients,
+)
 
 ROUNDS = 1_000  # 60 in the tests
 WEEKS = 12  # 6 in the tests
@@ -194,7 +198,7 @@ class WeighCorners(EveryRound[State]):
         )
 
     def bound(self, record):
-        return Bound(None, None, "Nobody has written down its bound yet.")
+        return Bound(None, None, "Its bound is not known.")
 
     @classmethod
     def examples(cls, K, horizon):

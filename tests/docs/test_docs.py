@@ -30,7 +30,7 @@ def test_blocks_run_and_print_what_is_shown(page: Path) -> None:
     ):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, page.name, "exec"), names)
+            exec(compile(code, page.name, "exec", dont_inherit=True), names)
         assert printed.getvalue() == shown
 
 

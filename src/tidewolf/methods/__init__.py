@@ -1,3 +1,25 @@
-"""What learners and baselines share: the base class that owns the clock, and the formulas of their
-steps.
+"""What learners share: base, clock, projected points, steps. A learner of one's own imports from
+here.
 """
+
+from tidewolf.core.arrays import frozen
+from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.clock import BlockLearner, EveryRound
+from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
+from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
+
+__all__ = [
+    "Banked",
+    "BlockLearner",
+    "Bound",
+    "Deferred",
+    "EveryRound",
+    "Learner",
+    "Overrides",
+    "ProjectedPoint",
+    "Projecting",
+    "Slopes",
+    "frozen",
+    "tangent_gradients",
+]
