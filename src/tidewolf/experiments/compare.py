@@ -252,7 +252,8 @@ def _matches(
         for settings in jobs.combinations(each.values):
             at = {**dict.fromkeys(_SETTINGS), **each.own, **settings}
             default = knob is not None and at[knob] == each.own[knob]
-            entrant = Choice.of(each.choice.name, each.choice.given | settings)
+            tried = {name: value for name, value in settings.items() if value is not None}
+            entrant = Choice.of(each.choice.name, each.choice.given | tried)
             for seed in seeds if each.seeded else seeds[:1]:
                 entry = Entry(source.name, each.label, seed, at["caution"], at["calls_per_round"])
                 entry = entry._replace(headroom=at["headroom"], default=default)
