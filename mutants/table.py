@@ -660,8 +660,8 @@ PATCHES = (
     Patch(
         "gains of slack count as drops",
         "experts/headroom.py",
-        "np.maximum(drop, 0.0) ** 2",
-        "drop**2",
+        "np.minimum(np.maximum(drop, 0.0), _LARGEST)",
+        "np.minimum(np.abs(drop), _LARGEST)",
         ADVICE,
     ),
     Patch(

@@ -207,7 +207,7 @@ def test_sets_too_small_or_large_to_square_are_refused(kind, size):
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_a_given_slope_is_one_that_can_be_squared(size):
-    with pytest.raises(InvalidInput, match=r"loss_lipschitz .* sizes from 1e-140 to 1e\+140"):
+    with pytest.raises(InvalidInput, match="loss_lipschitz"):
         PrimalDual(Simplex(3), loss_lipschitz=size)
 
 

@@ -90,6 +90,7 @@ class Resolve(Learner[State]):
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
+    anytime: ClassVar = True
 
     K: HardSetK
     horizon: Annotated[

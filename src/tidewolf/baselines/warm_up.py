@@ -81,6 +81,7 @@ class WarmUp(Learner[State]):
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
+    anytime: ClassVar = True
 
     K: Annotated[
         ConvexSet,

@@ -274,10 +274,11 @@ def _feed_array(digest: Any, array: NDArray) -> None:
 def _given_settings(value: Value) -> dict[str, Any]:
     """The settings that say something, by name: neither labels nor at their default."""
     kind: Any = type(value)
+    fields = value.fields()  # refuses what says too little
     labels, defaults = _labels(kind), _defaults(kind)
     return {
         name: part
-        for name, part in sorted(value.fields().items())
+        for name, part in sorted(fields.items())
         if name not in labels and not (name in defaults and same(part, defaults[name]))
     }
 

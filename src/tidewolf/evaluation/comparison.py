@@ -383,7 +383,7 @@ class Comparison(Value):
         """
         ours, theirs = (
             self.frontier(stream, name, budget, seconds=seconds)
-            for name in (learner, baseline or self.baseline)
+            for name in (learner, self.baseline if baseline is None else baseline)
         )
         scale, slowest = self.scale(stream), max((p.seconds for p in ours), default=0.0)
         in_time = [point for point in theirs if point.seconds <= slowest]
@@ -408,7 +408,7 @@ class Comparison(Value):
             ("stream", stream, self.streams),
             ("learner", learner, (None, *self.learners)),
         ):
-            if name not in known:
+            if not isinstance(name, str | None) or name not in known:
                 raise InvalidInput(
                     f"There is no {what} called {shown(name)} in this comparison; there are "
                     f"{', '.join(filter(None, known))}."

@@ -176,8 +176,8 @@ class Resolve(Adviser):
         Whether the set is touched through its oracle alone, by column generation; always so
         where it has no linear description.
     even : bool, default False
-        Whether the most even of all best points is proposed, the one nearest to the set's center,
-        which takes longer; otherwise any vertex.
+        Whether the most even of all best points is proposed, the one nearest to the set's
+        center, which takes longer; otherwise any vertex.
 
     Examples
     --------
