@@ -44,7 +44,9 @@ from tidewolf.kernels.rounds import (
     EXPONENT,
     FIRST,
     INFEASIBILITY,
+    INVERSE_STEP,
     KEEP,
+    LARGEST,
     LIMIT_AT,
     LIMIT_MOST,
     LOOK,
@@ -61,6 +63,7 @@ from tidewolf.kernels.rounds import (
     RECORDS,
     SPARE,
     SPENT,
+    SQUARES,
     STORED,
     STRIDE,
     TOLERANCE2,
@@ -707,8 +710,12 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             for e in range(n):
                 F[e] += cost[e] - shift
         if s[EXPONENT] != exponent:
+            unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
+            s[SQUARES] *= unit * unit
+            s[INVERSE_STEP] *= unit
+            s[LARGEST] *= unit
             for e in range(n):
-                W[e] *= math.ldexp(1.0, int(exponent - s[EXPONENT]))
+                W[e] *= unit
         if w > 0.0:
             s[LIMIT_AT] += w * ax
             if single >= 0:

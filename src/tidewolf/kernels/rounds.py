@@ -44,15 +44,13 @@ PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 """What `rounds` comes back with, beside the codes of active_set.py."""
 
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
-IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, SQUARES, INVERSE_STEP, LIMIT_AT, LARGEST, DISTANCE = range(
-    8, 16
-)
-MOVED, HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(16, 24)
-SCALARS = 24
-"""What is remembered: the dual state with the sums of methods/certificate.py, the bank, the sums of
-the steps of a single descent, |x - y|, whether the last projection moved y; whether a round is in
-the middle of its projections, and how many are done; what the mixer remembers; the slopes of rounds
-whose context was unknown.
+IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, LIMIT_AT = range(8, 12)
+SQUARES, INVERSE_STEP, LARGEST, DISTANCE, LAST_CALLS, MOVED = range(12, 18)
+HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(18, 25)
+SCALARS = 25
+"""What is remembered: the dual state with the sums of methods/certificate.py, the bank, of a
+single descent what follows; whether a round is in the middle of its projections, how many are done
+and how many there are; what the mixer remembers; the slopes of rounds whose context was unknown.
 """
 
 SQUARES_OF, INVERSE_OF, LARGEST_OF, APART_OF, CALLS_OF, MOVED_OF = range(6)
@@ -185,10 +183,7 @@ def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-unty
         w = THETA * ratio * 2.0 ** (log2 - exponent)
     unit = math.ldexp(1.0, int(s[EXPONENT] - exponent))
     s[EXPONENT], s[PAID] = exponent, s[PAID] * unit + w * breach
-    s[SQUARES] *= unit * unit
-    s[INVERSE_STEP] *= unit
     s[LIMIT_AT] *= unit
-    s[LARGEST] *= unit
     return math.ldexp(V, -int(exponent)), w, breach
 
 
@@ -636,7 +631,7 @@ def rounds(  # type: ignore[no-untyped-def]
     measures,
 ):
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
-    the rows of the table. The point of the first of them is x, mixed already.
+    the rows of the table. The point of the first of them is x, where experts are mixed.
 
     After the settings, the numbers of the dual state and those of a projection (`at`) come the
     points of the descents, the mixer, the table of vertices, the two batches as evaluate.py has
@@ -663,7 +658,7 @@ def rounds(  # type: ignore[no-untyped-def]
         for j in range(cells):
             shares[plain + j] = shares_of_rounds[i, j]
         if s[HALF_WAY] == 0.0:
-            if i > 0:
+            if i > 0 or experts == 0:
                 mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
             loss = evaluate(loss_kind, loss_A, loss_b, loss_count, t, x, pieces, gradients[0])
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])

@@ -55,7 +55,7 @@ def read_only(array: NDArray) -> NDArray:
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
 _NO_LEAST = read_only(np.array([-math.inf]))
-_NO_SHARES, _NO_MEASURES = np.zeros((1 << 16, 0)), np.zeros((1 << 16, 0))
+_NO_SHARES, _NO_MEASURES = np.zeros((1 << 20, 0)), np.zeros((1 << 20, 0))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
 _READ = (Unlimited, Linear, Capacity, Affine, MaxAffine)
 Encoded = tuple[int, NDArray, NDArray, int]
@@ -423,7 +423,7 @@ class CompiledDescent:
         self._run, self._corner = specialise(K), K.corner
         self._spare: list[_Scratch] = []
         self._corner_spare: list[_CornerScratch] = []
-        self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
+        self._nothing = (*Records(0, 1, 0, False, 0, 0).arrays[1:], _NO_MEASURES)
         none = np.zeros(0)
         self._alone: tuple[NDArray, ...] = (
             np.array([self.settings[names.SCALE]]),
@@ -490,7 +490,7 @@ class CompiledDescent:
         sums = start.sums.copy()
         x, before, atoms = np.empty(self.n), np.empty(self.n), start.atoms
         columns = np.empty((k, names.COLUMNS))
-        record = (columns, *self._nothing)
+        record = (columns, *self._nothing[:-1])
         if records is not None:
             record, columns, settings = records.weighed_arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
@@ -538,31 +538,23 @@ class CompiledDescent:
         records: Records | None,
         scratch: _Scratch,
     ) -> Progressed:
-        s, n = start.numbers.copy(), self.n
-        steps = [s[i] for i in (names.SQUARES, names.INVERSE_STEP, names.LARGEST, names.DISTANCE)]
+        s = start.numbers.copy()
         own = Descents(
-            s=s,
-            x=start.x.copy(),
-            X=start.x.copy()[None],
-            Y=start.y.copy()[None],
-            before=np.empty((1, n)),
-            sums=np.array([[*steps, 0.0, 0.0]]),
-            gradients=start.sums.copy()[:, None],
-            atoms=start.atoms,
-            count=len(start.weights),
-            weights=start.weights[None],
-            mixer=self._alone,
+            s,
+            scratch.x,
+            start.x[None].copy(),
+            start.y[None].copy(),
+            np.empty((1, self.n)),
+            s[names.SQUARES : names.MOVED + 1][None],
+            start.sums[:, None].copy(),
+            start.atoms,
+            len(start.weights),
+            start.weights[None],
+            self._alone,
         )
         done, code, columns = self.run(own, functions, first, k, records, scratch)
         if not done:
             return Progressed(start, 0, True, False, columns)
-        square_sum, inverse_step, largest, apart, _, moved = own.sums[0].tolist()
-        s[names.SQUARES], s[names.INVERSE_STEP], s[names.LARGEST] = (
-            square_sum,
-            inverse_step,
-            largest,
-        )
-        s[names.DISTANCE], s[names.MOVED] = apart, moved
         atoms, weights, x = own.atoms, own.weights[0, : own.count].copy(), own.X[0]
         if code == LOOK:
             few = ActiveSet(atoms, weights, x).reduced(int(np.count_nonzero(weights)), self.K)
@@ -586,21 +578,22 @@ class CompiledDescent:
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
         at, atoms, count, m = scratch.at, own.atoms, own.count, len(own.X)
         at[COUNT], at[active_set.WAITING] = count, 0.0
-        columns, settings, done = np.empty((k, names.COLUMNS)), self.settings, 0
-        record: tuple[NDArray, ...] = (columns, *self._nothing, _NO_MEASURES)
-        if records is not None:
+        settings, done = self.settings, 0
+        if records is None:
+            columns = np.empty((k, names.COLUMNS))
+            record: tuple[NDArray, ...] = (columns, *self._nothing)
+        else:
             columns, settings = records.columns, settings.copy()
             record = (*records.arrays, records.measures)
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
-        weights = _longer(own.weights, count, len(atoms.gram))
-        if not len(shares):
-            shares = _NO_SHARES if k <= len(_NO_SHARES) else np.zeros((k, 0))
+        weights, mixer = _longer(own.weights, count, len(atoms.gram)), own.mixer
         while True:
             with atoms.lock:  # others may make it larger until then
-                if weights.shape[1] < len(atoms.gram):
-                    weights = _longer(weights, count, len(atoms.gram))
-                if scratch.room < weights.shape[1] or scratch.pieces < functions.pieces:
-                    scratch.fit(weights.shape[1], functions.pieces)
+                gram = atoms.gram
+                if weights.shape[1] < len(gram):
+                    weights = _longer(weights, count, len(gram))
+                if scratch.room < len(gram) or scratch.pieces < functions.pieces:
+                    scratch.fit(len(gram), functions.pieces)
                 more, code, count = self._run(
                     first + done,
                     k - done,
@@ -612,16 +605,16 @@ class CompiledDescent:
                     own.Y,
                     own.before,
                     own.sums,
-                    *own.mixer[:3],
-                    shares[done:],
-                    *own.mixer[3:],
+                    *mixer[:3],
+                    shares[done:] if done else shares,
+                    *mixer[3:],
                     own.gradients,
                     weights,
                     self.center,
                     atoms.starts,
                     atoms.indices,
                     atoms.values,
-                    atoms.gram,
+                    gram,
                     atoms.filled,
                     *functions.given,
                     *self._geometry,
@@ -632,7 +625,7 @@ class CompiledDescent:
             done += more
             if code in _ENDS:
                 break
-            i = int(own.mixer[2][int(own.s[names.AT_EXPERT]) - (code == TOO_MANY)])
+            i = int(mixer[2][int(own.s[names.AT_EXPERT]) - (code == TOO_MANY)])
             if code == BAD_ORACLE:
                 Search.refuse(own.X[i], own.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
             if code == TOO_MANY:
@@ -656,7 +649,7 @@ class _Scratch:
     """Arrays that no state keeps."""
 
     def __init__(self, K: CompiledGeometry, n: int) -> None:
-        self.at = np.zeros(active_set.PLACES)
+        self.at, self.x = np.zeros(active_set.PLACES), np.empty(n)
         most = K.max_nonzeros
         self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
         self.arrays: tuple[NDArray, ...] = ()
@@ -730,12 +723,12 @@ def scalars(state: Any) -> tuple[Floats, Floats]:
             dual.impossible,
             state.oracle_budget,
             state.calls,
+            dual.sums.limit_at,
             sums.square_sum,
             sums.inverse_step,
-            dual.sums.limit_at,
             sums.largest,
             state.point.distance,
-            *(0.0,) * (names.SCALARS - names.MOVED),
+            *(0.0,) * (names.SCALARS - names.LAST_CALLS),
         )
     )
     return numbers, np.array((dual.sums.loss, dual.sums.limit))
@@ -745,7 +738,7 @@ def after_rounds(
     state: Any, s: list[float], gradients: Floats, point: ProjectedPoint, done: int
 ) -> Any:
     rounds, violation, loss, limit, least_ratio, exponent, paid, loss_at, impossible = s[:9]
-    oracle_budget, calls, squares, inverse_step, limit_at, largest = s[9:15]
+    oracle_budget, calls, limit_at, squares, inverse_step, largest = s[9:15]
     gradients.setflags(write=False)
     dual = DualState(
         int(rounds),
