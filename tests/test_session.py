@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import math
 import os
 import pickle
 from pathlib import Path
@@ -24,6 +25,7 @@ from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
     NewerFormat,
+    NotSupported,
     OtherContent,
     OtherSettings,
     TidewolfError,
@@ -402,3 +404,17 @@ def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
         part = stream[t : t + 1]
         session.observe(loss=part.losses, constraint=part.constraints)
     assert saved(session) == learner.save(played.state)
+
+
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.Ensemble])
+def test_a_session_certifies_its_rounds_as_a_run_does(kind):
+    """Live, after every round, and the same as a run over the same rounds says."""
+    problem = tw.problems.routing(rounds=60)
+    session, stream = tw.Session(kind(problem.K)), problem.stream
+    for t in range(60):
+        session.observe(loss=stream.losses[t : t + 1], constraint=stream.constraints[t : t + 1])
+        assert math.isfinite(session.certificate().regret)
+    bound = tw.run(kind(problem.K), stream).bound
+    assert session.certificate()[:2] == pytest.approx(bound[:2], rel=1e-6)
+    with pytest.raises(NotSupported):
+        tw.Session(tw.DriftPlusPenalty(problem.K, horizon=60)).certificate()

@@ -68,7 +68,7 @@ from tidewolf.explanation.explain import (
 )
 from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
-from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far
 from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.methods.compiled_rounds import CompiledDescent, Functions, KernelState
 from tidewolf.methods.events import (
@@ -683,6 +683,31 @@ class Session(Generic[S]):
     def __repr__(self) -> str:
         state = self._now
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
+
+    def certificate(self) -> Bound:
+        """What is proved of the rounds observed so far, by a few oracle calls: the most that the
+        regret against any fixed decision, and the total violation, can be.
+
+        Returns
+        -------
+        Bound
+            `regret` below 0: the decisions were cheaper than every fixed decision that keeps all
+            limits. `violation` is None, with the reason, if no decision can keep all limits.
+
+        Raises
+        ------
+        NotSupported
+            If the learner has bounds for whole runs only.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
+        >>> for t in range(50):  # what is cheap changes slowly
+        ...     session.observe(costs=[1.0, 0.0] if t < 25 else [0.0, 1.0])
+        >>> session.certificate().regret < 10.0
+        True
+        """
+        return bound_so_far(self.learner, self._state)
 
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None

@@ -317,6 +317,17 @@ def for_what_was_played(bound: Bound, state: Any) -> Bound:
     return Bound(regret, violation, bound.reason)
 
 
+def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
+    """What is proved of the rounds before a state."""
+    of_state = getattr(learner, "bound_of", None)
+    if of_state is None:
+        raise NotSupported(
+            f"{type(learner).__name__} has bounds for a whole run, as tidewolf.run gives it, and "
+            "none while rounds come; Ensemble and LyapunovDescent have both."
+        )
+    return for_what_was_played(of_state(state), state)
+
+
 def _bounding(method: Any) -> Any:
     """`bound` of the decisions, made one for what was played."""
     of_decisions = _of_a_record(method)
