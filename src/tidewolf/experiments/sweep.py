@@ -120,7 +120,7 @@ def _broken(line: SweepLine) -> str:
     return "unknown" if (at := line.values["broken"]) is None else percent(at)
 
 
-def _kept(line: SweepLine) -> str:
+def _regret_of_feasible_rounds(line: SweepLine) -> str:
     return number(line.per_round("regret_kept_upper"))
 
 
@@ -140,7 +140,11 @@ LINE_COLUMNS = (
     _column("worst churn", "\nworst", "churn_worst", 8),
     LineColumn("regret a round", "regret\na round", _regret, 2, lambda at: _regret(at) != "none"),
     LineColumn(
-        "regret a round, kept rounds", "regret,\nkept rounds", _kept, 2, _has("regret_kept_upper")
+        "regret a round, kept rounds",
+        "regret,\nkept rounds",
+        _regret_of_feasible_rounds,
+        2,
+        _has("regret_kept_upper"),
     ),
     _column("violation a round", "violation\na round", "violation_mean"),
     _column("violation p99", "\np99", "violation_p99", 7),

@@ -216,7 +216,7 @@ class BoxedModel:
     def plain(self) -> BoxedProgram:
         """The program of linear costs and capacities."""
         give = np.full(len(self._top), 1.0 / self._unit)
-        return self._made(self._set_rows, 0, self._origin, give, np.zeros(0))
+        return self._program(self._set_rows, 0, self._origin, give, np.zeros(0))
 
     def _with_rows(self, loss: Objective, limits: HalfSpaces) -> BoxedProgram:
         """The program with rows of a round."""
@@ -249,9 +249,9 @@ class BoxedModel:
             first = int(rows.add_slacks(-1.0, (most - least) / sizes)[0]) if count else 0
             base = _sums(row, value * self._origin[column], count) + unit * least
             give = 1.0 / (unit * sizes)
-        return self._made(rows, first, base, give, more)
+        return self._program(rows, first, base, give, more)
 
-    def _made(
+    def _program(
         self, rows: _Rows, first: int, base: Floats, give: Floats, more: Floats
     ) -> BoxedProgram:
         columns, top, basis = rows.finished()
