@@ -472,14 +472,14 @@ PATCHES = (
         "kernels/groups.py",
         " & (etas[b] > sigma[b])",
         "",
-        FACTORS,
+        "tests/test_groups.py::test_a_step_is_the_formulas_in_numpy",
     ),
     Patch(
         "factors: a step by the diameter, not by how far y is",
         "methods/steps/adagrad.py",
         "far = far + np.sqrt(squares(x - y, factors))",
         "far = far + 0.0 * squares(x - y, factors)",
-        FACTORS,
+        "tests/test_groups.py::test_a_step_is_the_formulas_in_numpy",
     ),
     Patch(
         "factors: given back by shares, not by their squares",

@@ -122,8 +122,11 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     answers: list[Any] = []
 
     def seen(task: Any, accuracy: float, budget: int) -> Any:
-        answers.append((task, solve_penalty(task, accuracy, looks)))
-        return answers[-1][1]
+        found = solve_penalty(task, accuracy, looks)
+        if len(answers) % 2:  # as though it were not known how far off the answer is
+            found = found._replace(off=1e3)
+        answers.append((task, found))
+        return found
 
     monkeypatch.setattr("tidewolf.methods.steps.drift.solve_penalty", seen)
     T, growth = 100, np.logspace(-1.0, 0.5, 100)
