@@ -674,8 +674,8 @@ PATCHES = (
     Patch(
         "rounds that are feedback are not copied",
         "experts/recent.py",
-        "frozen(array + 0)",
-        "array",
+        "Linear._unchecked(C=frozen(batch.C.copy()))",
+        "Linear._unchecked(C=batch.C)",
         ADVICE,
     ),
     Patch(

@@ -52,6 +52,8 @@ def test_members_are_plain_data_and_a_printed_run_begins_with_those_it_trusted_m
     assert set(told["experts"][0]) == set(Expert._fields)
     assert seeing.solves == told["solves"] == seeing.round_solves.sum() > 0
     assert seeing.solves == seeing.final_state.solves
+    alone = tw.run(tw.baselines.Resolve(PROBLEM.K), PROBLEM.stream)
+    assert alone.solves == alone.round_solves.sum() == T
     assert f"LP solves {seeing.solves}" in repr(seeing)
     lines = str(seeing).splitlines()
     head = next(i for i, line in enumerate(lines) if line.split()[:1] == ["expert"])

@@ -611,7 +611,12 @@ def test_an_ensemble_counts_in_units_that_grow():
     for learner in (tw.Ensemble(K, **options), uncompiled(tw.Ensemble(K, **options))):
         *_, begun = tw.play(learner, given[:10])
         dual = begun.state.dual._replace(violation=1e4)
-        *_, ended = tw.play(learner, given[10:], begun.state._replace(dual=dual))
+        small = [  # steps that are small in the old units
+            own._replace(sums=own.sums._replace(inverse_step=1e76)) for own in begun.state.descents
+        ]
+        state = begun.state._replace(dual=dual, descents=tuple(small))
+        *_, ended = tw.play(learner, given[10:], state)
         ends.append(ensemble_told(ended.state))
     assert ended.state.dual.exponent >= 256
     assert_alike(*ends, 1e-7, 1.0)
+    np.testing.assert_allclose(*(told_of["steps"] for told_of in ends), rtol=1e-6)
