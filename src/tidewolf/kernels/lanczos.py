@@ -31,7 +31,8 @@ near theta. The bound is what a run has shown; Kuczynski & Wozniakowski (1992) s
 (lambda_1 - lambda_n) for k products; of the order of log(n)/sqrt(eps) products cannot be avoided by
 anything that sees A through products alone (Simchowitz, El Alaoui & Recht 2018). So a warm start,
 which reaches a good theta in two or three, saves products where the proof comes from elsewhere.
-scipy.sparse.linalg.eigsh, about as fast without a warm start, states no error and knows no device.
+scipy.sparse.linalg.eigsh takes less (4.4 against 11.4 ms at n = 1,000, without a warm start), but
+states no error and knows no device.
 """
 
 from __future__ import annotations
