@@ -296,11 +296,17 @@ class Resolve(Adviser):
         if waiting:
             times = dict(waiting)
             time, waiting = times.pop(number, math.nan), tuple(times.items())
-        recent = recent.and_then(loss, limit, time, number, self._keep + lag - 1)
+        recent = recent.and_then(loss, limit, time, number, self.keep + lag - 1)
         if self._seconds is not None:
             recent = self._in_reach(recent, self._seconds)
         newest = x if number == recent.newest else state.x
         return state._replace(recent=recent, drops=drops, x=newest, time=None, waiting=waiting)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it solves with one earlier round, by its number, for any vertex."""
+        back = self.data == "last" or isinstance(self.data, int)
+        return back and self.window == 1 and not (self.columns or self.even)
 
     @cached_property
     def _keeps_headroom(self) -> bool:
@@ -322,7 +328,8 @@ class Resolve(Adviser):
         return duration(self.data, "data of Resolve")
 
     @cached_property
-    def _keep(self) -> int:
+    def keep(self) -> int:
+        """How many rounds it remembers."""
         if self.data == "last":
             return self.window
         if self.data == "forecast":
@@ -375,7 +382,7 @@ class Resolve(Adviser):
         """All headrooms by a simplex of our own; None if the set or the program is not of its
         kind, or it has no solution.
         """
-        model = self._model(K)
+        model = self.model(K)
         if model is None:
             return None
         drop, (loss, limit), count = state.drops.usual(), rounds[0], len(self.headroom)
@@ -406,7 +413,7 @@ class Resolve(Adviser):
     def _headrooms(self) -> Floats:
         return np.array(self.headroom)
 
-    def _model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
+    def model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
         of, model = self._models
         if of is not K:

@@ -22,8 +22,11 @@ from tidewolf.core.arrays import LARGEST_COUNT, as_count, frozen
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Check, Count
+from tidewolf.core.types import Floats
 from tidewolf.experts.context import Context, Features
 
+MOST_ENTRIES = 1 << 20
+"""Entries of a table of a period at most."""
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 """How many seconds each unit of a duration has."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
@@ -109,6 +112,20 @@ class Season(Context):
             return None
         share, place_of = math.modf(self.cells * ((info.time % self.seconds) / self.seconds))
         return self._between(int(place_of), share)
+
+    @cached_property
+    def table(self) -> Floats | None:
+        """The weights of all cells in each round of a period, one row each; None if that is a
+        duration, or long.
+        """
+        if isinstance(self.period, str) or self.period * self.cells > MOST_ENTRIES:
+            return None
+        table = np.zeros((self.period, self.cells))
+        for t, row in enumerate(table):
+            features = self.features(None, t)
+            assert features is not None
+            np.add.at(row, *features)
+        return frozen(table)
 
     def _between(self, place: int, share: float) -> Features:
         """The features this share of the way from a cell to the next."""

@@ -176,7 +176,7 @@ class BoxedModel:
             age = first.age if own else -1
             if solve_boxed(
                 *program.data, *sources, _zeros(P), headrooms, first.basis, first.inverse, age,
-                basis, inverse, points, shifts, numbers, self._tol,
+                basis, inverse, points, shifts, numbers, self.tol,
             ):  # fmt: skip
                 break
             if first is cold:
@@ -194,7 +194,8 @@ class BoxedModel:
         return (self._description.upper - self._description.lower) / self._unit
 
     @cached_property
-    def _tol(self) -> float:
+    def tol(self) -> float:
+        """How far a variable may be outside its bounds."""
         size = max(float(self.K.radius), float(np.abs(to_numpy(self.K.center)).max()))
         return max(_ACCURACY * float(np.finfo(float).eps) * size / self._unit, 1e-14)
 

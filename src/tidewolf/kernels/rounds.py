@@ -47,10 +47,11 @@ ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT
 IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, LIMIT_AT = range(8, 12)
 SQUARES, INVERSE_STEP, LARGEST, DISTANCE, LAST_CALLS, MOVED = range(12, 18)
 HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(18, 25)
-SCALARS = 25
+UNADVISED, SCALARS = 25, 26
 """What is remembered: the dual state with the sums of methods/certificate.py, the bank, of a
 single descent what follows; whether a round is in the middle of its projections, how many are done
-and how many there are; what the mixer remembers; the slopes of rounds whose context was unknown.
+and how many there are; what the mixer remembers; the slopes of rounds whose context was unknown;
+whether advisers have not seen the last round.
 """
 
 SQUARES_OF, INVERSE_OF, LARGEST_OF, APART_OF, CALLS_OF, MOVED_OF = range(6)
@@ -71,9 +72,11 @@ descents, `LONGEST` the one with the longest steps, which the bank serves first 
 `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts.
 """
 
-LOSS, VALUE, APART, SPENT, CHURN = range(5)
-COLUMNS = 5
-"""Of a round are recorded its loss, the constraint's value, |x - y|, oracle calls and movement."""
+LOSS, VALUE, APART, SPENT, CHURN, SOLVED = range(6)
+COLUMNS = 6
+"""Of a round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
+programs solved after it.
+"""
 
 INFEASIBILITY, WORST_DISTANCE, WORST_TOLERANCE, WORST_CENTER, UPDATES, MOVES = range(6)
 STRIDE, STORED, PART = range(6, 9)
@@ -576,6 +579,7 @@ def idle_rows(weights, count):  # type: ignore[no-untyped-def]
 def rounds(  # type: ignore[no-untyped-def]
     first,
     k,
+    offset,
     settings,
     s,
     at,
@@ -631,7 +635,8 @@ def rounds(  # type: ignore[no-untyped-def]
     measures,
 ):
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
-    the rows of the table. The point of the first of them is x, where experts are mixed.
+    the rows of the table. The point of the first of them is x, where experts are mixed; what is
+    given or recorded of each round has it at row `offset`.
 
     After the settings, the numbers of the dual state and those of a projection (`at`) come the
     points of the descents, the mixer, the table of vertices, the two batches as evaluate.py has
@@ -654,9 +659,9 @@ def rounds(  # type: ignore[no-untyped-def]
     losses, shares = np.zeros(experts), np.ones(len(X))
     dimension, cells = int(settings[DIMENSION]), len(X) - plain
     for i in range(k):
-        t = first + i
+        t, row = first + i, offset + i
         for j in range(cells):
-            shares[plain + j] = shares_of_rounds[i, j]
+            shares[plain + j] = shares_of_rounds[row, j]
         if s[HALF_WAY] == 0.0:
             if i > 0 or experts == 0:
                 mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
@@ -681,21 +686,21 @@ def rounds(  # type: ignore[no-untyped-def]
                         gradients[which, e] = along[which, e]
                     if slopes[which] > 0.0:
                         tangents(gradients, count, floats, ints, along)
-            columns[i, LOSS], columns[i, VALUE] = loss, value
+            columns[row, LOSS], columns[row, VALUE] = loss, value
             if records:
                 now = t + int(settings[FIRST])
-                columns[i, APART], columns[i, SPENT] = sums[longest, APART_OF], 0.0
+                columns[row, APART], columns[row, SPENT] = sums[longest, APART_OF], 0.0
                 if each.shape[1] > 0 and value > 0.0:
                     count_limits(now, pieces[: each.shape[1]], each, when)
-                columns[i, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
+                columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
                 off = infeasibility(x, floats, ints)
                 if not off <= marks[INFEASIBILITY]:
                     marks[INFEASIBILITY] = off
                 if len(points) > 0:
                     for e in range(len(x)):
-                        points[i, e] = x[e]
+                        points[row, e] = x[e]
                 for j in range(measures.shape[1]):
-                    measures[i, j] = p[j]
+                    measures[row, j] = p[j]
             exponent = s[EXPONENT]
             penalty_value = weigh(
                 s,
@@ -776,7 +781,7 @@ def rounds(  # type: ignore[no-untyped-def]
             s[AT_EXPERT] += 1.0
             if experts > 0:
                 accounts[CALLS_BY, min(own, plain)] += at[CALLS]
-            columns[i, SPENT] += at[CALLS] if records else 0.0
+            columns[row, SPENT] += at[CALLS] if records else 0.0
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
             if at[USED] > dimension + 1 + SPARE:
                 return i, TOO_MANY, int(at[COUNT])

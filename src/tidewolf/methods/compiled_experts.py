@@ -21,6 +21,9 @@ from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.experts.asking import proposals_of
 from tidewolf.experts.base import Proposals
+from tidewolf.experts.compiled_resolve import Resolving
+from tidewolf.experts.season import Season
+from tidewolf.kernels import evaluate
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.rounds import LOOK, UNUSUAL
 from tidewolf.methods.accounts import Accounts
@@ -254,27 +257,41 @@ class CompiledEnsemble:
         """Up to k rounds of a stream."""
         assert functions.stream is not None
         now, done, code, alone = start, 0, 0, not self.learner.advisers
-        columns, solved = np.empty((0, names.COLUMNS)), np.zeros(k)
+        solved = np.zeros(k)
         now._state = None
         while done < k and code not in (UNUSUAL, LOOK, names.ENOUGH):
-            t, ahead = first + done, k - done if alone else 1
+            t, ahead = first + done, k - done
+            resolving = self._resolving(now, functions, t) if ahead > 1 and not alone else None
+            if resolving is None and not alone:
+                ahead = 1
             shares = self._shares(now.number, functions, t, ahead)
             self._mix(now, shares[0])
             part = None if records is None else records.after(done)
-            more, code, columns = self._run(now, functions, t, ahead, part, shares)
+            more, code, columns = self._run(now, functions, t, ahead, part, shares, resolving)
             if code == LOOK:
                 self._tidied(now)
-            if not alone and more:
-                one = slice(t, t + 1)
-                losses, constraints = functions.batches
-                seen = FullInformation(losses.view(one), constraints.view(one))
-                x = frozen(now.own.x.copy())
-                before = float(np.sum(now.solves))
-                self._advised(now, seen, x)
-                solved[done] = round(float(np.sum(now.solves)) - before)
+            seen, x, before = 0, frozen(now.own.x.copy()), now.solves
+            if resolving is not None and more:
+                seen = more - int(now.own.s[names.UNADVISED])
+                now.advisers, now.vertices = resolving.states(seen, x), now.own.count
+                now.solves = before + resolving.solves(seen, len(before))
+                solved[done : done + seen] = columns[:seen, names.SOLVED]
+            if seen < more and not alone:
+                one = slice(t + more - 1, t + more)
+                losses, limits = functions.batches
+                self._advised(now, FullInformation(losses.view(one), limits.view(one)), x)
+                solved[done + more - 1] = round(float((now.solves - before).sum()))
             done += more
         columns = columns if records is None else records.columns
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solves=solved[:done])
+
+    def _resolving(self, now: ExpertState, functions: Functions, t: int) -> Resolving | None:
+        """What its advisers know, for the kernel to re-solve; None if that is not for it."""
+        loss, limit = functions.given[0], functions.given[4]
+        if loss != evaluate.LINEAR or limit != evaluate.CAPACITY:
+            return None
+        rows, learner = (functions.given[1], functions.given[5]), self.learner
+        return Resolving.of(learner.K, learner.advisers, now.advisers, *rows, t, now.number)
 
     def _run(
         self,
@@ -284,14 +301,19 @@ class CompiledEnsemble:
         k: int,
         records: Records | None,
         shares: Floats,
+        resolving: Resolving | None = None,
     ) -> tuple[int, int, NDArray]:
-        own = self._own
+        own, advice = self._own, None
+        if resolving is not None:
+            advice = resolving.floats, resolving.ints
         try:
             scratch = own._spare.pop()
         except IndexError:  # others use what there is
             scratch = _Scratch(own.K, own.n)
         try:
-            done, code, columns = own.run(now.own, functions, first, k, records, scratch, shares)
+            done, code, columns = own.run(
+                now.own, functions, first, k, records, scratch, shares, advice
+            )
         finally:
             own._spare.append(scratch)
         if done:
@@ -302,8 +324,10 @@ class CompiledEnsemble:
 
     def _shares(self, number: int, functions: Functions, t: int, k: int) -> Floats:
         """phi of k rounds, one row each."""
-        shares = np.zeros((k, self.cells))
         context, stream = self.learner.context, functions.stream
+        if type(context) is Season and context.table is not None:
+            return context.table[np.arange(number, number + k) % len(context.table)]
+        shares = np.zeros((k, self.cells))
         for i in range(k if context is not None else 0):
             info: RoundInfo | None = stream.info(functions.start + t + i)
             assert context is not None

@@ -26,7 +26,7 @@ from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
-from tidewolf.kernels import active_set, corners, evaluate
+from tidewolf.kernels import active_set, corners, evaluate, resolving
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
@@ -574,6 +574,7 @@ class CompiledDescent:
         records: Records | None,
         scratch: _Scratch,
         shares: Floats = _NO_SHARES,
+        advice: tuple[NDArray, NDArray] | None = None,
     ) -> tuple[int, int, NDArray]:
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
         at, atoms, count, m = scratch.at, own.atoms, own.count, len(own.X)
@@ -594,9 +595,7 @@ class CompiledDescent:
                     weights = _longer(weights, count, len(gram))
                 if scratch.room < len(gram) or scratch.pieces < functions.pieces:
                     scratch.fit(len(gram), functions.pieces)
-                more, code, count = self._run(
-                    first + done,
-                    k - done,
+                given = (
                     settings,
                     own.s,
                     at,
@@ -606,7 +605,7 @@ class CompiledDescent:
                     own.before,
                     own.sums,
                     *mixer[:3],
-                    shares[done:] if done else shares,
+                    shares,
                     *mixer[3:],
                     own.gradients,
                     weights,
@@ -619,8 +618,16 @@ class CompiledDescent:
                     *functions.given,
                     *self._geometry,
                     *scratch.arrays,
-                    *(record if done == 0 else _from(record, done)),
+                    *record,
                 )
+                if advice is None:
+                    more, code, count = self._run(first + done, k - done, done, *given)
+                else:
+                    named = (settings, own.s, own.x, own.X, shares, *mixer[3:7])
+                    rows = functions.given[1], functions.given[5], record[0]
+                    more, code, count = advised(self.K)(
+                        first + done, k - done, done, *advice, *named, *rows, *given
+                    )
                 atoms.appended(count)
             done += more
             if code in _ENDS:
@@ -701,12 +708,6 @@ _BY_REFERENCE = (evaluate.LINEAR, evaluate.GIVEN)
 _WITHOUT_GRADIENT = (evaluate.CAPACITY, evaluate.UNLIMITED)
 
 
-def _from(record: tuple[NDArray, ...], done: int) -> tuple[NDArray, ...]:
-    """The same where so many rounds are recorded already."""
-    columns, *middle, points, each, when, samples, measures = record
-    return columns[done:], *middle, points[done:], each, when, samples, measures[done:]
-
-
 def scalars(state: Any) -> tuple[Floats, Floats]:
     """The numbers of a state for the kernel, and its sums of gradients."""
     dual, sums = state.dual, state.descent
@@ -758,15 +759,24 @@ def after_rounds(
 @cache
 def _specialised(
     oracle: Kernel[int], tangents: Kernel[None], infeasibility: Kernel[float]
-) -> Callable[..., tuple[int, int, int]]:
+) -> Kernel[tuple[int, int, int]]:
     near = active_set.nearest_member.given(oracle=oracle)
-    whole = names.rounds.given(nearest_member=near, tangents=tangents, infeasibility=infeasibility)
-    return whole.compiled
+    return names.rounds.given(nearest_member=near, tangents=tangents, infeasibility=infeasibility)
+
+
+@cache
+def _advised(rounds: Kernel[tuple[int, int, int]]) -> Kernel[tuple[int, int, int]]:
+    return resolving.advised_rounds.given(rounds=rounds)
 
 
 def specialise(K: CompiledGeometry) -> Callable[..., tuple[int, int, int]]:
     """`rounds` compiled with the kernels of a kind of set in it."""
-    return _specialised(K.oracle, K.tangents, K.point_infeasibility)
+    return _specialised(K.oracle, K.tangents, K.point_infeasibility).compiled
+
+
+def advised(K: CompiledGeometry) -> Callable[..., tuple[int, int, int]]:
+    """`advised_rounds` compiled with those of a kind of set."""
+    return _advised(_specialised(K.oracle, K.tangents, K.point_infeasibility)).compiled
 
 
 def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:

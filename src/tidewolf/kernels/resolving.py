@@ -1,0 +1,149 @@
+"""What advisers propose that re-solve linear programs, after each round and in the same pass.
+
+After round t adviser a has seen its costs and capacities, and proposes for round t + 1 the best
+points of round t + 1 - backs[a], one for each of its headrooms (experts/resolve.py):
+
+    m <- 0.98 m + 0.02 max(0, c_{t-1} - c_t)^2,    r = sqrt(m/(1 - 0.98^k))     experts/headroom.py
+    z = argmin { <f, x> : x in K, x <= c - kappa r },  from the basis of the round before
+
+All that advisers know is in one array of numbers and one of whole numbers, `views` of which have
+names. Programs of adviser a are those from parts[a] up to parts[a + 1]. Rounds before BEGIN are
+rows of `past`, costs then capacities, the newest last.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidewolf.core.jit import kernel
+from tidewolf.kernels.boxed_dual import solve_boxed
+from tidewolf.kernels.rounds import GAP, PLAIN, PLAYED, SOLVED, UNADVISED, mix
+
+ADVISERS, ENTRIES, PROGRAMS, ROWS, COLUMNS, NONZEROS, PAST, BEGIN = range(8)
+SIZES = 8
+"""How many there are of each, at the start of the whole numbers, and the first round that is not in
+`past`.
+"""
+FORGETTING, LARGEST_DROP = 0.02, 1e150
+"""As in experts/headroom.py."""
+
+
+@kernel
+def views(floats, ints):  # type: ignore[no-untyped-def]
+    """The arrays that both hold, in order: of advisers, of their program (boxed_dual.py), and the
+    rounds before. Naive twin: their shapes, in tests/test_rounds.py.
+    """
+    A, n, P, m, N, nz = ints[0], ints[1], ints[2], ints[3], ints[4], ints[5]
+    a = SIZES
+    backs, parts, counted = ints[a : a + A], ints[a + A : a + 2 * A + 1], ints[a + 2 * A + 1 :][:A]
+    a += 3 * A + 1
+    ages, bases, cold = ints[a : a + A], ints[a + A :][: A * m], ints[a + A + A * m :][:m]
+    a += A + A * m + m
+    starts, rows = ints[a : a + N + 1], ints[a + N + 1 :][:nz]
+    headrooms, drops, a = floats[:P], floats[P : P + A * n].reshape((A, n)), P + A * n
+    inverses = floats[a : a + A * m * m].reshape((A, m, m))
+    a += A * m * m
+    values, b, top = floats[a : a + nz], floats[a + nz :][:m], floats[a + nz + m :][:N]
+    a += nz + m + N
+    base, give, origin = floats[a : a + n], floats[a + n :][:n], floats[a + 2 * n :][:n]
+    a += 3 * n
+    numbers = floats[a : a + 2]
+    past = floats[a + 2 : a + 2 + 2 * ints[6] * n].reshape((2, ints[6], n))
+    own = (backs, parts, counted, ages, bases.reshape((A, m)), cold, headrooms, drops, inverses)
+    return own, (starts, rows, values, b, top, base, give, origin, numbers), past
+
+
+@kernel
+def row_of_round(r, rows, past, begin, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with the row of round r; whether it is known. The twin is that of `resolve`."""
+    back = r - begin + len(past)
+    for e in range(len(out) if back >= 0 else 0):
+        out[e] = rows[r, e] if r >= begin else past[back, e]
+    return back >= 0
+
+
+@kernel
+def resolve(t, costs, capacities, Z, awake, floats, ints):  # type: ignore[no-untyped-def]
+    """What advisers propose after round t, in the last rows of Z, and what they remember; how many
+    programs were solved, -1 if one was not: then nothing has changed.
+
+    Naive twin: `Resolve.observe_round` and `Resolve.propose`, in tests/test_rounds.py.
+    """
+    own, program, past = views(floats, ints)
+    backs, parts, counted, ages, bases, cold, headrooms, drops, inverses = own
+    starts, rows, values, b, top, base, give, origin, numbers = program
+    A, n, P, begin = len(backs), Z.shape[1], len(headrooms), ints[BEGIN]
+    points, shifts, pivots = np.empty((P, n)), np.empty(P), np.empty(P + 1, np.int64)
+    known, new_drops, new_counted = np.zeros(A, np.bool_), drops.copy(), counted.copy()
+    new_bases, new_inverses, new_ages = bases.copy(), inverses.copy(), ages.copy()
+    f, c, room, solved = np.empty((1, n)), np.empty((1, n)), np.zeros((1, n)), 0
+    for a in range(A):
+        low, high = parts[a], parts[a + 1]
+        keeps = headrooms[low:high].max() > 0.0
+        if keeps and row_of_round(t - 1, capacities, past[1], begin, c[0]):
+            for e in range(n):
+                drop = min(max(c[0, e] - capacities[t, e], 0.0), LARGEST_DROP)
+                new_drops[a, e] += FORGETTING * (drop * drop - new_drops[a, e])
+            new_counted[a] += 1
+        known[a] = row_of_round(t + 1 - backs[a], costs, past[0], begin, f[0])
+        if not known[a]:
+            continue
+        row_of_round(t + 1 - backs[a], capacities, past[1], begin, c[0])
+        share = 1.0 - math.pow(1.0 - FORGETTING, new_counted[a])
+        for e in range(n):
+            room[0, e] = math.sqrt(new_drops[a, e] / share) if share > 0.0 else 0.0
+        which, found, there = np.zeros(high - low, np.int64), pivots[low : high + 1], False
+        for attempt in range(2):
+            if not there:
+                basis, age = (bases[a], ages[a]) if attempt == 0 else (cold, -1)
+                there = solve_boxed(
+                    starts, rows, values, b, top, 0, base, give, origin, numbers[0], f, c, room,
+                    which, headrooms[low:high], basis, inverses[a], age, new_bases[a],
+                    new_inverses[a], points[low:high], shifts[low:high], found, numbers[1],
+                )  # fmt: skip
+        if not there:
+            return -1
+        new_ages[a] = found[high - low]
+    for a in range(A):
+        drops[a], counted[a], ages[a] = new_drops[a], new_counted[a], new_ages[a]
+        bases[a], inverses[a] = new_bases[a], new_inverses[a]
+        for p in range(parts[a], parts[a + 1]):
+            place = len(Z) - P + p
+            awake[place] = 1.0 if known[a] else 0.0
+            if known[a]:
+                Z[place] = points[p]
+                solved += 1
+    return solved
+
+
+@kernel
+def rounds(*args):  # type: ignore[no-untyped-def]
+    """Stands for that of rounds.py, of a set."""
+    raise NotImplementedError
+
+
+@kernel
+def advised_rounds(  # type: ignore[no-untyped-def]
+    first, k, offset, floats, ints, settings, s, x, X, shares_of_rounds, Z, awake, p, totals,
+    costs, capacities, columns, *given
+):  # fmt: skip
+    """`rounds` with advice after each of them; comes back, too, if a program is not solved. `given`
+    is what `rounds` takes after the offset.
+
+    Naive twin: `Ensemble` without its kernel, in tests/test_rounds.py.
+    """
+    plain, shares = int(settings[PLAIN]), np.ones(len(X))
+    for i in range(k):
+        if i > 0:
+            shares[plain:] = shares_of_rounds[offset + i]
+            mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
+        done, code, count = rounds(first + i, 1, offset + i, *given)
+        if done == 0:
+            return i, code, count
+        solved = resolve(first + i, costs, capacities, Z, awake, floats, ints)
+        columns[offset + i, SOLVED], s[UNADVISED] = solved, 1.0 if solved < 0 else 0.0
+        if code != PLAYED or solved < 0:
+            return i + 1, code, count
+    return k, PLAYED, count
