@@ -31,6 +31,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two workers share two core
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from servers import served, servers  # noqa: F401  (fixtures)
+from tidewolf.evaluation import recording
 
 ALLOWED = (
     r"(torch|jax) is not installed",
@@ -50,6 +51,7 @@ lists them.
 BUDGET, LONG = 600, 8
 """Core-seconds for the whole suite, and for one test."""
 
+recording.SHORT = 0  # machine code is what is tested; test_rounds.py has runs without
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("ci")
 HERE = Path(__file__).parent

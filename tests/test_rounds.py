@@ -4,6 +4,7 @@ and what it leaves to others is left as it was.
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ import tidewolf as tw
 from covering import thinned
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.jit import Kernel
 from tidewolf.core.unlimited import Unlimited
+from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.base import AT_ONCE, lane_products
@@ -615,6 +618,53 @@ def test_an_ensemble_in_the_kernel_is_the_one_without(name, kind, options):
     assert_alike(ensemble_told(ended.state), ensemble_told(theirs.state), 1e-7, 1.0)
 
 
+@pytest.mark.parametrize("name", ["simplex", "flow"])
+@pytest.mark.parametrize("kind", ["plain", "season", "two that re-solve", "re-solving"])
+def test_live_rounds_of_an_ensemble_are_those_of_a_run(name, kind):
+    """Whatever is asked in between; to go back and play again changes nothing, nor does it change
+    what another session does from there.
+    """
+    K, options = SETS[name], ENSEMBLES[kind]
+    played = stream(K, "capacities", 30, seed=5)
+    whole = [one.x for one in tw.play(uncompiled(tw.Ensemble(K, **options)), played)]
+    costs, limits = played.losses.C, played.constraints.c
+    session, other, t = tw.Session(tw.Ensemble(K, **options)), None, 0
+    for step in range(38):
+        np.testing.assert_allclose(session.play(), whole[t], atol=1e-9 * K.radius)
+        if step in (7, 20):
+            shown = session.play().copy()
+            assert session.explain().round == t
+            np.testing.assert_array_equal(session.play(), shown)  # the same bits, however made
+        session.observe(costs=costs[t], capacities=limits[t])
+        t += 1
+        if step == 16:
+            other = copy.deepcopy(session)
+            session.rollback(t := t - 8)
+        if step == 25:
+            for s in range(17, 27):
+                np.testing.assert_allclose(other.play(), whole[s], atol=1e-9 * K.radius)
+                other.observe(costs=costs[s], capacities=limits[s])
+    assert session.rounds == t == 30
+
+
+@pytest.mark.parametrize("kind", ["capacities", "affine"])
+@pytest.mark.parametrize("name", ["simplex", "capped", "flow", "box", "product"])
+def test_short_runs_are_interpreted_and_the_same(name, kind, monkeypatch):
+    """By a rule on rounds and entries, whatever is compiled already."""
+    sets = {"box": tw.sets.Box(np.zeros(5), np.ones(5)), "product": tw.sets.SimplexProduct([3, 4])}
+    K = (SETS | sets)[name]
+    played, own = stream(K, kind, 25, seed=4), {"experts": [tw.experts.Resolve()]}
+    for make, options in ((tw.LyapunovDescent, {}), (tw.Ensemble, {}), (tw.Ensemble, own)):
+        compiled = recorded(make(K, **options), played)
+        with monkeypatch.context() as patch:
+            patch.setattr(recording, "SHORT", 25 * K.shape[0])
+            patch.setattr(Kernel, "compiled", property(lambda kernel: pytest.fail("compiled")))
+            interpreted = recorded(make(K, **options), played)
+        for part in ("losses", "violations", "calls", "distances", "solves"):
+            one, other = np.array(getattr(compiled, part)), np.array(getattr(interpreted, part))
+            np.testing.assert_allclose(one, other, atol=1e-9, err_msg=part)
+
+
 def test_an_ensemble_counts_in_units_that_grow():
     """Exponents go past 256 and all sums are in their units."""
     K, options = Simplex(3), {"experts": [tw.experts.Season(6, cells=2)], "caution": 2.0}
@@ -631,3 +681,19 @@ def test_an_ensemble_counts_in_units_that_grow():
     assert ended.state.dual.exponent >= 256
     assert_alike(*ends, 1e-7, 1.0)
     np.testing.assert_allclose(*(told_of["steps"] for told_of in ends), rtol=1e-6)
+
+
+def test_a_kind_of_set_has_its_rounds_compiled_once():
+    """Runs, loops and live rounds, one descent and many: arrays of one kind."""
+    K = SETS["flow"]
+    played = stream(K, "capacities", 12, seed=2)
+    for options in (None, {}, ENSEMBLES["season"], ENSEMBLES["re-solving"]):
+        learner = tw.LyapunovDescent(K) if options is None else tw.Ensemble(K, **options)
+        recorded(learner, played)
+        list(tw.play(learner, played))
+        session = tw.Session(learner)
+        for t in range(12):
+            session.observe(costs=played.losses.C[t], capacities=played.constraints.c[t])
+    rounds_of_set = compiled_rounds.specialise(K)
+    for one in (rounds_of_set, compiled_rounds.advised(rounds_of_set)):
+        assert len(one.compiled.signatures) == 1

@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.compiled_rounds import KernelState
+from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
 from tidewolf.methods.late import next_round
 
@@ -118,7 +118,7 @@ class Memory(Generic[S]):
         self.numbered, self._contents = numbered, contents
         self._past.extend(moments)
 
-    def go_on(self, state: S, rounds: Sequence[tuple[int, KernelState]]) -> None:
+    def go_on(self, state: S, rounds: Sequence[tuple[int, ArrayState]]) -> None:
         """Continue from what a kernel left, if rounds are not numbered and nothing was known of
         them: to `state`, over the moments in which these rounds became the coming ones. The second
         call with the same state changes nothing.
@@ -155,7 +155,7 @@ class Memory(Generic[S]):
             )
         past = deque((one for one in self._past if one.round <= number), maxlen=self.kept)
         state = found.state
-        state = state.state if isinstance(state, KernelState) else state
+        state = state.state if isinstance(state, ArrayState) else state
         contents = {
             one: content
             for one, content in self._contents.items()

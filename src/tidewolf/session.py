@@ -69,8 +69,7 @@ from tidewolf.explanation.explain import (
 from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far
-from tidewolf.methods.compiled_factors import CompiledFactors
-from tidewolf.methods.compiled_rounds import CompiledDescent, Functions, KernelState
+from tidewolf.methods.compiled_rounds import ArrayState, Functions
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -144,9 +143,9 @@ class Session(Generic[S]):
         self._keeper: Memory[S] | Journal[S] = Memory(
             learner, learner.begin() if state is None else state
         )
-        self._arrays: KernelState | None = None
+        self._arrays: ArrayState | None = None
         """what a kernel left, if that is newer than the state of the keeper"""
-        self._recent: deque[tuple[int, KernelState, KernelState, Array, Array | None]] = deque(
+        self._recent: deque[tuple[int, ArrayState, ArrayState, Array, Array | None]] = deque(
             maxlen=self._keeper.kept if isinstance(self._keeper, Memory) else 1
         )
         """the rounds since: their number, from where to where, costs and capacities"""
@@ -154,7 +153,7 @@ class Session(Generic[S]):
         """held from the point an observation is taken at to the state after it"""
         self._asked: set[int] = set()
         """entries with a negative capacity that were looked at"""
-        self._shown: S | KernelState | None = None
+        self._shown: S | ArrayState | None = None
         """the last state whose point was given without anything being told"""
         self._way_here = self._new_history()
         self._next_history: tuple[S, Callable[[], History]] | None = None
@@ -1058,7 +1057,7 @@ class Session(Generic[S]):
         come one by one and nothing waits; False where it takes another way.
         """
         kernel, keeper = self.learner.compiled, self._keeper
-        if not isinstance(kernel, CompiledDescent | CompiledFactors):
+        if kernel is None or not kernel.plays_live:
             return False
         if type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
             return False
@@ -1072,7 +1071,7 @@ class Session(Generic[S]):
                 if not kernel.takes(self._now):
                     return False
                 before = kernel.begin(self._now)
-            number = before.since.t + before.since.lost + before.rounds
+            number = before.number
             row, limits = np.array(costs, ndmin=2), None
             row.setflags(write=False)
             if capacities is not None:

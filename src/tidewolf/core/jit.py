@@ -11,7 +11,7 @@ numba's version, the CPU and the types of the arguments, and knows the files.
 
 A light kernel, which is one pass over what it is given, is interpreted while its arrays are small,
 until that has cost about what compiling costs: most processes never need its machine code, which
-would give the same bits.
+would give the same bits. Within `interpreting` every kernel is: short runs need no machine code.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import cache, cached_property
 from multiprocessing import parent_process
 from types import CellType, CodeType, FunctionType, ModuleType
@@ -59,6 +60,8 @@ class Kernel(Generic[R]):
         self.is_interpreted, self._interpreted, self._looked = self.light, 0, False
 
     def __call__(self, *args: Any) -> R:
+        if MODE.interprets:
+            return self.plain(*args)
         if self.is_interpreted:
             entries = _entries(args)
             if entries <= SMALL and self._is_cheap(entries, args):
@@ -133,6 +136,11 @@ class Kernel(Generic[R]):
         compiled: Callable[..., R] = with_disk_cache(dispatcher, plain, key)
         return compiled
 
+    @property
+    def ready(self) -> Callable[..., R]:
+        """What a hot loop calls: the machine code, or `plain` within `interpreting`."""
+        return self.plain if MODE.interprets else self.compiled
+
     def given(self, **parts: Kernel[Any]) -> Kernel[R]:
         """This kernel where these names mean these kernels."""
         plain = self.plain
@@ -153,6 +161,27 @@ def light_kernel(plain: Callable[..., R]) -> Kernel[R]:
     as its source: sums in the order of loops, nothing but arithmetic. It calls light kernels alone.
     """
     return Kernel(plain, light=True)
+
+
+class Mode(threading.local):
+    """Whether this thread interprets kernels."""
+
+    interprets = False
+
+
+MODE = Mode()
+
+
+@contextmanager
+def interpreting(whether: bool = True) -> Iterator[None]:
+    """Kernels are run as Python by this thread, if `whether`: no machine code is loaded or made."""
+    before = MODE.interprets
+    MODE.interprets = whether
+    try:
+        with np.errstate(all="ignore") if whether else nullcontext():
+            yield
+    finally:
+        MODE.interprets = before
 
 
 class CompiledKernel(NamedTuple):

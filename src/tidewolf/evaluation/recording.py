@@ -23,7 +23,7 @@ from tidewolf.core.arrays import norm, ones, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
 from tidewolf.core.feedback import Bandit
-from tidewolf.core.jit import compiling
+from tidewolf.core.jit import compiling, interpreting
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit, Weighed
@@ -38,6 +38,8 @@ from tidewolf.methods.base import Learner, ProjectionRecord
 from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
+SHORT = 7_500
+"""Rounds times entries up to which kernels are interpreted: machine code takes seconds to make."""
 MOMENT = 0.2
 """Seconds, about, that a kernel plays before it returns."""
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
@@ -105,6 +107,7 @@ class Recording:
             )
         play(learner, stream)  # refuses what cannot be played
         rounds = len(stream)
+        self._is_short = rounds * math.prod(stream.shape) <= SHORT
         self.learner, self.stream, self.decisions = learner, stream, decisions
         self._source: str | Stream = source or stream
         """what a file must agree with: the text that says where the stream comes from, or itself"""
@@ -134,12 +137,17 @@ class Recording:
         rounds are done.
         """
         compiled = compiled_rounds(self.learner, self.stream)
-        if compiled is not None:
-            yield from self._advance_compiled(compiled)
-            return
-        moves = play(self.learner, self.stream, self.state, self.t)
+        moves = self._advance_one_by_one() if compiled is None else self._advance_compiled(compiled)
+        while True:
+            with interpreting(self._is_short):
+                done = next(moves, None)
+            if done is None:
+                return
+            yield done
+
+    def _advance_one_by_one(self) -> Iterator[int]:
         clock = time.perf_counter() - compiling()
-        for played in moves:
+        for played in play(self.learner, self.stream, self.state, self.t):
             self.seconds += time.perf_counter() - compiling() - clock
             self._take(played)
             yield self.t

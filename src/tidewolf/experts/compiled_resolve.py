@@ -21,39 +21,59 @@ from tidewolf.experts.recent import RecentRounds, SeenRound
 from tidewolf.experts.resolve import Resolve, ResolveState
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
-from tidewolf.kernels.resolving import views
+from tidewolf.kernels import resolving
+
+MOST_ENTRIES = 1 << 22
+"""Costs that are remembered here at most."""
+
+
+class Rows:
+    """Costs and capacities of rounds, to which others are appended; states share it."""
+
+    def __init__(self, keep: int, costs: NDArray, capacities: NDArray) -> None:
+        self.keep, self.filled = keep, 0
+        self.arrays = np.empty((2, 2 * keep + 64, costs.shape[1]))
+        self.append(costs[-keep:], capacities[-keep:])
+
+    def append(self, costs: NDArray, capacities: NDArray) -> None:
+        stop = self.filled + len(costs)
+        self.arrays[0, self.filled : stop], self.arrays[1, self.filled : stop] = costs, capacities
+        self.filled = stop
+
+    def after(self, end: int, costs: NDArray, capacities: NDArray) -> Rows:
+        """With these rounds after the first `end`: the same while there is room and nobody else has
+        appended any.
+        """
+        if end == self.filled and end + len(costs) <= self.arrays.shape[1]:
+            self.append(costs, capacities)
+            return self
+        old = self.arrays[:, max(0, end - self.keep) : end]
+        both = zip(old, (costs[-self.keep :], capacities[-self.keep :]), strict=True)
+        return Rows(self.keep, *(np.concatenate(parts) for parts in both))
 
 
 class Resolving:
-    """The memories of advisers before round `begin` of given rounds, which has this number."""
+    """What advisers remember before the round of a number. Never changed by `after`."""
 
     def __init__(
         self,
         advisers: Sequence[Resolve],
         states: Sequence[ResolveState],
         model: BoxedModel,
-        costs: NDArray,
-        capacities: NDArray,
-        begin: int,
         number: int,
     ) -> None:
-        self._advisers, self._states, self._given = advisers, states, (costs, capacities)
-        self._begin, self._number, cold = begin, number, model.plain.cold
+        self._advisers, self._states, self._number = advisers, states, number
         starts, rows, values, b, top, _, base, give, origin, unit = model.plain.data
-        past = _longest(states)
-        own = [_basis(state, cold) for state in states]
-        sizes = [len(one.headroom) for one in advisers]
-        A, n, m = len(advisers), len(origin), len(b)
+        past, n, cold = _longest(states), len(origin), model.plain.cold
+        sizes, own = [len(one.headroom) for one in advisers], [_basis(s, cold) for s in states]
         self.floats: Floats = _joined(
             *(one.headroom for one in advisers),
-            *(_padded(state.drops.mean2, n) for state in states),
+            *(s.drops.mean2 if s.drops.counted else np.zeros(n) for s in states),
             *(basis.inverse for basis in own),
             *(values, b, top, base, give, origin, [unit, model.tol]),
-            *(seen.loss.C for seen in past),  # type: ignore[attr-defined]
-            *(seen.limit.c for seen in past),  # type: ignore[attr-defined]
         )
         self.ints: Int64s = _joined(
-            (A, n, sum(sizes), m, len(top), len(values), len(past), begin),
+            (len(advisers), n, sum(sizes), len(b), len(top), len(values), 0),
             [one.data if isinstance(one.data, int) else 1 for one in advisers],
             np.cumsum([0, *sizes]),
             [state.drops.counted for state in states],
@@ -61,89 +81,94 @@ class Resolving:
             *(basis.basis for basis in own),
             *(cold.basis, starts, rows),
         ).astype(np.int64)
+        C = [seen.loss.C for seen in past] or [np.zeros((0, n))]  # type: ignore[attr-defined]
+        c = [seen.limit.c for seen in past] or [np.zeros((0, n))]  # type: ignore[attr-defined]
+        keep = max(one.keep for one in advisers)
+        self._rows, self._end = Rows(keep, np.concatenate(C), np.concatenate(c)), len(past)
+        self._x: Floats | None = None
 
     @classmethod
     def of(
-        cls,
-        K: HasLMO,
-        advisers: Sequence[Adviser],
-        states: Sequence[Any],
-        costs: NDArray,
-        capacities: NDArray,
-        begin: int,
-        number: int,
+        cls, K: HasLMO, advisers: Sequence[Adviser], states: Sequence[Any], number: int
     ) -> Resolving | None:
         """None if one of them does something else, or remembers something else."""
         plain = [one for one in advisers if isinstance(one, Resolve) and one.is_plain]
-        if len(plain) < len(advisers) or len(K.shape) > 1:
+        model = plain[0].model(K) if plain and len(K.shape) == 1 else None
+        if len(plain) < len(advisers) or not isinstance(model, BoxedModel):
             return None
-        model = plain[0].model(K)
-        if not isinstance(model, BoxedModel):
+        if max(one.keep for one in plain) * K.shape[0] > MOST_ENTRIES:
             return None
         known = len(_longest(states))
         for adviser, state in zip(plain, states, strict=True):
             if not _is_usual(adviser, state, known, number, K.shape[0]):
                 return None
-        return cls(plain, states, model, costs, capacities, begin, number)
+        return cls(plain, states, model, number)
 
-    def states(self, rounds: int, x: Floats) -> list[ResolveState]:
-        """What they remember after so many rounds, in the last of which x was played."""
-        if rounds == 0:
+    def copy(self) -> Resolving:
+        """One that a kernel may change."""
+        made = object.__new__(Resolving)
+        made.__dict__.update(self.__dict__)
+        made.floats, made.ints = self.floats.copy(), self.ints.copy()
+        return made
+
+    def arrays(self, begin: int) -> tuple[NDArray, ...]:
+        """For the kernel, whose first round is in this row of its functions."""
+        self.ints[resolving.BEGIN] = begin
+        first, (costs, capacities) = max(0, self._end - self._rows.keep), self._rows.arrays
+        past = costs[first : self._end], capacities[first : self._end]
+        return self.floats, self.ints, *past
+
+    def played(self, costs: NDArray, capacities: NDArray, x: Floats) -> list[int]:
+        """These rounds are over, in the last of which x was played; how many programs were solved
+        for each expert.
+        """
+        rounds, known = len(costs), min(self._end, self._rows.keep)
+        rows = self._rows.after(self._end, costs, capacities)
+        self._end = self._end + rounds if rows is self._rows else rows.filled
+        self._rows, self._number, self._x = rows, self._number + rounds, x
+        backs = (one.data if isinstance(one.data, int) else 1 for one in self._advisers)
+        solved = (max(0, rounds - max(0, back - 1 - known)) for back in backs)
+        each = zip(self._advisers, solved, strict=True)
+        return [count for one, count in each for _ in one.headroom]
+
+    def states(self) -> list[ResolveState]:
+        """What they remember now."""
+        if self._x is None:
             return list(self._states)
-        (_, _, counted, ages, bases, _, _, drops, inverses), program, past = views.plain(
+        (_, _, counted, ages, bases, _, _, drops, inverses), program = resolving.views.plain(
             self.floats, self.ints
         )
-        stop, number = self._begin + rounds, self._number + rounds
+        keep = min(self._rows.keep, self._end)
+        C, c = (frozen(part[self._end - keep : self._end].copy()) for part in self._rows.arrays)
+        seen = tuple(
+            SeenRound(
+                Linear._unchecked(C=C[i : i + 1]),
+                Capacity._unchecked(c=c[i : i + 1]),
+                math.nan,
+                self._number - keep + i,
+            )
+            for i in range(keep)
+        )
         found = []
         for a, (adviser, state) in enumerate(zip(self._advisers, self._states, strict=True)):
-            keep = min(adviser.keep, len(past[0]) + rounds)
-            old = max(0, keep - rounds)
-            C, c = (
-                frozen(np.concatenate([seen[len(seen) - old :], rows[stop - (keep - old) : stop]]))
-                for seen, rows in zip(past, self._given, strict=True)
-            )
-            seen = tuple(
-                SeenRound(
-                    Linear._unchecked(C=C[i : i + 1]),
-                    Capacity._unchecked(c=c[i : i + 1]),
-                    math.nan,
-                    number - keep + i,
-                )
-                for i in range(keep)
-            )
-            basis, columns = state.boxed, len(program[4])
+            boxed, mean2 = state.boxed, drops[a].copy() if counted[a] else np.zeros(0)
             if ages[a] >= 0:
-                basis = BoxedBasis(columns, bases[a].copy(), inverses[a].copy(), int(ages[a]))
-            mean2 = drops[a].copy() if counted[a] else np.zeros(0)
+                basis, inverse = bases[a].copy(), inverses[a].copy()
+                boxed = BoxedBasis(len(program[4]), basis, inverse, int(ages[a]))
             found.append(
                 state._replace(
-                    recent=RecentRounds(seen),
+                    recent=RecentRounds(seen[max(0, keep - adviser.keep) :]),
                     drops=Drops(frozen(mean2), int(counted[a])),
-                    x=x,
-                    boxed=basis,
-                    upcoming=number,
+                    x=self._x,
+                    boxed=boxed,
+                    upcoming=self._number,
                 )
             )
-        return found
-
-    def solves(self, rounds: int, experts: int) -> Floats:
-        """Programs solved in so many rounds for each expert, the last of which these are."""
-        found, known = np.zeros(experts), len(_longest(self._states))
-        at = experts - sum(len(one.headroom) for one in self._advisers)
-        for one in self._advisers:
-            back = one.data if isinstance(one.data, int) else 1
-            count = len(one.headroom)
-            found[at : at + count] = max(0, rounds - max(0, back - 1 - known))
-            at += count
         return found
 
 
 def _joined(*parts: Any) -> NDArray:
     return np.concatenate([np.asarray(part).reshape(-1) for part in parts])
-
-
-def _padded(numbers: Floats, n: int) -> Floats:
-    return numbers if len(numbers) else np.zeros(n)
 
 
 def _longest(states: Sequence[ResolveState]) -> tuple[SeenRound, ...]:

@@ -40,7 +40,7 @@ from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.compiled_rounds import KernelState
+from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Decide, Event, Observe, SetInfo, decision, waiting
 from tidewolf.methods.late import TakesLate, next_round
 from tidewolf.methods.migration import Move
@@ -69,13 +69,13 @@ class Stood(NamedTuple):
 
     round: int
     state: Any
-    """a KernelState if a kernel played the round"""
+    """a ArrayState if a kernel played the round"""
     feedback: RoundFeedback | None
     """the newest feedback when it was decided"""
 
     def whole(self) -> Stood:
         """The same with the state itself."""
-        state = self.state.state if isinstance(self.state, KernelState) else self.state
+        state = self.state.state if isinstance(self.state, ArrayState) else self.state
         return self._replace(state=state)
 
     def x(self, learner: Learner[Any]) -> Array:

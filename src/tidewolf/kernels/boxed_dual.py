@@ -203,18 +203,23 @@ def more_shift(bounds, s, row, place, own, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_one(matrix, b, c, bounds, state, x, tol):  # type: ignore[no-untyped-def]
-    """Fill x with a minimiser; the number of pivots, or a code below 0, and s."""
+def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore[no-untyped-def]
+    """Fill x with a minimiser; the number of pivots, or a code below 0, and s. Reduced costs, and
+    which variables are at upper bounds, are those of the last program unless it is `fresh`.
+    """
     top, soft, give = bounds
     basis, inverse, age = state
-    m, n = len(b), len(top)
-    place, up = np.full(n, -1), np.empty(n, dtype=np.bool_)
-    d, row, u, basic, column = np.empty(n), np.empty(n), np.zeros(n), np.empty(m), np.empty(m)
-    for i in range(m):
-        place[basis[i]] = i
+    place, up, d, row, u, basic, column = work
+    m, n, most = len(b), len(top), 0.0
     s, pivots, stalled, exact, moved = least_shift(soft, give), 0, 0, False, True
-    tie = TIE * np.abs(c).max()
-    reduced_costs(matrix, c, basis, inverse, d, up)
+    for j in range(len(c)):
+        most = max(most, abs(c[j]))
+    tie = TIE * most
+    if fresh:
+        place[:], u[:] = -1, 0.0
+        for i in range(m):
+            place[basis[i]] = i
+        reduced_costs(matrix, c, basis, inverse, d, up)
     for _ in range(20 * (m + n) + 100):
         if not s < np.inf:
             return NO_POINT, s
@@ -297,7 +302,11 @@ def solve_boxed(  # type: ignore[no-untyped-def]
     matrix = (starts, rows, values)
     age, n, solved = numbers[len(which) :], len(top), True
     basis[:], inverse[:, :], age[0] = old_basis, old_inverse, old_age
-    soft, rates, v = np.full(n, np.inf), np.zeros(n), np.empty(n)
+    soft, rates, v, m = np.full(n, np.inf), np.zeros(n), np.empty(n), len(b)
+    work = (
+        np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n),
+        np.empty(m), np.empty(m),
+    )  # fmt: skip
     rates[first : first + len(give)] = give
     if age[0] < 0:
         age[0] = REFRESH
@@ -307,13 +316,14 @@ def solve_boxed(  # type: ignore[no-untyped-def]
             room = k * rooms[of, i] if k > 0.0 else 0.0
             soft[first + i] = give[i] * (limits[of, i] - room - base[i])
         count, total = SINGULAR, 0
+        fresh = p == 0 or of != which[p - 1] or numbers[p - 1] < 0
         for _ in range(2):
             if age[0] >= REFRESH:
                 if not invert(matrix, basis, inverse):
                     return False
-                age[0] = 0
+                age[0], fresh = 0, True
             bounds, state = (top, soft, rates), (basis, inverse, age)
-            count, shifts[p] = solve_one(matrix, b, costs[of], bounds, state, v, tol)
+            count, shifts[p] = solve_one(matrix, b, costs[of], bounds, state, work, fresh, v, tol)
             total += count
             if count < 0 or residual(matrix, b, v) <= 2.0 * tol:
                 break

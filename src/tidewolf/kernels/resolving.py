@@ -7,8 +7,8 @@ points of round t + 1 - backs[a], one for each of its headrooms (experts/resolve
     z = argmin { <f, x> : x in K, x <= c - kappa r },  from the basis of the round before
 
 All that advisers know is in one array of numbers and one of whole numbers, `views` of which have
-names. Programs of adviser a are those from parts[a] up to parts[a + 1]. Rounds before BEGIN are
-rows of `past`, costs then capacities, the newest last.
+names. Programs of adviser a are those from parts[a] up to parts[a + 1]. Costs and capacities of the
+rounds before BEGIN are the rows of two more arrays, the newest last.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from tidewolf.core.jit import kernel
 from tidewolf.kernels.boxed_dual import solve_boxed
 from tidewolf.kernels.rounds import GAP, PLAIN, PLAYED, SOLVED, UNADVISED, mix
 
-ADVISERS, ENTRIES, PROGRAMS, ROWS, COLUMNS, NONZEROS, PAST, BEGIN = range(8)
-SIZES = 8
-"""How many there are of each, at the start of the whole numbers, and the first round that is not in
-`past`.
+ADVISERS, ENTRIES, PROGRAMS, ROWS, COLUMNS, NONZEROS, BEGIN = range(7)
+SIZES = 7
+"""How many there are of each, at the start of the whole numbers, and the first round that is given.
 """
 FORGETTING, LARGEST_DROP = 0.02, 1e150
 """As in experts/headroom.py."""
@@ -32,8 +31,8 @@ FORGETTING, LARGEST_DROP = 0.02, 1e150
 
 @kernel
 def views(floats, ints):  # type: ignore[no-untyped-def]
-    """The arrays that both hold, in order: of advisers, of their program (boxed_dual.py), and the
-    rounds before. Naive twin: their shapes, in tests/test_rounds.py.
+    """The arrays that both hold, in order: those of advisers, and their program (boxed_dual.py).
+    Naive twin: what was written there, in tests/test_rounds.py.
     """
     A, n, P, m, N, nz = ints[0], ints[1], ints[2], ints[3], ints[4], ints[5]
     a = SIZES
@@ -48,11 +47,9 @@ def views(floats, ints):  # type: ignore[no-untyped-def]
     values, b, top = floats[a : a + nz], floats[a + nz :][:m], floats[a + nz + m :][:N]
     a += nz + m + N
     base, give, origin = floats[a : a + n], floats[a + n :][:n], floats[a + 2 * n :][:n]
-    a += 3 * n
-    numbers = floats[a : a + 2]
-    past = floats[a + 2 : a + 2 + 2 * ints[6] * n].reshape((2, ints[6], n))
+    numbers = floats[a + 3 * n : a + 3 * n + 2]
     own = (backs, parts, counted, ages, bases.reshape((A, m)), cold, headrooms, drops, inverses)
-    return own, (starts, rows, values, b, top, base, give, origin, numbers), past
+    return own, (starts, rows, values, b, top, base, give, origin, numbers)
 
 
 @kernel
@@ -65,13 +62,15 @@ def row_of_round(r, rows, past, begin, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def resolve(t, costs, capacities, Z, awake, floats, ints):  # type: ignore[no-untyped-def]
+def resolve(  # type: ignore[no-untyped-def]
+    t, costs, capacities, Z, awake, floats, ints, past_costs, past_capacities
+):
     """What advisers propose after round t, in the last rows of Z, and what they remember; how many
     programs were solved, -1 if one was not: then nothing has changed.
 
     Naive twin: `Resolve.observe_round` and `Resolve.propose`, in tests/test_rounds.py.
     """
-    own, program, past = views(floats, ints)
+    own, program = views(floats, ints)
     backs, parts, counted, ages, bases, cold, headrooms, drops, inverses = own
     starts, rows, values, b, top, base, give, origin, numbers = program
     A, n, P, begin = len(backs), Z.shape[1], len(headrooms), ints[BEGIN]
@@ -82,15 +81,15 @@ def resolve(t, costs, capacities, Z, awake, floats, ints):  # type: ignore[no-un
     for a in range(A):
         low, high = parts[a], parts[a + 1]
         keeps = headrooms[low:high].max() > 0.0
-        if keeps and row_of_round(t - 1, capacities, past[1], begin, c[0]):
+        if keeps and row_of_round(t - 1, capacities, past_capacities, begin, c[0]):
             for e in range(n):
                 drop = min(max(c[0, e] - capacities[t, e], 0.0), LARGEST_DROP)
                 new_drops[a, e] += FORGETTING * (drop * drop - new_drops[a, e])
             new_counted[a] += 1
-        known[a] = row_of_round(t + 1 - backs[a], costs, past[0], begin, f[0])
+        known[a] = row_of_round(t + 1 - backs[a], costs, past_costs, begin, f[0])
         if not known[a]:
             continue
-        row_of_round(t + 1 - backs[a], capacities, past[1], begin, c[0])
+        row_of_round(t + 1 - backs[a], capacities, past_capacities, begin, c[0])
         share = 1.0 - math.pow(1.0 - FORGETTING, new_counted[a])
         for e in range(n):
             room[0, e] = math.sqrt(new_drops[a, e] / share) if share > 0.0 else 0.0
@@ -126,8 +125,8 @@ def rounds(*args):  # type: ignore[no-untyped-def]
 
 @kernel
 def advised_rounds(  # type: ignore[no-untyped-def]
-    first, k, offset, floats, ints, settings, s, x, X, shares_of_rounds, Z, awake, p, totals,
-    costs, capacities, columns, *given
+    first, k, offset, floats, ints, past_costs, past_capacities, settings, s, x, X,
+    shares_of_rounds, Z, awake, p, totals, costs, capacities, columns, *given
 ):  # fmt: skip
     """`rounds` with advice after each of them; comes back, too, if a program is not solved. `given`
     is what `rounds` takes after the offset.
@@ -142,7 +141,9 @@ def advised_rounds(  # type: ignore[no-untyped-def]
         done, code, count = rounds(first + i, 1, offset + i, *given)
         if done == 0:
             return i, code, count
-        solved = resolve(first + i, costs, capacities, Z, awake, floats, ints)
+        solved = resolve(
+            first + i, costs, capacities, Z, awake, floats, ints, past_costs, past_capacities
+        )
         columns[offset + i, SOLVED], s[UNADVISED] = solved, 1.0 if solved < 0 else 0.0
         if code != PLAYED or solved < 0:
             return i + 1, code, count

@@ -9,6 +9,7 @@ curvature, a weight for each constraint) is played by `Ensemble` itself.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tidewolf.core.vertices import SparseAtoms
 from tidewolf.experts.asking import proposals_of
 from tidewolf.experts.base import Proposals
 from tidewolf.experts.compiled_resolve import Resolving
+from tidewolf.experts.resolve import Resolve
 from tidewolf.experts.season import Season
 from tidewolf.kernels import evaluate
 from tidewolf.kernels import rounds as names
@@ -29,6 +31,7 @@ from tidewolf.kernels.rounds import LOOK, UNUSUAL
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums, GradientSums
 from tidewolf.methods.compiled_rounds import (
+    ArrayState,
     CompiledDescent,
     Descents,
     Functions,
@@ -60,7 +63,7 @@ COUNTED = (
 """The accounts that the kernel keeps, in its order."""
 
 
-class ExpertState:
+class ExpertState(ArrayState):
     """A state of an ensemble as arrays, with what its advisers remember; the state itself is made
     of them on demand.
     """
@@ -98,7 +101,7 @@ class ExpertState:
                 Z[i], awake[i] = z, 1.0
         self.own = Descents(
             s=s,
-            x=upcoming.x.copy(),
+            x=upcoming.x,
             X=np.array([active.x for active in pool.actives]),
             Y=np.array([own.y for own in state.descents]),
             before=np.array([own.before_projection for own in state.descents]),
@@ -124,28 +127,67 @@ class ExpertState:
                 np.zeros(m, np.int64),
                 Z,
                 awake,
-                upcoming.p.copy(),
-                state.mixer.totals.copy(),
+                upcoming.p,
+                state.mixer.totals,
                 np.array([getattr(accounts, name) for name in COUNTED]),
             ),
         )
         self.number, self.t, self.played = upcoming.round, state.t, accounts.played
-        self.advisers, self.solves = list(state.advisers), accounts.solves
-        self.vertices, self.unseen, self._state = state.vertices, accounts.unseen, state
+        self.solves, self.vertices, self.unseen = accounts.solves, state.vertices, accounts.unseen
+        self.resolving = None
+        if state.advisers:
+            K, advisers = kernel.learner.K, kernel.learner.advisers
+            self.resolving = Resolving.of(K, advisers, state.advisers, self.number)
+        self._advisers, self._x, self._state = state.advisers, upcoming.x, state
+        self.shares: Floats = upcoming.shares[None].copy()  # as kernels want them: writeable
+
+    def copy(self) -> ExpertState:
+        """One that the kernel may change."""
+        made, own = object.__new__(ExpertState), self.own
+        made.__dict__.update(self.__dict__)
+        arrays = (own.s, own.x, own.X, own.Y, own.before, own.sums, own.gradients)
+        mixer = (*own.mixer[:2], *(a.copy() for a in own.mixer[2:]))
+        table = (own.atoms, own.count, own.weights)
+        made.own = Descents(*(a.copy() for a in arrays), *table, mixer)  # type: ignore[call-arg,arg-type]
+        made.resolving = None if self.resolving is None else self.resolving.copy()
+        made._x = made._state = None
+        return made
+
+    @property
+    def advisers(self) -> tuple[Any, ...]:
+        """What advisers remember."""
+        return self._advisers if self.resolving is None else tuple(self.resolving.states())
+
+    def advised(self, states: Sequence[Any]) -> None:
+        """Advisers were asked one by one, and remember this."""
+        K, advisers = self.kernel.learner.K, self.kernel.learner.advisers
+        self._advisers = tuple(states)
+        self.resolving = Resolving.of(K, advisers, states, self.number)
+
+    @property
+    def x(self) -> Floats:
+        """The point of the next round, of which nothing else is known."""
+        if self._x is None:
+            self.shares = self.kernel.shares(self.number, 1)
+            self.kernel.mix(self.own, self.shares[0])
+            self._x = frozen(self.own.x.copy())
+        x: Floats = self._x
+        return x
 
     @property
     def state(self) -> Any:
         """The state, whose next round is decided."""
         if self._state is None:
-            learner = self.kernel.learner
-            self._state = learner.committed_as(self.undecided(), self.advice())
+            x, (_, _, _, Z, awake, p, _, _) = self.x, self.own.mixer
+            points = [
+                frozen(z.copy()) if there > 0.0 else None for z, there in zip(Z, awake, strict=True)
+            ]
+            shares = frozen(self.shares[0].copy())
+            upcoming = type(self.since.upcoming)(
+                self.number, x, x, frozen(p.copy()), shares, tuple(points)
+            )
+            self._state = self.undecided()._replace(upcoming=upcoming)
         return self._state
-
-    def advice(self) -> list[Any]:
-        """What advisers propose for the next round, None where they are absent."""
-        _, _, _, Z, awake, *_ = self.own.mixer
-        first = self.kernel.learner._groups
-        return [frozen(Z[i].copy()) if awake[i] > 0.0 else None for i in range(first, len(Z))]
 
     def undecided(self) -> Any:
         """The state after the rounds played, with nothing settled for the next."""
@@ -218,6 +260,13 @@ class CompiledEnsemble:
         reads = not learner.advisers or learner._wants_functions
         return reads and not waits and stream.losses.exp_concavity is None
 
+    @property
+    def plays_live(self) -> bool:
+        """Whether rounds of which nothing is known before need nobody but the kernel."""
+        context, advisers = self.learner.context, self.learner.advisers
+        plain = all(isinstance(one, Resolve) and one.is_plain for one in advisers)
+        return plain and (context is None or type(context) is Season)
+
     def takes(self, state: Any) -> bool:
         """Whether the kernel can go on from a state: nothing waits, is held back or out."""
         upcoming = state.upcoming
@@ -237,8 +286,8 @@ class CompiledEnsemble:
         """The state after one round at the point that was decided, with nothing settled for the
         next; None where the round is not for the kernel.
         """
-        now = ExpertState(self, state)
-        shares = np.ascontiguousarray(state.upcoming.shares[None])
+        now = ExpertState(self, state).copy()
+        shares = now.shares
         done, code, _ = self._run(now, functions, 0, 1, None, shares)
         if not done:
             return None
@@ -254,27 +303,29 @@ class CompiledEnsemble:
         k: int,
         records: Records | None = None,
     ) -> Progressed:
-        """Up to k rounds of a stream."""
-        assert functions.stream is not None
-        now, done, code, alone = start, 0, 0, not self.learner.advisers
-        solved = np.zeros(k)
-        now._state = None
+        """Up to k rounds, of a stream where something may be known before them."""
+        decided = start.x if functions.stream is None else None  # the only one known to come
+        now, done, code, alone = start.copy(), 0, 0, not self.learner.advisers
+        solved, given, shares = np.zeros(k), functions.given, start.shares
+        plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
         while done < k and code not in (UNUSUAL, LOOK, names.ENOUGH):
-            t, ahead = first + done, k - done
-            resolving = self._resolving(now, functions, t) if ahead > 1 and not alone else None
-            if resolving is None and not alone:
-                ahead = 1
-            shares = self._shares(now.number, functions, t, ahead)
-            self._mix(now, shares[0])
+            t, resolving = first + done, now.resolving if plain else None
+            ahead = k - done if alone or resolving is not None else 1
+            if decided is None or done:
+                shares = self.shares(now.number, ahead, functions, t)
+                self.mix(now.own, shares[0])
             part = None if records is None else records.after(done)
-            more, code, columns = self._run(now, functions, t, ahead, part, shares, resolving)
+            advice = None if resolving is None else resolving.arrays(t)
+            more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
             if code == LOOK:
                 self._tidied(now)
-            seen, x, before = 0, frozen(now.own.x.copy()), now.solves
+            seen, before = 0, now.solves
+            x = frozen(now.own.x.copy())
             if resolving is not None and more:
                 seen = more - int(now.own.s[names.UNADVISED])
-                now.advisers, now.vertices = resolving.states(seen, x), now.own.count
-                now.solves = before + resolving.solves(seen, len(before))
+                each = resolving.played(given[1][t : t + seen], given[5][t : t + seen], x)
+                now.solves, now.vertices = before.copy(), now.own.count
+                now.solves[len(before) - len(each) :] += each
                 solved[done : done + seen] = columns[:seen, names.SOLVED]
             if seen < more and not alone:
                 one = slice(t + more - 1, t + more)
@@ -283,15 +334,9 @@ class CompiledEnsemble:
                 solved[done + more - 1] = round(float((now.solves - before).sum()))
             done += more
         columns = columns if records is None else records.columns
+        if not done:
+            return Progressed(start, 0, True, False, columns, solves=solved[:0])
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solves=solved[:done])
-
-    def _resolving(self, now: ExpertState, functions: Functions, t: int) -> Resolving | None:
-        """What its advisers know, for the kernel to re-solve; None if that is not for it."""
-        loss, limit = functions.given[0], functions.given[4]
-        if loss != evaluate.LINEAR or limit != evaluate.CAPACITY:
-            return None
-        rows, learner = (functions.given[1], functions.given[5]), self.learner
-        return Resolving.of(learner.K, learner.advisers, now.advisers, *rows, t, now.number)
 
     def _run(
         self,
@@ -301,11 +346,9 @@ class CompiledEnsemble:
         k: int,
         records: Records | None,
         shares: Floats,
-        resolving: Resolving | None = None,
+        advice: tuple[NDArray, ...] | None = None,
     ) -> tuple[int, int, NDArray]:
-        own, advice = self._own, None
-        if resolving is not None:
-            advice = resolving.floats, resolving.ints
+        own = self._own
         try:
             scratch = own._spare.pop()
         except IndexError:  # others use what there is
@@ -317,19 +360,21 @@ class CompiledEnsemble:
         finally:
             own._spare.append(scratch)
         if done:
-            now.number, now.t, now._state = now.number + done, now.t + done, None
+            now.number, now.t = now.number + done, now.t + done
             now.played = frozen(now.own.mixer[5].copy())
             now.unseen += 0 if self.learner._wants_functions else done
         return done, code, columns
 
-    def _shares(self, number: int, functions: Functions, t: int, k: int) -> Floats:
-        """phi of k rounds, one row each."""
-        context, stream = self.learner.context, functions.stream
+    def shares(self, number: int, k: int, functions: Functions | None = None, t: int = 0) -> Floats:
+        """phi of k rounds, one row each, from what a stream says of them, if there is one."""
+        context = self.learner.context
         if type(context) is Season and context.table is not None:
             return context.table[np.arange(number, number + k) % len(context.table)]
         shares = np.zeros((k, self.cells))
         for i in range(k if context is not None else 0):
-            info: RoundInfo | None = stream.info(functions.start + t + i)
+            info: RoundInfo | None = None
+            if functions is not None and functions.stream is not None:
+                info = functions.stream.info(functions.start + t + i)
             assert context is not None
             features = context.features(info, number + i)
             if features is not None:
@@ -337,11 +382,12 @@ class CompiledEnsemble:
                 np.add.at(shares[i], cells, phi)
         return shares
 
-    def _mix(self, now: ExpertState, shares: Floats) -> None:
-        own, (_, _, _, Z, awake, p, totals, _) = now.own, now.own.mixer
+    def mix(self, own: Descents, shares: Floats) -> None:
+        """The proposals of descents and context, all weights, and their mean."""
+        _, _, _, Z, awake, p, totals, _ = own.mixer
         every = np.ones(len(own.X))
         every[self.plain :] = shares
-        names.mix.compiled(own.X, every, self.plain, Z, awake, totals, own.s[names.GAP], p, own.x)
+        names.mix.ready(own.X, every, self.plain, Z, awake, totals, own.s[names.GAP], p, own.x)
 
     def _advised(self, now: ExpertState, seen: FullInformation, x: Floats) -> None:
         """Advisers see the last round and propose for the next one."""
@@ -350,10 +396,10 @@ class CompiledEnsemble:
         count, at = own.count, learner._groups
         vertices = own.atoms.vertices[now.vertices : count] if now.vertices < count else ()
         feedback = seen if learner._wants_functions else None
-        solves = np.array(now.solves)
+        solves, states = np.array(now.solves), list(now.advisers)
         for i, adviser in enumerate(learner.advisers):
             assert feedback is not None
-            state = adviser.observe_round(K, now.advisers[i], feedback, x, now.number - 1)
+            state = adviser.observe_round(K, states[i], feedback, x, now.number - 1)
             budget = math.floor(own.s[names.ORACLE_BUDGET] + 1e-9)
             found = proposals_of(
                 learner.names[at], adviser, K, state, None, now.number, budget, tuple(vertices)
@@ -361,7 +407,7 @@ class CompiledEnsemble:
             size = self._sizes[i]
             if found is None:
                 found = Proposals((None,) * size, state)
-            now.advisers[i] = found.state
+            states[i] = found.state
             for j, z in enumerate(found.points, at):
                 awake[j] = z is not None
                 if z is not None:
@@ -381,6 +427,7 @@ class CompiledEnsemble:
                     own.weights, own.count = grown, own.count + 1
             at += size
         now.vertices, now.solves = count, solves
+        now.advised(states)
 
     def _tidied(self, now: ExpertState) -> None:
         """The table without rows that are idle in all points."""

@@ -91,7 +91,7 @@ class FactorState(KernelState):
 class CompiledFactors:
     """The rounds of one learner: settings and scratch arrays; states go in and come out."""
 
-    measures = 0
+    measures, plays_live = 0, True
 
     def plays(self, stream: Stream) -> bool:
         return True

@@ -10,7 +10,6 @@ gradients (`GIVEN`), one round at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -37,7 +36,7 @@ from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 from tidewolf.projection.active_set import ActiveSet
-from tidewolf.projection.compiled import Search, tie_margin
+from tidewolf.projection.compiled import Search, search_with, tie_margin
 from tidewolf.sets.base import CompiledGeometry
 
 _DOUBLE = np.dtype(np.float64)
@@ -266,10 +265,22 @@ class Records:
         return (*points, self.points, self.each, self.when)
 
 
-class KernelState:
-    """A learner's state as arrays, none of which is changed any more; the state itself is made of
-    them on demand.
+class ArrayState:
+    """Abstract: a learner's state as arrays, none of which is changed any more; the state itself is
+    made of them on demand. It has the `number` of the coming round, and its point `x`.
     """
+
+    __slots__ = ()
+    number: Any
+    x: Any
+
+    @property
+    def state(self) -> Any:
+        raise NotImplementedError
+
+
+class KernelState(ArrayState):
+    """That of one descent."""
 
     __slots__ = (
         "_state",
@@ -307,6 +318,12 @@ class KernelState:
         return cls(state, 0, *scalars(state), active.atoms, active.weights, active.x, point.y)
 
     @property
+    def number(self) -> int:
+        """Of the coming round."""
+        number: int = self.since.t + self.since.lost + self.rounds
+        return number
+
+    @property
     def state(self) -> Any:
         """The state, with what of the one it came from does not change."""
         if self._state is None:
@@ -325,7 +342,7 @@ class Progressed(NamedTuple):
     """What the kernel came back with."""
 
     after: Any
-    """a KernelState, or an ExpertState of compiled_experts.py"""
+    """an ArrayState"""
     done: int
     """rounds that were played"""
     unusual: bool
@@ -352,6 +369,8 @@ class CompiledRounds(Protocol):
     """entries of a point"""
     measures: int
     """numbers that are recorded of each round"""
+    plays_live: bool
+    """whether rounds of which nothing is known before need nobody but the kernel"""
 
     def plays(self, stream: Stream) -> bool:
         """Whether it can play a stream whose functions it can read."""
@@ -398,7 +417,7 @@ class Descents:
 class CompiledDescent:
     """The rounds of one learner: settings and scratch arrays; states go in and come out."""
 
-    measures = 0
+    measures, plays_live = 0, True
 
     def plays(self, stream: Stream) -> bool:
         return True
@@ -574,7 +593,7 @@ class CompiledDescent:
         records: Records | None,
         scratch: _Scratch,
         shares: Floats = _NO_SHARES,
-        advice: tuple[NDArray, NDArray] | None = None,
+        advice: tuple[NDArray, ...] | None = None,
     ) -> tuple[int, int, NDArray]:
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
         at, atoms, count, m = scratch.at, own.atoms, own.count, len(own.X)
@@ -621,11 +640,11 @@ class CompiledDescent:
                     *record,
                 )
                 if advice is None:
-                    more, code, count = self._run(first + done, k - done, done, *given)
+                    more, code, count = self._run.ready(first + done, k - done, done, *given)
                 else:
                     named = (settings, own.s, own.x, own.X, shares, *mixer[3:7])
                     rows = functions.given[1], functions.given[5], record[0]
-                    more, code, count = advised(self.K)(
+                    more, code, count = advised(self._run).ready(
                         first + done, k - done, done, *advice, *named, *rows, *given
                     )
                 atoms.appended(count)
@@ -760,23 +779,19 @@ def after_rounds(
 def _specialised(
     oracle: Kernel[int], tangents: Kernel[None], infeasibility: Kernel[float]
 ) -> Kernel[tuple[int, int, int]]:
-    near = active_set.nearest_member.given(oracle=oracle)
+    near = search_with(oracle)
     return names.rounds.given(nearest_member=near, tangents=tangents, infeasibility=infeasibility)
 
 
 @cache
-def _advised(rounds: Kernel[tuple[int, int, int]]) -> Kernel[tuple[int, int, int]]:
+def advised(rounds: Kernel[tuple[int, int, int]]) -> Kernel[tuple[int, int, int]]:
+    """`advised_rounds` with the rounds of a kind of set in it."""
     return resolving.advised_rounds.given(rounds=rounds)
 
 
-def specialise(K: CompiledGeometry) -> Callable[..., tuple[int, int, int]]:
-    """`rounds` compiled with the kernels of a kind of set in it."""
-    return _specialised(K.oracle, K.tangents, K.point_infeasibility).compiled
-
-
-def advised(K: CompiledGeometry) -> Callable[..., tuple[int, int, int]]:
-    """`advised_rounds` compiled with those of a kind of set."""
-    return _advised(_specialised(K.oracle, K.tangents, K.point_infeasibility)).compiled
+def specialise(K: CompiledGeometry) -> Kernel[tuple[int, int, int]]:
+    """`rounds` with the kernels of a kind of set in it."""
+    return _specialised(K.oracle, K.tangents, K.point_infeasibility)
 
 
 def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:

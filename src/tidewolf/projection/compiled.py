@@ -9,7 +9,6 @@ set: results agree up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, Never
 
@@ -110,7 +109,7 @@ def search(
     at[COUNT], at[BUDGET] = count, budget
     x, moved = x.copy(), y.copy()
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
-    run, numbers = specialise(K.oracle), (tol, *correction, tie_margin(K))
+    run, numbers = search_with(K.oracle).ready, (tol, *correction, tie_margin(K))
     while True:
         with atoms.lock:  # others may make it larger until then
             room = len(atoms.gram)
@@ -156,6 +155,6 @@ def tied_row(
 
 
 @cache
-def specialise(oracle: Kernel[int]) -> Callable[..., int]:
-    """`nearest_member` compiled with this oracle in it."""
-    return nearest_member.given(oracle=oracle).compiled
+def search_with(oracle: Kernel[int]) -> Kernel[int]:
+    """`nearest_member` with this oracle in it."""
+    return nearest_member.given(oracle=oracle)
