@@ -559,7 +559,7 @@ class Session(Generic[S]):
         try:
             data = as_path(path, "The path of a session").read_bytes()
             state = learner.load(data, source=str(path))
-            info_ids, contents = checkpoint.session_of(data, next_round(state))
+            info_ids, contents = checkpoint.session_of(data)
             session._keeper = Memory(learner, state, info_ids, contents)
             session._way_here = session._new_history()
         except OSError as error:
@@ -587,7 +587,7 @@ class Session(Generic[S]):
         with self._turn:  # all of one moment
             learner, state, info_ids = self.learner, self._now, self._keeper.info_ids
             contents = dict(self._keeper.contents) if self._keeper.numbered else None
-        data = checkpoint.with_session(learner.save(state), next_round(state), info_ids, contents)
+        data = checkpoint.with_session(learner.save(state), info_ids, contents)
         try:
             checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:

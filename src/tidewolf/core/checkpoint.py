@@ -23,22 +23,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from tidewolf.core import errors
 from tidewolf.core.archive import read_arrays
 from tidewolf.core.arrays import is_array, namespace, to_numpy
-from tidewolf.core.errors import (
-    BrokenFile,
-    CheckpointError,
-    NewerFormat,
-    NotSupported,
-    OlderFormat,
-    OtherSettings,
-    TidewolfError,
-)
+from tidewolf.core.errors import BrokenFile, CheckpointError, NotSupported
 from tidewolf.core.names import listed
 from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
@@ -119,37 +113,30 @@ def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
 
 
 def with_session(
-    data: bytes,
-    upcoming: int,
-    info_ids: Mapping[int, str],
-    contents: Mapping[int, str | None] | None,
+    data: bytes, info_ids: Mapping[int, str], contents: Mapping[int, str | None] | None
 ) -> bytes:
     """A saved state with what its session remembers of rounds: the identities of what was known
-    when they were decided, and of what was observed of them. No state depends on it; who asks or
-    tells again is given the same answer.
+    when they were decided, and of what was observed of them (None: rounds have no numbers). No
+    state depends on it; a repeated request gets the same answer.
     """
-    notes: dict[str, Any] = {} if upcoming not in info_ids else {"info": info_ids[upcoming]}
-    if contents is not None:
-        pending = {number + 1: said for number, said in info_ids.items() if number != upcoming}
-        observed = {number + 1: content for number, content in contents.items()}
-        notes["session"] = {"info": pending, "observed": observed}
-    if not notes or not data.startswith(_MAGIC):  # of a learner that saves in a way of its own
+    notes = {"info": info_ids, "observed": contents}
+    kept = {
+        name: {number + 1: note for number, note in each.items()}
+        for name, each in notes.items()
+        if each is not None
+    }
+    if kept == {"info": {}} or not data.startswith(_MAGIC):  # a learner with a format of its own
         return data
     arrays, manifest = _read(data)
-    return _written(arrays, {**manifest, **notes})
+    return _written(arrays, {**manifest, "session": kept})
 
 
-def session_of(data: bytes, upcoming: int) -> tuple[dict[int, str], dict[int, str | None] | None]:
-    """The same again, from a saved state that was read already: what was known, and what was
-    observed, None where that was not noted.
-    """
-    manifest = _read(data)[1] if data.startswith(_MAGIC) else {}
-    known, session = manifest.get("info"), manifest.get("session")
-    info_ids = {upcoming: known} if isinstance(known, str) else {}
-    if not isinstance(session, dict):
-        return info_ids, None
-    pending = {number: said or "" for number, said in _by_round(session.get("info")).items()}
-    return info_ids | pending, _by_round(session.get("observed"))
+def session_of(data: bytes) -> tuple[dict[int, str], dict[int, str | None] | None]:
+    """The same again, from a saved state that was read already."""
+    session = _read(data)[1].get("session") if data.startswith(_MAGIC) else None
+    notes = session if isinstance(session, dict) else {}
+    info_ids = {number: note or "" for number, note in _by_round(notes.get("info")).items()}
+    return info_ids, _by_round(notes["observed"]) if "observed" in notes else None
 
 
 def _by_round(notes: Any) -> dict[int, str | None]:
@@ -175,10 +162,8 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     try:
         arrays, manifest = _read(data)
         if not is_same(manifest["settings"], settings):
-            learner = manifest["learner"]
-            article = "an" if learner[:1] in "AEIOU" else "a"
-            raise OtherSettings(
-                f"{source} was written by {article} {learner} with other settings. Make the "
+            raise errors.OtherSettings(
+                f"{source} was written by {manifest['learner']} with other settings. Make the "
                 "learner as it was then, or start anew."
             )
         parts = {
@@ -200,7 +185,7 @@ def _archive_start(data: bytes, source: str) -> int:
     version = int(line[len(_MAGIC) :])
     if version != STATE_FORMAT:
         newer = version > STATE_FORMAT
-        raise (NewerFormat if newer else OlderFormat)(
+        raise (errors.NewerFormat if newer else errors.OlderFormat)(
             f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
             f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
         )
@@ -221,21 +206,17 @@ def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
 
 def half_sentence(error: Exception) -> str:
     """What went wrong, for the middle of a sentence."""
+    known = isinstance(error, errors.TidewolfError) or type(error) is ValueError
     what = str(error).rstrip(".")
-    info_ids = isinstance(error, TidewolfError) or type(error) is ValueError
-    return what if info_ids and what else f"{type(error).__name__}{f', {what}' if what else ''}"
+    return what if known and what else f"{type(error).__name__} {what}".strip()
 
 
 def versions_elsewhere(saved: Mapping[str, str]) -> str:
     """What a state was written with that is not here: "numpy 2.1.0 (here 2.2.0)"; empty if all is
     the same.
     """
-    here = writer()
-    other = [
-        f"{name} {saved.get(name, 'unknown')} (here {here[name]})"
-        for name in VERSIONS
-        if saved.get(name, "unknown") != here[name]
-    ]
+    pairs = [(name, saved.get(name, "unknown"), writer()[name]) for name in VERSIONS]
+    other = [f"{name} {there} (here {here})" for name, there, here in pairs if there != here]
     return listed(other, most=len(other))
 
 
@@ -299,15 +280,13 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 @cache
 def writer() -> dict[str, str]:
     """The versions and the arithmetic that decide whether resuming gives the same bits."""
-    packages = {name: _version(name) for name in ("tidewolf", "numpy", "scipy", "numba")}
-    threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
     return {
-        **packages,
+        **{name: version(name) for name in ("tidewolf", "numpy", "scipy", "numba")},
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cpu": _cpu(),
         "blas": _blas(),
-        "threads": threads,
+        "threads": os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count()),
     }
 
 
@@ -329,19 +308,9 @@ def _blas() -> str:
     from threadpoolctl import threadpool_info
 
     found = [each for each in threadpool_info() if each["user_api"] == "blas"]
-    for each in sorted(found, key=lambda each: "numpy" not in each["filepath"])[:1]:
-        parts = (each["internal_api"], each["version"], each.get("architecture"))
-        return " ".join(str(part) for part in parts if part)
-    return "unknown"
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "absent"
+    first = min(found, key=lambda each: "numpy" not in each["filepath"], default={})
+    parts = map(first.get, ("internal_api", "version", "architecture"))
+    return " ".join(str(part) for part in parts if part) or "unknown"
 
 
 def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
@@ -397,7 +366,7 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return SavedRecord.of(read)
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
-        raise NewerFormat(
+        raise errors.NewerFormat(
             f"The saved state holds a {spec['stored']!r}, which this tidewolf does not know. "
             "Install a newer tidewolf."
         )

@@ -6,29 +6,15 @@ action.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tidewolf.core import arrays
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import (
-    as_array,
-    as_direction,
-    frozen,
-    inner,
-    is_array,
-    like,
-    namespace,
-    norm,
-    norms,
-    require_finite,
-    taken,
-    to_numpy,
-    zeros,
-)
+from tidewolf.core.arrays import as_array, inner, is_array, like, namespace, norm, ones, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.names import listed
@@ -155,14 +141,13 @@ def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
     usual, kinds = SEES[FirstOrder], dict[str, list[str]]()
     for name, sees in dict.fromkeys(feedback):
         kinds.setdefault(sees, []).append(name)
-    others = {sees: names for sees, names in kinds.items() if sees and sees != usual}
-    if not others:
-        return ""
     parts = [
         f"{listed(names, most=len(names))} see{'s' * (len(names) == 1)} {sees}"
-        for sees, names in others.items()
+        for sees, names in kinds.items()
+        if sees and sees != usual
     ]
-    return ", ".join(parts) + (f"; the others see {usual}." if usual in kinds else ".")
+    rest = f"; the others see {usual}." if usual in kinds else "."
+    return ", ".join(parts) + rest if parts else ""
 
 
 def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
@@ -192,68 +177,65 @@ def limits_of(feedback: FirstOrder) -> Limits:
     return Limits(1, there, violations, gradients, slopes, offsets)
 
 
+def _broken(in_all: int, which: Int64s, violations: Floats, gradients: Array) -> Limits:
+    """These violated constraints, of rounds that were played at the decision."""
+    slopes = np.array([norm(gradients[i, ...]) for i in range(len(which))])
+    return Limits(in_all, which, violations, gradients, slopes, np.zeros(len(which)))
+
+
 def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
-    """Each limit of these rounds at x for itself, given the constraints' values there."""
+    """Each constraint of these rounds at x by itself, given the constraints' values there."""
     pieces = constraints.pieces(x)
     table = to_numpy(values[:, None] if pieces is None else pieces)
     rounds, which = np.nonzero(table > 0.0)
-    none = np.zeros(len(which))
-    if len(which) == 0:
-        return Limits(table.shape[1], which, none, zeros((0, *x.shape), x), none, none)
-    gradients = constraints.piece_gradients(x, rounds, which)
-    slopes = np.array([norm(gradients[i, ...]) for i in range(len(which))])
+    if len(which):
+        gradients = constraints.piece_gradients(x, rounds, which)
+    else:
+        gradients = arrays.zeros((0, *x.shape), x)
     violations = table[rounds, which].astype(np.float64)
-    found = Limits(table.shape[1], which, violations, gradients, slopes, none)
+    found = _broken(table.shape[1], which, violations, gradients)
     return found if len(table) == 1 else _by_limit(found)
 
 
 def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = None) -> FirstOrder:
-    """Feedback on one round from the value of each of its limits and their gradients, which may be
-    left out where none is broken.
+    """Feedback on one round from the value of each of its constraints and their gradients, which
+    may be left out if none is violated.
     """
     table = to_numpy(as_array(values, "constraint_value")).astype(np.float64)
-    which, shape = np.flatnonzero(table > 0.0), tuple(loss_gradient.shape)
+    which, due = np.flatnonzero(table > 0.0), (len(table), *loss_gradient.shape)
     if gradients is None and len(which):
         raise InvalidInput(
             f"A constraint_value of {table[which[0]]:g}, a breach, was given: give "
             "constraint_gradient, that of each limit, too."
         )
-    if gradients is None:
-        given = like(np.zeros((len(table), *shape)), loss_gradient)
-    else:
-        given = like(as_array(gradients, "constraint_gradient"), loss_gradient)
-    if tuple(given.shape) != (len(table), *shape):
+    given = np.zeros(due) if gradients is None else as_array(gradients, "constraint_gradient")
+    if tuple(given.shape) != due:
         raise WrongShape(
-            f"constraint_gradient has a gradient for each of {len(table)} limits, so shape "
-            f"{(len(table), *shape)}; it has shape {tuple(given.shape)}."
+            f"constraint_gradient has a gradient for each of {len(table)} limits, so shape {due}; "
+            f"it has shape {tuple(given.shape)}."
         )
-    rows = taken(given, which)
-    slopes = np.array([norm(rows[i, ...]) for i in range(len(which))])
-    limits = Limits(len(table), which, table[which], rows, slopes, np.zeros(len(which)))
-    feedback = FirstOrder(loss_gradient, 0.0, 0.0 * loss_gradient, norm(loss_gradient), 0.0, 1)
-    if len(which):
-        worst = int(table.argmax())
-        gradient = given[worst, ...]
-        feedback = feedback._replace(
-            violation=float(table[worst]),
-            constraint_gradient=gradient,
-            constraint_slope=norm(gradient),
-        )
-    return feedback._replace(limits=limits)
+    rows = arrays.taken(like(given, loss_gradient), which)
+    limits = _broken(len(table), which, table[which], rows)
+    loss, slope = loss_gradient, norm(loss_gradient)
+    if not len(which):
+        return FirstOrder(loss, 0.0, 0.0 * loss, slope, 0.0, 1, limits=limits)
+    worst = int(limits.violations.argmax())
+    violation, steepness = float(limits.violations[worst]), float(limits.slopes[worst])
+    return FirstOrder(loss, violation, rows[worst, ...], slope, steepness, 1, limits=limits)
 
 
 def _by_limit(given: Limits) -> Limits:
-    """Sums for each limit, of entries that may speak of the same one."""
+    """Sums for each constraint, of entries that may be of the same one."""
     which, place = np.unique(given.which, return_inverse=True)
-    n, shape = len(which), tuple(given.gradients.shape[1:])
+    n, gradients = len(which), given.gradients
     mine = (np.arange(n)[:, None] == place).astype(np.float64)
-    xp = namespace(given.gradients)
-    table = xp.reshape(given.gradients, (len(place), math.prod(shape)))
+    xp = namespace(gradients)
+    table = xp.reshape(gradients, (len(place), int(np.prod(gradients.shape[1:]))))
     return Limits(
         given.in_all,
         which,
         mine @ given.violations,
-        xp.reshape(like(mine, table) @ table, (n, *shape)),
+        xp.reshape(like(mine, table) @ table, (n, *gradients.shape[1:])),
         np.array([given.slopes[place == i].max() for i in range(n)]),
         mine @ given.offsets,
     )
@@ -281,24 +263,18 @@ def first_order(
     """The first-order feedback of these rounds at x, given the constraints' values there; with each
     limit for itself, where that is asked for.
     """
-    feedback = _first_order(losses, constraints, x, constraint_values)
-    if not per_constraint:
-        return feedback
-    return feedback._replace(limits=limits_at(constraints, x, constraint_values))
-
-
-def _first_order(
-    losses: Batch, constraints: Batch, x: Array, constraint_values: Array
-) -> FirstOrder:
-    xp = namespace(constraint_values)
+    if per_constraint:
+        limits = limits_at(constraints, x, constraint_values)
+        return first_order(losses, constraints, x, constraint_values)._replace(limits=limits)
     if len(losses) == 1:  # the norm of its gradient is its slope
-        one = _ONE if x.dtype is _ONE.dtype and xp is np else xp.ones_like(constraint_values)
-        grad_f, value = losses.subgradient(x, one), float(constraint_values[0])
+        one, value = ones(1, x), float(constraint_values[0])
+        grad_f = losses.subgradient(x, one)
         if value <= 0.0:
             return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
         grad_g = constraints.subgradient(x, one)
-        loss_slope, constraint_slope = norms(grad_f, grad_g)
+        loss_slope, constraint_slope = arrays.norms(grad_f, grad_g)
         return FirstOrder(grad_f, value, grad_g, loss_slope, constraint_slope, 1)
+    xp = namespace(constraint_values)
     breached = constraint_values > 0
     weights = xp.astype(breached, x.dtype)
     violation = float(xp.sum(constraint_values * weights))
@@ -313,31 +289,9 @@ def _first_order(
     )
 
 
-_ONE = np.ones(1)
-
-
 def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
     """The bandit feedback of these rounds, each at its own point."""
     return Bandit(losses.values_at(points), constraints.values_at(points))
-
-
-def require_first_order(feedback: object, shape: Shape, most: int) -> None:
-    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation
-    that is not a number.
-    """
-    if type(feedback) is not FirstOrder:
-        raise WrongType(_expected("FirstOrder feedback", feedback))
-    _require_rounds(feedback.rounds, most)
-    _require_gradient(feedback.loss_gradient, shape, "loss_gradient")
-    _require_gradient(feedback.constraint_gradient, shape, "constraint_gradient")
-    _require_number(feedback.violation, 0.0, _FINITE, "violation")
-    # infinite if a gradient is too long to be squared
-    _require_number(feedback.loss_slope, 0.0, math.inf, "loss_slope")
-    _require_number(feedback.constraint_slope, 0.0, math.inf, "constraint_slope")
-    _require_number(feedback.loss_offset, -_FINITE, _FINITE, "loss_offset")
-    _require_number(feedback.constraint_offset, -_FINITE, _FINITE, "constraint_offset")
-    if feedback.limits is not None:
-        require_limits(feedback.limits, shape)
 
 
 _FINITE = sys.float_info.max
@@ -345,43 +299,59 @@ MODERATE = 1e100
 """Values of functions are at most this in size, so that their squares can be added up."""
 
 
-def _expected(what: str, given: object) -> str:
-    return f"{what} is expected, not {shown(given) if what == 'Limits' else type(given).__name__}."
+def require_first_order(feedback: object, shape: Shape, most: int) -> None:
+    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation
+    that is not a number.
+    """
+    if type(feedback) is not FirstOrder:
+        raise _other_kind("FirstOrder feedback", feedback)
+    _require_rounds(feedback.rounds, most)
+    _require_gradient(feedback.loss_gradient, shape, "loss_gradient")
+    _require_gradient(feedback.constraint_gradient, shape, "constraint_gradient")
+    violation, offsets = feedback.violation, (feedback.loss_offset, feedback.constraint_offset)
+    # infinite if a gradient is too long to be squared
+    slopes = (feedback.loss_slope, feedback.constraint_slope)
+    numbers = (violation, *slopes, *offsets)
+    if (
+        not all(isinstance(number, float | int) for number in numbers)
+        or not (0.0 <= violation <= _FINITE and slopes[0] >= 0.0 and slopes[1] >= 0.0)
+        or not (abs(offsets[0]) <= _FINITE and abs(offsets[1]) <= _FINITE)
+    ):
+        raise NotFinite(
+            "The violation and the slopes must be numbers of at least 0, the violation and the "
+            f"offsets finite; received {shown(numbers)}."
+        )
+    if feedback.limits is not None:
+        require_limits(feedback.limits, shape)
+
+
+def _other_kind(expected: str, given: object) -> WrongType:
+    return WrongType(f"{expected} is expected, not {type(given).__name__}.")
 
 
 def _require_rounds(rounds: object, most: int) -> None:
     if not isinstance(rounds, int | np.integer) or not 1 <= rounds <= most:
-        due = "1" if most == 1 else f"1 to {most}"
-        raise InvalidInput(f"The rounds of feedback must be {due}, not {shown(rounds)}.")
+        raise InvalidInput(f"The rounds of feedback must be 1 to {most}, not {shown(rounds)}.")
 
 
 def _require_gradient(gradient: Array, shape: Shape, name: str) -> None:
-    if not is_array(gradient):
-        raise WrongType(f"The {name} must be an array, not {shown(gradient)}.")
-    if gradient.shape != shape:
-        raise WrongShape(f"The {name} must have shape {shape}, not {tuple(gradient.shape)}.")
-    if as_direction(gradient, shape, f"The {name}") is not gradient:
+    if not is_array(gradient) or gradient.shape != shape:
+        kind = WrongShape if is_array(gradient) else WrongType
+        raise kind(f"The {name} must be an array of shape {shape}, not {shown(gradient)}.")
+    if arrays.as_direction(gradient, shape, f"The {name}") is not gradient:
         raise WrongType(f"The {name} must hold floating-point numbers, not {gradient.dtype}.")
-
-
-def _require_number(number: object, least: float, most: float, name: str) -> None:
-    if not isinstance(number, float | int) or not least <= number <= most:
-        bounds = " of at least 0" if least == 0.0 else ""
-        raise NotFinite(f"The {name} must be a finite number{bounds}, not {shown(number)}.")
 
 
 def require_limits(limits: object, shape: Shape) -> None:
     """Refuse what is not numbers and gradients of constraints."""
     if type(limits) is not Limits:
-        raise WrongType(_expected("Limits", limits))
+        raise _other_kind("Limits", limits)
     which, n = np.asarray(limits.which), len(limits.which)
-    numbers = {
-        name: np.asarray(getattr(limits, name)) for name in ("violations", "slopes", "offsets")
-    }
+    numbers = [np.asarray(each) for each in (limits.violations, limits.slopes, limits.offsets)]
     if (
         type(limits.in_all) is not int
         or which.dtype.kind != "i"
-        or any(array.shape != (n,) for array in (which, *numbers.values()))
+        or any(array.shape != (n,) for array in (which, *numbers))
         or (n and not (which[0] >= 0 and (np.diff(which) > 0).all() and which[-1] < limits.in_all))
     ):
         raise WrongShape(
@@ -389,33 +359,30 @@ def require_limits(limits: object, shape: Shape) -> None:
             "ones, and for each of these a violation, a gradient, a slope and an offset."
         )
     _require_gradient(limits.gradients, (n, *shape), "gradients of limits")
-    require_finite(limits.gradients, "The gradients of limits")
-    for name, array in numbers.items():
-        least = -math.inf if name == "offsets" else 0.0
-        most = math.inf if name == "slopes" else _FINITE
-        if not ((array >= least) & (abs(array) <= most)).all():
-            bounds = " of at least 0" if least == 0.0 else ""
-            raise NotFinite(f"The {name} of limits must be finite numbers{bounds}.")
+    arrays.require_finite(limits.gradients, "The gradients of limits")
+    violations, slopes, offsets = numbers
+    if not ((violations >= 0.0) & np.isfinite(violations) & (slopes >= 0.0)).all() or not (
+        np.isfinite(offsets).all()
+    ):
+        raise NotFinite(
+            "The violations and slopes of limits must be at least 0, violations and offsets finite."
+        )
 
 
 def require_bandit(feedback: object, most: int) -> Bandit:
     """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong
     lengths, and numbers that are not moderate.
     """
-    if type(feedback) is not Bandit:
-        raise WrongType(_expected("Bandit feedback", feedback))
-    copies = []
+    if type(feedback) is not Bandit or not all(map(is_array, feedback)):
+        raise _other_kind("Bandit feedback, an array of one number per round each,", feedback)
+    shape, copies = tuple(feedback.loss_values.shape), []
     for name, values in zip(Bandit._fields, feedback, strict=True):
-        if not is_array(values):
-            raise WrongType(f"The {name} must be an array with one number per round.")
-        if values.ndim != 1 or values.shape != feedback.loss_values.shape:
-            shape = tuple(feedback.loss_values.shape)
+        if values.ndim != 1 or tuple(values.shape) != shape:
             raise WrongShape(f"The {name} must have shape {shape}, not {tuple(values.shape)}.")
         _require_rounds(feedback.rounds, most)
-        values = as_direction(values, values.shape, f"The {name}")
-        copies.append(frozen(np.array(to_numpy(values), dtype=np.float64)))
-        size = float(np.abs(copies[-1]).max())
-        if not size <= MODERATE:
+        values = arrays.as_direction(values, shape, f"The {name}")
+        copies.append(arrays.frozen(np.array(to_numpy(values), dtype=np.float64)))
+        if not (size := float(np.abs(copies[-1]).max())) <= MODERATE:
             raise NotFinite(f"The {name} must be at most {MODERATE:g} in size, not {size:g}.")
     return Bandit(*copies)
 
@@ -424,10 +391,8 @@ def require_full_information(feedback: object, shape: Shape, most: int) -> FullI
     """The feedback, unless it is of another kind, on too many rounds, or of functions on points of
     another shape.
     """
-    if type(feedback) is not FullInformation or not all(
-        isinstance(batch, Batch) for batch in feedback
-    ):
-        raise WrongType(_expected("FullInformation feedback", feedback))
+    if type(feedback) is not FullInformation or not all(isinstance(f, Batch) for f in feedback):
+        raise _other_kind("FullInformation feedback", feedback)
     for name, batch in zip(FullInformation._fields, feedback, strict=True):
         if batch.shape != shape or len(batch) != feedback.rounds:
             raise WrongShape(
