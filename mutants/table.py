@@ -279,9 +279,9 @@ PATCHES = (
     ),
     Patch(
         "rounds without a limit that are broken",
-        "core/unlimited.py",
-        "return full(self.rounds, -1.0, x)",
-        "return full(self.rounds, 1.0, x)",
+        "core/batch.py",
+        "return arrays.full(self.rounds, -1.0, x)",
+        "return arrays.full(self.rounds, 1.0, x)",
         REFERENCES,
     ),
     Patch(

@@ -14,9 +14,8 @@ from scipy.optimize import linprog
 from polytopes import paths_of
 from refused import refused
 from tidewolf import problems
-from tidewolf.core.batch import Stream
+from tidewolf.core.batch import Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.linear import Linear
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.networks import Tunnels

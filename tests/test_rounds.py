@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import thinned
+from tidewolf.core.batch import Unlimited
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.jit import Kernel
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine

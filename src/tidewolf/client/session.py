@@ -40,7 +40,7 @@ import numpy as np
 from tidewolf.core import errors
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import (
     CyclicGraph,
     HeldElsewhere,
@@ -62,7 +62,6 @@ from tidewolf.core.frames import by_name, in_order, is_table
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.linear import Capacity, Linear
 
 if TYPE_CHECKING:

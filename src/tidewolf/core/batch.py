@@ -7,48 +7,32 @@ always rounds.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Self, final
+from typing import Annotated, Any, Self, final
 
 import numpy as np
 
+from tidewolf.core import arrays, round_info
 from tidewolf.core.arguments import as_items, as_text, shown
-from tidewolf.core.arrays import (
-    SILENCE,
-    as_count,
-    as_direction,
-    as_numbers,
-    frozen,
-    namespace,
-    norm,
-    ones,
-    require_no_mask,
-    taken,
-    zeros,
-)
+from tidewolf.core.arrays import SILENCE, as_direction, as_numbers, frozen, namespace
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.frames import is_frame, numbers_of
+from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.registry import largest_of
-from tidewolf.core.round_info import (
-    NamedPoints,
-    RoundInfo,
-    as_stamps,
-    as_times,
-    as_unavailable,
-    is_present,
-)
+from tidewolf.core.round_info import NamedPoints, RoundInfo, is_present
+from tidewolf.core.settings import Count, Size
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
 NEVER = int(np.iinfo(np.int64).max)
 """The round at whose end feedback comes that never does."""
 
-_AT_A_POINT = "gradients pieces slopes sparse_subgradient subgradient values values_at"
-_CHECKED = (*_AT_A_POINT.split(), "piece_gradients")
+_AT_A_POINT = "gradients piece_gradients pieces slopes sparse_subgradient subgradient values"
+_CHECKED = (*_AT_A_POINT.split(), "values_at")
 
 
 def _wrap_methods(cls: type) -> None:
@@ -56,61 +40,26 @@ def _wrap_methods(cls: type) -> None:
     for name in _CHECKED:
         if name in cls.__dict__:
             setattr(cls, name, _with_checks(cls.__dict__[name], name))
-    if isinstance(joined := cls.__dict__.get("joined"), classmethod):
-        setattr(cls, "joined", _with_checked_parts(joined))  # noqa: B010  mypy knows no such change
-
-
-def _with_checked_parts(method: Any) -> Any:
-    @wraps(method.__func__)
-    def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
-        such = as_items(parts, f"What {cls.__name__} joins", "[f[:3], f[3:]]")
-        if not such or not all(isinstance(part, cls) for part in such):
-            raise WrongType(
-                f"{cls.__name__} joins batches of its own kind, at least one, not {shown(parts)}."
-            )
-        joined: Batch | None = method.__func__(cls, such)
-        return joined
-
-    return classmethod(checked)
 
 
 def _with_checks(method: Any, name: str) -> Any:
-    """A method that checks its point, and its weights or places, and computes without NumPy's
-    warnings: what is too large is infinite, what has no number is NaN, and the code that uses such
-    a value refuses it. Within a round the loop has checked the point already.
+    """A method that checks its point and its weights, and computes without NumPy's warnings: what
+    is too large is infinite, what has no number is NaN, and the code that uses such a value refuses
+    it. Within a round the loop has checked the point already.
     """
 
     @wraps(method)
     def checked(self: Batch, x: Array, *more: Array, **named: Array) -> Array:
         if SILENCE.depth:
             return method(self, x, *more, **named)
-        rounds = (len(self),)
+        rounds, given = (len(self),), (*more, *named.values())
         x = as_direction(x, (*rounds * (name == "values_at"), *self.shape), "The point")
-        if name == "piece_gradients":
-            given = _places(self, x, *more, **named)
-        else:
-            weights = (*more, *named.values())
-            given = [as_direction(each, rounds, "The weights of the rounds") for each in weights]
+        if name != "piece_gradients":
+            given = tuple(as_direction(w, rounds, "The weights of the rounds") for w in given)
         with SILENCE:
             return method(self, x, *given)
 
     return checked
-
-
-def _places(batch: Batch, x: Array, rounds: Any, limits: Any) -> list[Int64s]:
-    """The rounds and limits whose gradients are asked for, if the batch has them."""
-    pieces = batch.pieces(x)
-    shape = (len(batch), 1 if pieces is None else int(pieces.shape[1]))
-    with suppress(TypeError, ValueError, RuntimeError):
-        places = [np.asarray(each) for each in (rounds, limits)]
-        np.ravel_multi_index(tuple(places), shape)  # refuses what the batch has not
-        plain = all(each.ndim == 1 and each.dtype.kind in "iu" for each in places)
-        if plain and places[0].shape == places[1].shape:
-            return [each.astype(np.int64) for each in places]
-    raise InvalidInput(
-        f"Gradients are asked for by a round and a limit each, numbers below {shape}, not "
-        f"{shown(rounds)} and {shown(limits)}."
-    )
 
 
 class Batch(Value, ABC):
@@ -190,22 +139,22 @@ class Batch(Value, ABC):
                 f"{type(self).__name__} tells its limits apart in `pieces` and does not say what "
                 "their gradients are: define `piece_gradients`, too."
             )
-        return taken(self.gradients(x), rounds)
+        return arrays.taken(self.gradients(x), rounds)
 
     def slopes(self, x: Array) -> Floats:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
-        return np.array([norm(gradient) for gradient in self._one_by_one(x)])
+        return np.array([arrays.norm(gradient) for gradient in self._one_by_one(x)])
 
     def gradients(self, x: Array) -> Array:
         """Each round's subgradient at x, for the choice that `subgradient` makes: shape
         (rounds, *shape).
         """
         if len(self) == 0:
-            return zeros((0, *self.shape), x)
+            return arrays.zeros((0, *self.shape), x)
         return namespace(x).stack(self._one_by_one(x))
 
     def _one_by_one(self, x: Array) -> list[Array]:
-        one = ones(1, x)
+        one = arrays.ones(1, x)
         return [self.view(slice(t, t + 1)).subgradient(x, one) for t in range(len(self))]
 
     @classmethod
@@ -242,6 +191,81 @@ class Batch(Value, ABC):
 
 
 _wrap_methods(Batch)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Unlimited(Batch, PiecewiseLinear):
+    """No limit: -1 everywhere. What a stream has where no constraints are given.
+
+    Parameters
+    ----------
+    sides : int or tuple of int
+        How many entries a point has, or its shape.
+    rounds : int, default 1
+        How many rounds there are.
+
+    Examples
+    --------
+    >>> stream = tw.Stream(tw.functions.Linear([[1.0, 2.0], [0.0, 3.0]]))
+    >>> stream.constraints
+    Unlimited(sides=2, rounds=2)
+    >>> stream.constraints.values(np.array([9.0, 9.0]))
+    array([-1., -1.])
+    """
+
+    sides: Annotated[int | Shape, Size("How many entries a point has, or its shape.")]
+    rounds: Annotated[int, Count("How many rounds there are.", least=0)] = 1
+
+    @classmethod
+    def one(cls, sides: int | Shape) -> Unlimited:
+        """A single round."""
+        return cls(sides)
+
+    def __len__(self) -> int:
+        return self.rounds
+
+    @property
+    def shape(self) -> Shape:
+        return self.sides if isinstance(self.sides, tuple) else (self.sides,)
+
+    def view(self, rounds: slice) -> Self:
+        start, stop, _ = rounds.indices(self.rounds)
+        return self._unchecked(sides=self.sides, rounds=max(0, stop - start))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        if any(part.shape != parts[0].shape for part in parts):
+            return None
+        return cls._unchecked(sides=parts[0].sides, rounds=sum(map(len, parts)))
+
+    def values(self, x: Array) -> Array:
+        return arrays.full(self.rounds, -1.0, x)
+
+    def values_at(self, points: Array) -> Array:
+        return arrays.full(self.rounds, -1.0, points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return 0.0 * x
+
+    def gradients(self, x: Array) -> Array:
+        return arrays.zeros((self.rounds, *self.shape), x)
+
+    def slopes(self, x: Array) -> Floats:
+        return np.zeros(self.rounds)
+
+    def halfspaces(self) -> Halfspaces:
+        """One that holds all points, 0 <= 1, where there are rounds: solvers want one."""
+        from scipy.sparse import csr_array
+
+        rows = min(1, self.rounds)
+        return Halfspaces(
+            csr_array((rows, math.prod(self.shape))), np.ones(rows), np.zeros(rows, dtype=np.int64)
+        )
+
+    @classmethod
+    def examples(cls) -> Sequence[Unlimited]:
+        return (cls(3, 4), cls.one(1), cls((2, 2), 2))
 
 
 @final
@@ -312,31 +336,43 @@ class Stream(Value):
     """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
     def __post_init__(self) -> None:
-        _require_batch(self.losses, "losses", self.losses)
-        found = {"constraints": as_constraints(self.constraints, self.losses)}
-        _require_batch(found["constraints"], "constraints", self.losses)
-        for name in ("seen", "time", "context", "advice", "unavailable", "arrives", "played"):
-            if (value := getattr(self, name)) is not None:
-                found[name] = getattr(self, f"_checked_{name}")(value)
+        losses, found = self.losses, dict[str, Any]()
+        _require_batch(losses, "losses", losses)
+        found["constraints"] = as_constraints(self.constraints, losses)
+        _require_batch(found["constraints"], "constraints", losses)
+        if self.seen is not None:
+            mask = self._column(self.seen, "seen", "?b", "True or False")
+            found["seen"] = None if mask.all() else frozen(mask)
         if self.time is not None:
-            found["stamps"] = as_stamps(self.time, found["time"])
+            times, stamps = round_info.as_times(self.time, "The time of the rounds")
+            found |= {"time": self._rows(times, "time"), "stamps": stamps}
+        if self.context is not None:
+            context = as_numbers(self.context, "The context of the rounds")
+            found["context"] = self._rows(context, "context", context.shape[1:2])
+        if self.advice is not None:
+            found["advice"] = self._checked_advice(self.advice)
+        if self.unavailable is not None:
+            found["unavailable"] = self._checked_unavailable(self.unavailable)
+        if self.arrives is not None:
+            found["arrives"] = self._checked_arrives(self.arrives)
+        if self.played is not None:
+            played = as_numbers(self.played, "What was played")
+            found["played"] = self._rows(played, "played", self.shape)
         self.__dict__.update(found)
 
-    def _rows(self, array: Array, name: str, shape: Shape = (), axes: int = 0) -> Array:
-        """The array, if it has a row of this shape per round; with `axes`, up to so many axes."""
-        found = tuple(array.shape)
-        fits = len(found) <= axes if axes else found[1:] == shape
-        if not found or found[0] != len(self) or not fits:
+    def _rows(self, array: Array, name: str, shape: Shape = ()) -> Array:
+        """The array, if it has a row of this shape per round."""
+        if tuple(array.shape) != (len(self), *shape):
             raise WrongShape(
                 f"{name} of a stream must have shape {(len(self), *shape)}, one row per round, "
-                f"not {found}.",
+                f"not {tuple(array.shape)}.",
                 setting=name,
             )
         return array
 
     def _column(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
         """One whole number or truth value per round."""
-        require_no_mask(given, f"{name} of a stream")
+        arrays.require_no_mask(given, f"{name} of a stream")
         try:
             array = np.array(given)
         except ValueError:  # ragged rows
@@ -349,17 +385,6 @@ class Stream(Value):
                 setting=name,
             )
         return array
-
-    def _checked_seen(self, given: Any) -> Bools | None:
-        mask = self._column(given, "seen", "?b", "True or False")
-        return None if mask.all() else frozen(mask)
-
-    def _checked_time(self, given: Any) -> Floats:
-        times: Floats = self._rows(as_times(given, "The time of the rounds"), "time")
-        return times
-
-    def _checked_context(self, given: Any) -> Array:
-        return self._rows(as_numbers(given, "The context of the rounds"), "context", axes=2)
 
     def _checked_advice(self, given: Any) -> NamedPoints:
         if not isinstance(given, Mapping):
@@ -381,7 +406,7 @@ class Stream(Value):
             given = [np.flatnonzero(row).tolist() for row in rows]
         rounds = as_items(given, "What is unavailable in a stream", '[None, ["SEA > DEN"]]')
         self._rows(np.empty(len(rounds)), "unavailable")
-        found = tuple(None if one is None else as_unavailable(one) for one in rounds)
+        found = tuple(None if one is None else round_info.as_unavailable(one) for one in rounds)
         return found if any(found) else None
 
     def _checked_arrives(self, given: Any) -> Int64s:
@@ -393,9 +418,6 @@ class Stream(Value):
                 setting="arrives",
             )
         return frozen(np.where(array >= len(self), NEVER, array).astype(np.int64))
-
-    def _checked_played(self, given: Any) -> Array:
-        return self._rows(as_numbers(given, "What was played"), "played", self.shape)
 
     @property
     def late(self) -> bool:
@@ -421,9 +443,11 @@ class Stream(Value):
         """
         if all(part is None for part in (self.time, self.context, self.advice, self.unavailable)):
             return None
-        t = as_count(t, "The round", least=0, most=max(0, len(self) - 1))
+        t = arrays.as_count(t, "The round", least=0, most=max(0, len(self) - 1))
         time = None if self.time is None or np.isnan(self.time[t]) else float(self.time[t])
-        context = None if self.context is None else _category(self.context[t, ...])
+        context = None if self.context is None else self.context[t, ...]
+        if context is not None:
+            context = round_info.as_category(context) if is_present(context) else None
         advice = {name: rows[t, ...] for name, rows in (self.advice or {}).items()}
         advice = {name: point for name, point in advice.items() if is_present(point)}
         out = None if self.unavailable is None else self.unavailable[t]
@@ -448,32 +472,23 @@ class Stream(Value):
         """These rounds. What arrives after the last of them is not lost: its rounds stay pending;
         what arrives of rounds before them is not there.
         """
-        names = ("seen", "time", "context", "played")
-        given = {name: getattr(self, name) for name in names}
-        parts = {name: rows[rounds, ...] for name, rows in given.items() if rows is not None}
-        if self.unavailable is not None:
-            parts["unavailable"] = self.unavailable[rounds]
+        losses, cut = self.losses[rounds], {"constraints": self.constraints[rounds]}
+        for name in ("seen", "time", "context", "played", "stamps", "unavailable"):
+            if (rows := getattr(self, name)) is not None:
+                cut[name] = rows[rounds] if isinstance(rows, tuple) else rows[rounds, ...]
+        if self.seen is not None and cut["seen"].all():
+            cut["seen"] = None
+        if self.unavailable is not None and not any(cut["unavailable"]):
+            cut["unavailable"] = None
         if self.advice is not None:
-            parts["advice"] = {name: points[rounds, ...] for name, points in self.advice.items()}
-        part = Stream(self.losses[rounds], self.constraints[rounds], **parts)
-        if self.stamps is not None:
-            part.__dict__["stamps"] = self.stamps[rounds]
+            points = {name: points[rounds, ...] for name, points in self.advice.items()}
+            cut["advice"] = NamedPoints(points)
         if self.arrives is not None:
             own, start = self.arrives[rounds], rounds.indices(len(self))[0]
-            part.__dict__["arrives"] = frozen(np.where(own == NEVER, NEVER, own - start))
+            cut["arrives"] = frozen(np.where(own == NEVER, NEVER, own - start))
+        part = object.__new__(Stream)
+        part.__dict__.update({**self.__dict__, "losses": losses, **cut})
         return part
-
-
-def _category(context: Array) -> Any:
-    """The context of one round: a number, whole where it can be, or a row; None where it is not
-    known.
-    """
-    if not is_present(context):
-        return None
-    if context.ndim:
-        return context
-    number = float(context)
-    return int(number) if number == int(number) else number
 
 
 def _require_batch(batch: Any, name: str, losses: Batch) -> None:
@@ -498,9 +513,6 @@ def as_constraints(given: Any, losses: Batch) -> Any:
     else as it is.
     """
     if given is None or (isinstance(given, list | tuple) and not given):
-        # a batch itself, so it is imported after this file
-        from tidewolf.core.unlimited import Unlimited
-
         return Unlimited(losses.shape, len(losses))
     if not isinstance(given, list | tuple):
         return given

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, as_text, shown
-from tidewolf.core.arrays import as_array, as_number, as_numbers, frozen, is_array, namespace
+from tidewolf.core.arrays import as_number, as_numbers, as_own, frozen, is_array, namespace
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
 from tidewolf.core.frames import is_table, times_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
@@ -112,7 +112,7 @@ class RoundInfo(_Fields):
         return super().__new__(
             cls,
             None if time is None else as_time(time, "The time of a round"),
-            None if context is None else _context(context),
+            None if context is None else as_category(context),
             None if advice is None else _advice(advice),
             None if forecast is None else _forecast(forecast),
             None if unavailable is None else as_unavailable(unavailable),
@@ -190,55 +190,41 @@ def as_time(x: object, what: str) -> float:
     return as_number(x, what)
 
 
-def as_times(x: object, what: str) -> Floats:
-    """The times of many rounds as seconds since 1970; NaN, NaT and None: not known. Of a frame,
-    those it has.
+def as_times(x: object, what: str) -> tuple[Floats, NDArray]:
+    """The times of many rounds, of a frame those it has, as seconds since 1970 (NaN, NaT and None:
+    not known); and as they were given, for people to know rounds by: datetime64 if they are dates,
+    one without an offset as it stands, others in UTC; whole numbers with every digit.
     """
-    times = _given_times(x, what)
-    if isinstance(times, np.ndarray) and times.dtype.kind == "M":
-        seconds = times.astype("datetime64[us]").astype(np.int64) / _SECOND
-        return frozen(np.where(np.isnat(times), np.nan, seconds))
-    if isinstance(times, np.ndarray) and times.dtype.kind in "OU":
-        given = [np.nan if _is_missing(one) else as_time(one, what) for one in times.reshape(-1)]
-        return frozen(np.array(given, dtype=np.float64).reshape(times.shape))
-    numbers: Floats = as_numbers(times, what)
-    return numbers
-
-
-def as_stamps(x: object, seconds: Floats) -> NDArray:
-    """Times as they were given, for people to know rounds by: datetime64 where they are dates, one
-    without an offset as it stands, others in UTC; whole numbers with every digit; else `seconds`.
-    """
-    given = _given_times(x, "time")
-    if isinstance(given, np.ndarray) and given.dtype.kind in "iu":
-        return frozen(given.copy())
-    dates = (str, datetime.date, np.datetime64)
-    kind = given.dtype.kind if isinstance(given, np.ndarray) else "f"
-    if kind == "f" or (kind == "O" and not any(isinstance(one, dates) for one in given.flat)):
-        return seconds
-    info = np.isfinite(seconds)
-    microseconds = np.round(np.where(info, seconds, 0.0) * _SECOND).astype("datetime64[us]")
-    return frozen(np.where(info, microseconds, np.datetime64("NaT", "us")))
-
-
-def _given_times(x: Any, what: str) -> Any:
-    """Times of a table, or those given, as an array."""
-    x = times_of(x, what) if is_table(x) else x
-    if type(x) is np.ndarray and x.dtype == np.float64:
-        return x
-    return np.asarray(x, dtype=None if is_array(x) else object)
+    times: Any = times_of(x, what) if is_table(x) else x
+    if not (type(times) is np.ndarray and times.dtype == np.float64):
+        times = np.asarray(times, dtype=None if is_array(times) else object)
+    kind, dated = times.dtype.kind, False
+    if kind == "M":
+        dated, given = True, times.astype("datetime64[us]").astype(np.int64) / _SECOND
+        seconds: Floats = frozen(np.where(np.isnat(times), np.nan, given))
+    elif kind in "OU":
+        dated = any(isinstance(one, str | datetime.date | np.datetime64) for one in times.flat)
+        found = [np.nan if _is_missing(one) else as_time(one, what) for one in times.flat]
+        seconds = frozen(np.array(found, dtype=np.float64).reshape(times.shape))
+    else:
+        seconds = as_numbers(times, what)
+    if not dated:
+        return seconds, frozen(times.copy()) if kind in "iu" else seconds
+    there = np.isfinite(seconds)
+    microseconds = np.round(np.where(there, seconds, 0.0) * _SECOND).astype("datetime64[us]")
+    return seconds, frozen(np.where(there, microseconds, np.datetime64("NaT", "us")))
 
 
 def _is_missing(x: Any) -> bool:
     return x is None or (isinstance(x, float | np.floating | datetime.datetime) and bool(x != x))
 
 
-def _context(x: Any) -> Any:
+def as_category(x: Any) -> Any:
+    """The kind of a round: text, a number, whole if it can be, or a row of weights."""
     if isinstance(x, str):
         return str(x)
     if isinstance(x, list | tuple) or (is_array(x) and x.ndim > 0):
-        array = as_array(x, "The context of a round")
-        return frozen(namespace(array).asarray(array, copy=True))
+        return as_own(x, "The context of a round")
     if isinstance(x, int | np.integer | np.bool_):
         return int(x)
     number = as_number(x, "The context of a round")

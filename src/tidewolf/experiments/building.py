@@ -25,12 +25,11 @@ import numpy as np
 
 from tidewolf import problems as _problems
 from tidewolf.core.archive import read_arrays
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.names import match_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments import keys
 from tidewolf.experiments.keys import Choice, Keys, kind_keys, kind_named
 from tidewolf.experiments.loading import Place, located

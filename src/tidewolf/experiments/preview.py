@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.unlimited import Unlimited
+from tidewolf.core.batch import Unlimited
 from tidewolf.evaluation.decisions import time_texts
 from tidewolf.evaluation.recording import Recording
 from tidewolf.experiments import folder as folders

@@ -19,11 +19,10 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import match_names
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.building import TABLES, Coordinates, coordinates_of, read_rows
 from tidewolf.experiments.experiment import Experiment, Tables
 from tidewolf.experiments.keys import Choice

@@ -27,13 +27,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core.arrays import inner, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.explanation import record
 from tidewolf.explanation.record import Entry
 from tidewolf.functions.combined import Chain, limit_names

@@ -20,7 +20,7 @@ from tidewolf.core.archive import read_arrays
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.frames import TIMES, is_frame, read_frame
-from tidewolf.core.round_info import as_stamps, as_times
+from tidewolf.core.round_info import as_times
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files.dates import clock_text, clocks_went_back, in_utc, read_dates
 from tidewolf.files.format import PLAIN, FileFormat, as_format
@@ -146,7 +146,7 @@ def _frame_cells(frame: Any, format: FileFormat) -> Cells:
     utc = any(getattr(getattr(times, "dtype", None), zone, None) for zone in ("tz", "time_zone"))
     if times is not None:
         header.insert(0, "time")
-        columns.insert(0, as_stamps(times, as_times(times, f"{name}: a time")))
+        columns.insert(0, as_times(times, f"{name}: a time")[1])
     return Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
 
 

@@ -29,9 +29,8 @@ from __future__ import annotations
 
 from inspect import isabstract
 
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.autograd import from_jax, from_torch
 from tidewolf.functions.combined import Chain, Max, Sum
 from tidewolf.functions.custom import Custom

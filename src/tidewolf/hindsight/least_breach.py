@@ -29,11 +29,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tidewolf.core.arrays import frozen, to_numpy
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import PiecewiseLinear
 from tidewolf.core.types import Array, Bools, Floats, Int64s
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.values import Value
 from tidewolf.functions.combined import Max, chained
 from tidewolf.functions.linear import Affine

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
 from tidewolf.kernels import active_set, corners, evaluate, resolving

@@ -19,14 +19,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.arguments import as_path
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.edges import is_graph
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.frames import is_frame
 from tidewolf.core.names import listed, match_names
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
 from tidewolf.files.gaps import GAPS, align, require_seen

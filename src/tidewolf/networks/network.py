@@ -38,7 +38,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, as_point, frozen, is_array, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import (
     CyclicGraph,
     InvalidInput,
@@ -49,7 +49,6 @@ from tidewolf.core.frames import columns_in_order, in_order
 from tidewolf.core.names import all_different, did_you_mean, listed
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link
-from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
 from tidewolf.networks.shortest_paths import leading_away, shortest_path_dag

@@ -326,7 +326,7 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
     """A table of what was broken, run by run, and sentences about runs that broke nothing; None
     if there are no limits.
     """
-    from tidewolf.core.unlimited import Unlimited
+    from tidewolf.core.batch import Unlimited
 
     if not runs[0].rounds or isinstance(runs[0].stream.constraints, Unlimited):
         return None
