@@ -117,8 +117,3 @@ def same_sparse(a: Any, b: Any) -> bool:
         and np.array_equal(a.indices, b.indices)
         and np.array_equal(a.data, b.data)
     )
-
-
-def sparse_in_words(A: Any) -> str:
-    """How a matrix is printed among settings."""
-    return f"<{'x'.join(map(str, A.shape))} {A.dtype}, {A.nnz} stored>"

@@ -10,18 +10,17 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arrays import is_array, to_numpy
 from tidewolf.core.errors import NotSupported, TidewolfError
-from tidewolf.core.settings import checked, settings_of, validate
-from tidewolf.core.sparse import is_sparse, same_sparse, sparse_in_words
+from tidewolf.core.settings import REQUIRED, checked, settings_of, validate
+from tidewolf.core.sparse import is_sparse, same_sparse
 from tidewolf.core.types import NDArray
 
 IDENTITY = 3
@@ -29,7 +28,8 @@ IDENTITY = 3
 _FORGIVEN = 1e-9
 """What computed settings may differ by from one machine to another, as a part of their size."""
 _SUMS, _AT_ONCE = 256, 1 << 20
-_PLAIN, _SEQUENCES = (bool, int, float, str), (tuple, list)
+_LABEL = object()
+_Part: TypeAlias = bytes | float | NDArray
 
 
 class Value:
@@ -130,7 +130,8 @@ def identity(value: object) -> str:
         Where it holds something without content to compare, such as a function of Python.
     """
     digest = hashlib.sha256()
-    _feed(digest, value)
+    for part in _parts(value):
+        digest.update(_exact(part))
     return f"{IDENTITY}:{digest.hexdigest()[:32]}"
 
 
@@ -148,10 +149,31 @@ def fingerprint(value: object) -> str:
     a sum of m of them by at most 2e-9 m: that is the tolerance, with m the most that a sum has. A
     single u_i that differs by more than twice the tolerance is always noticed, as w_i >= 1/2.
     """
-    found = _Fingerprint()
-    _feed(found, value)
-    sums = base64.b64encode(found.sums.astype("<f8").tobytes()).decode()
-    return f"{IDENTITY}:{found.exact.hexdigest()[:32]}:{found.tolerance:.3e}:{sums}"
+    exact, sums, count, rounding = hashlib.sha256(), np.zeros(_SUMS), 0, _FORGIVEN
+    for part in _parts(value):
+        if isinstance(part, float):
+            exact.update(b"float:")
+            part = np.array([part])
+        if isinstance(part, bytes) or part.dtype.kind != "f":
+            exact.update(_exact(part))
+            continue
+        rounding = max(rounding, 100.0 * float(np.finfo(part.dtype).eps))
+        entries = part.astype(np.float64).ravel()
+        known = np.isfinite(entries)
+        if not known.all():
+            exact.update(np.where(known, 0.0, entries).tobytes())
+            entries = np.where(known, entries, 0.0)
+        size = float(np.abs(entries).max(initial=0.0)) or 1.0
+        for start in range(-1, len(entries), _AT_ONCE):
+            terms = entries[max(start, 0) : start + _AT_ONCE] / size
+            terms = terms if start >= 0 else np.append(np.log(size), terms)
+            places = np.arange(count, count + len(terms))
+            weights = 0.5 + 0.5 * ((places * 2.0**0.5) % 1.0)
+            sums += np.bincount(places % _SUMS, weights * terms, minlength=_SUMS)
+            count += len(terms)
+    tolerance = 2.0 * rounding * -(-count // _SUMS)
+    found = base64.b64encode(sums.astype("<f8").tobytes()).decode()
+    return f"{IDENTITY}:{exact.hexdigest()[:32]}:{tolerance:.3e}:{found}"
 
 
 def is_same(one: str, other: str) -> bool:
@@ -165,53 +187,16 @@ def is_same(one: str, other: str) -> bool:
     return bool((np.abs(sums[0] - sums[1]) <= float(mine[2])).all())
 
 
-class _Fingerprint:
-    """What a fingerprint is made of, gathered piece by piece."""
-
-    def __init__(self) -> None:
-        self.exact, self.sums = hashlib.sha256(), np.zeros(_SUMS)
-        self._count, self._rounding = 0, _FORGIVEN
-
-    @property
-    def tolerance(self) -> float:
-        return 2.0 * self._rounding * -(-self._count // _SUMS)
-
-    def update(self, part: bytes | memoryview) -> None:
-        if isinstance(part, bytes) or part.format not in ("e", "f", "d"):
-            self.exact.update(part)
-        else:
-            self.numbers(np.asarray(part))
-
-    def numbers(self, given: NDArray) -> None:
-        """The floating-point numbers of one setting."""
-        self._rounding = max(self._rounding, 100.0 * float(np.finfo(given.dtype).eps))
-        entries = given.astype(np.float64).ravel()
-        known = np.isfinite(entries)
-        if not known.all():
-            self.exact.update(np.where(known, 0.0, entries).tobytes())
-            entries = np.where(known, entries, 0.0)
-        size = float(np.abs(entries).max(initial=0.0)) or 1.0
-        for start in range(-1, len(entries), _AT_ONCE):
-            terms = entries[max(start, 0) : start + _AT_ONCE] / size
-            terms = terms if start >= 0 else np.append(np.log(size), terms)
-            places = np.arange(self._count, self._count + len(terms))
-            weights = 0.5 + 0.5 * ((places * 2.0**0.5) % 1.0)
-            self.sums += np.bincount(places % _SUMS, weights * terms, minlength=_SUMS)
-            self._count += len(terms)
-
-
 def around_arrays(value: object) -> tuple[bytes, ...]:
     """What `identity` reads of a value before, between and after its arrays: the same for all
     whose arrays differ in their entries alone.
     """
-    parts = list[bytes | memoryview]()
-    _feed(SimpleNamespace(update=parts.append), value)
     texts = [b""]
-    for part in parts:
-        if isinstance(part, bytes):
-            texts[-1] += part
-        else:
+    for part in _parts(value):
+        if isinstance(part, np.ndarray):
             texts.append(b"")
+        else:
+            texts[-1] += _exact(part)
     return tuple(texts)
 
 
@@ -223,40 +208,45 @@ def identity_around(texts: tuple[bytes, ...], *arrays: NDArray) -> str:
     return f"{IDENTITY}:{hashlib.sha256(b''.join(parts)).hexdigest()[:32]}"
 
 
-def _feed(digest: Any, value: object) -> None:
-    if type(value) is np.ndarray:
-        _feed_array(digest, value)
-    elif isinstance(value, Value):
-        kind, said = type(value), _given_settings(value)
+def _exact(part: _Part) -> Any:
+    """A part as bytes."""
+    if isinstance(part, float):
+        return f"float:{part!r};".encode()
+    return part.data if isinstance(part, np.ndarray) else part
+
+
+def _parts(value: Any) -> Iterator[_Part]:
+    """What a value is, in parts: kinds, names and exact settings as bytes, numbers as they are."""
+    if isinstance(value, Value):
+        kind, given = type(value), _given_settings(value)
         kind_name = kind.__dict__.get("kind_name") or kind.__name__.lstrip("_")
-        digest.update(f"{kind_name} {len(said)}:".encode())
-        for name, part in said.items():
-            digest.update(f"{name}=".encode())
-            _feed(digest, part)
+        yield f"{kind_name} {len(given)}:".encode()
+        for name, part in given.items():
+            yield f"{name}=".encode()
+            yield from _parts(part)
     elif isinstance(value, np.generic):
-        _feed(digest, value.item())
-    elif isinstance(value, float) and isinstance(digest, _Fingerprint):
-        digest.update(b"float:")
-        digest.numbers(np.array([value]))
-    elif value is None or isinstance(value, _PLAIN):
-        value = value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0
-        digest.update(f"{type(value).__name__}:{value!r};".encode())
-    elif isinstance(value, _SEQUENCES):
-        digest.update(f"sequence {len(value)}:".encode())
+        yield from _parts(value.item())
+    elif isinstance(value, float):
+        yield value + 0.0  # -0.0 equals 0.0
+    elif value is None or isinstance(value, bool | int | str):
+        yield f"{type(value).__name__}:{value!r};".encode()
+    elif isinstance(value, tuple | list):
+        yield f"sequence {len(value)}:".encode()
         for item in value:
-            _feed(digest, item)
+            yield from _parts(item)
     elif isinstance(value, Mapping) and type(value) is not dict:  # a dict may change
-        digest.update(f"mapping {len(value)}:".encode())
+        yield f"mapping {len(value)}:".encode()
         for name in sorted(value):
-            _feed(digest, name)
-            _feed(digest, value[name])
+            yield from _parts(name)
+            yield from _parts(value[name])
     elif is_array(value):
-        _feed_array(digest, to_numpy(value))
+        array = np.ascontiguousarray(to_numpy(value))
+        yield f"array {array.dtype.str} {array.shape}:".encode()
+        yield np.atleast_1d(array + 0.0 if array.dtype.kind == "f" else array)
     elif is_sparse(value):
-        rows: Any = value
-        digest.update(f"sparse {rows.shape}:".encode())
-        for part in (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)):
-            _feed(digest, part)
+        yield f"sparse {value.shape}:".encode()
+        for part in (value.data, value.indices.astype(np.int64), value.indptr.astype(np.int64)):
+            yield from _parts(part)
     else:
         raise NotSupported(
             f"A {type(value).__name__} has no identity: settings are numbers, text, arrays, and "
@@ -264,22 +254,15 @@ def _feed(digest: Any, value: object) -> None:
         )
 
 
-def _feed_array(digest: Any, array: NDArray) -> None:
-    array = np.ascontiguousarray(array)
-    array = array + 0.0 if array.dtype.kind == "f" else array
-    digest.update(f"array {array.dtype.str} {array.shape}:".encode())
-    digest.update(np.atleast_1d(array).data)
-
-
 def _given_settings(value: Value) -> dict[str, Any]:
-    """The settings that say something, by name: neither labels nor at their default."""
+    """The settings that count, by name: neither labels nor at their default."""
     kind: Any = type(value)
     fields = value.fields()  # refuses what says too little
-    labels, defaults = _labels(kind), _defaults(kind)
+    defaults = _defaults(kind)
     return {
         name: part
         for name, part in sorted(fields.items())
-        if name not in labels and not (name in defaults and same(part, defaults[name]))
+        if name not in defaults or not (defaults[name] is _LABEL or same(part, defaults[name]))
     }
 
 
@@ -299,26 +282,22 @@ def _names(kind: Any) -> tuple[str, ...]:
 @cache
 def _defaults(kind: Any) -> dict[str, Any]:
     """The defaults of a class by name, in the plain form that a value has them in; without those
-    that the class itself refuses, which say that one of two settings is to be given.
+    that the class itself refuses, which say that one of two settings is to be given. Fields with
+    `field(metadata={"label": True})` name things and decide nothing.
     """
-    factories = {f.name: f.default_factory for f in dataclasses.fields(kind)}
-    found = {}
+    fields, found = {f.name: f for f in dataclasses.fields(kind)}, dict[str, Any]()
     for name, setting in settings_of(kind).items():
-        factory, default = factories.get(name, dataclasses.MISSING), setting.default
+        default, own = setting.default, fields.get(name)
         with suppress(TidewolfError):
-            if factory is not dataclasses.MISSING:
-                default = factory()
+            if own is not None and own.metadata.get("label"):
+                default = _LABEL
+            elif own is not None and own.default_factory is not dataclasses.MISSING:
+                default = own.default_factory()
             elif setting.declared and setting.check is not None and default is not None:
                 default = checked(setting.check, default, name, kind.__name__)
-            if not setting.required:
+            if default is not REQUIRED:
                 found[name] = default
     return found
-
-
-@cache
-def _labels(kind: Any) -> set[str]:
-    """Fields that name things and decide nothing: `field(metadata={"label": True})`."""
-    return {f.name for f in dataclasses.fields(kind) if f.metadata.get("label")}
 
 
 def same(a: object, b: object) -> bool:
@@ -336,14 +315,14 @@ def same(a: object, b: object) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _brief(value: object) -> str:
+def _brief(value: Any) -> str:
     if is_array(value):
         array = to_numpy(value)
         if array.ndim == 1 and array.size <= 4:
             return "[" + ", ".join(f"{v:g}" for v in array) + "]"
         return f"<{'x'.join(map(str, array.shape))} {array.dtype}>"
     if is_sparse(value):
-        return sparse_in_words(value)
+        return f"<{'x'.join(map(str, value.shape))} {value.dtype}, {value.nnz} stored>"
     if isinstance(value, tuple) and len(value) > 4:
         return f"<{len(value)} items>"
     if isinstance(value, Mapping):
