@@ -43,7 +43,7 @@ def differences(t, x):
 WRONG = {
     "sign of a line": (line, lambda t, x: -C[t], "sign is likely turned round"),
     "twice a line": (line, lambda t, x: 2 * C[t], r"2 times as much"),
-    "half a square": (square, lambda t, x: x - P[t], "times as much, likely a wrong factor"),
+    "half a square": (square, lambda t, x: x - P[t], "times as much: likely a wrong factor"),
     "a hill": (lambda t, x: -square(t, x), lambda t, x: -2 * (x - P[t]), "likely not convex"),
 }
 RIGHT = {

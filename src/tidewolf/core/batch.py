@@ -143,7 +143,8 @@ class Batch(Value, ABC):
 
     def slopes(self, x: Array) -> Floats:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
-        return np.array([arrays.norm(gradient) for gradient in self._one_by_one(x)])
+        gradients = self.gradients(x)
+        return np.array([arrays.norm(gradients[t, ...]) for t in range(len(self))])
 
     def gradients(self, x: Array) -> Array:
         """Each round's subgradient at x, for the choice that `subgradient` makes: shape
@@ -151,11 +152,8 @@ class Batch(Value, ABC):
         """
         if len(self) == 0:
             return arrays.zeros((0, *self.shape), x)
-        return namespace(x).stack(self._one_by_one(x))
-
-    def _one_by_one(self, x: Array) -> list[Array]:
-        one = arrays.ones(1, x)
-        return [self.view(slice(t, t + 1)).subgradient(x, one) for t in range(len(self))]
+        each = (self.view(slice(t, t + 1)) for t in range(len(self)))
+        return namespace(x).stack([one.subgradient(x, arrays.ones(1, x)) for one in each])
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:

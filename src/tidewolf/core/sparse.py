@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import LEAST, MOST, as_array, like, to_numpy
+from tidewolf.core.arrays import LEAST, MOST, as_array
 from tidewolf.core.errors import WrongShape
-from tidewolf.core.types import Array, Floats, NDArray
+from tidewolf.core.types import Floats, NDArray
 
 
 def is_sparse(x: object) -> bool:
@@ -79,24 +79,6 @@ def stack_rows(parts: Sequence[Any]) -> Any:
 def row_of_each(A: Any) -> NDArray:
     """The row that each stored number is in."""
     return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
-
-
-def sparse_products(A: Any, x: Array) -> Array:
-    """<a_i, x> for each row, in the library of x."""
-    return like(A @ to_numpy(x), x)
-
-
-def sparse_own_products(A: Any, points: Array) -> Array:
-    """<a_i, x_t> for each row with the point of its round; rounds have as many rows each."""
-    row, x = row_of_each(A), to_numpy(points)
-    each = A.shape[0] // max(1, x.shape[0])
-    return like(np.bincount(row, A.data * x[row // max(1, each), A.indices], A.shape[0]), points)
-
-
-def sparse_weighted(A: Any, weights: Array) -> Array:
-    """sum_i weights_i a_i, in the library of the weights."""
-    each = np.repeat(to_numpy(weights), np.diff(A.indptr))
-    return like(np.bincount(A.indices, A.data * each, A.shape[1]), weights)
 
 
 def sparse_row_norms(A: Any) -> Floats:

@@ -19,12 +19,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from tidewolf.core.arguments import import_extra, shown
-from tidewolf.core.arrays import as_array, as_count, is_array, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import as_array, as_count, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.settings import as_shape
@@ -54,6 +54,7 @@ class Engine(ABC):
     """
 
     name: ClassVar[str]
+    """what makes a batch of it"""
 
     def __init__(self, value: Callable[..., Any], call: str) -> None:
         self.value, self.call = value, call
@@ -148,12 +149,12 @@ class Traced(Engine):
         answer = None if isinstance(found, bool) else self._number(found, x)
         if answer is None:
             raise WrongType(
-                f"A callable for from_{self.name} answers one number, a {self.name} scalar "
+                f"A callable for {self.name} answers one number, a scalar of the library "
                 f"computed from x, not {shown(found)}."
             )
         if math.prod(answer.shape) != 1:
             raise WrongShape(
-                f"A callable for from_{self.name} answers one number, not an array of shape "
+                f"A callable for {self.name} answers one number, not an array of shape "
                 f"{tuple(answer.shape)}: add them up, or take the largest."
             )
         return answer.reshape(())
@@ -161,7 +162,9 @@ class Traced(Engine):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Autograd(Batch):
-    """Abstract: functions given by one callable, differentiated by a library."""
+    """Functions given by one callable, differentiated by a library: what `from_torch` and
+    `from_jax` make.
+    """
 
     _engine: Engine
     _shape: Shape
@@ -227,9 +230,9 @@ class Autograd(Batch):
         found = self._engine.weighted(x, rounds, each[used])
         return self._finite(found[None, ...], x, "gradient")[0, ...]
 
-    def slopes(self, x: Array) -> Floats:
-        gradients = self.gradients(x)
-        return np.array([norm(gradients[t, ...]) for t in range(len(self))])
+    @classmethod
+    def examples(cls) -> Sequence[Batch]:
+        return ()
 
     def _finite(self, found: Array, x: Array, what: str) -> Array:
         xp = namespace(found)
@@ -240,7 +243,7 @@ class Autograd(Batch):
         t = int(self._rounds.ts[int(np.argmin(rows))]) if len(found) == len(self) else None
         where = "a round" if t is None else f"round {t + 1} (t = {t})"
         raise NotFinite(
-            f"The {what} of {where} of {type(self).__name__} is not finite at this point; add a "
+            f"The {what} of {where} of {self._engine.name} is not finite at this point; add a "
             "small number under a root or a norm that may be 0."
         )
 
@@ -298,24 +301,6 @@ def name_of(value: object) -> str | None:
     return name if isinstance(name, str) and not name.startswith(("<", "_")) else None
 
 
-def examples_of(make: Callable[..., Autograd]) -> tuple[Autograd, ...]:
-    """One of each way to give a callable, by the function that takes it."""
-    rows = np.arange(6.0).reshape(3, 2) - 2.0
-    return make(_distance, 2, data=rows), make(_scaled, (2, 2), rounds=2), make(_square, 1)
-
-
-def _distance(x: Any, row: Any) -> Any:
-    return abs(x - row).sum()
-
-
-def _scaled(t: Any, x: Any) -> Any:
-    return t * (x * x).sum()
-
-
-def _square(x: Any) -> Any:
-    return (x * x).sum()
-
-
 # Plain callables of torch as functions, with gradients by its automatic differentiation.
 #
 # Points of torch are computed with as they are; those of other libraries in float64. Data move to
@@ -371,28 +356,13 @@ def from_torch(
            [ 0. , -0.5]])
     """
     call, sides, own = resolved(value, shape, rounds, data, "torch")
-    return FromTorch._unchecked(_engine=_Torch(value, call), _shape=sides, _rounds=own)
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class FromTorch(Autograd):
-    """Functions that torch differentiates: what `from_torch` gives."""
-
-    @classmethod
-    def one(cls, value: Callable[[Any], Any], shape: Shape | int) -> Autograd:
-        """A single round from a callable of x alone."""
-        return from_torch(value, shape)
-
-    @classmethod
-    def examples(cls) -> Sequence[Autograd]:
-        return examples_of(from_torch)
+    return Autograd._unchecked(_engine=_Torch(value, call), _shape=sides, _rounds=own)
 
 
 class _Torch(Traced):
     """Classic backward passes over what `vmap` computes of all rounds."""
 
-    name: ClassVar[str] = "torch"
+    name: ClassVar[str] = "from_torch"
 
     def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
         import torch
@@ -522,28 +492,13 @@ def from_jax(
     array([-0.5, -2. ])
     """
     call, sides, own = resolved(value, shape, rounds, data, "jax")
-    return FromJax._unchecked(_engine=_Jax(value, call), _shape=sides, _rounds=own)
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False, init=False)
-class FromJax(Autograd):
-    """Functions that jax differentiates: what `from_jax` gives."""
-
-    @classmethod
-    def one(cls, value: Callable[[Any], Any], shape: Shape | int) -> Autograd:
-        """A single round from a callable of x alone."""
-        return from_jax(value, shape)
-
-    @classmethod
-    def examples(cls) -> Sequence[Autograd]:
-        return examples_of(from_jax)
+    return Autograd._unchecked(_engine=_Jax(value, call), _shape=sides, _rounds=own)
 
 
 class _Jax(Traced):
     """`grad` of what `vmap` computes of all rounds, compiled; each within 64 bits."""
 
-    name: ClassVar[str] = "jax"
+    name: ClassVar[str] = "from_jax"
 
     def _tried(self, *given: Any) -> Any:
         with _in_64_bits():

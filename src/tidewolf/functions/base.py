@@ -17,22 +17,14 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, flat, is_array, like, namespace, square_range, to_numpy
+from tidewolf.core import sparse
+from tidewolf.core.arrays import as_array, flat, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.settings import Numbers
-from tidewolf.core.sparse import (
-    as_sparse,
-    cut_rows,
-    is_sparse,
-    same_sparse,
-    sparse_own_products,
-    sparse_products,
-    sparse_row_norms,
-    sparse_weighted,
-    stack_rows,
-)
+from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.values import same
 
 LANES, AT_ONCE = 8, 1 << 15
 """Sums that a product of two vectors is made of, and terms that are made at a time."""
@@ -116,7 +108,7 @@ class ArrayBatch(Batch):
         """Some rounds of sparse rows, of which every round has as many."""
         start, stop, _ = rounds.indices(len(self))
         each = A.shape[0] // max(1, len(self))
-        return cut_rows(A, each * start, each * max(start, stop))
+        return sparse.cut_rows(A, each * start, each * max(start, stop))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
@@ -130,9 +122,9 @@ class ArrayBatch(Batch):
                 kinds = {(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}
                 if len(kinds) > 1:
                     return None
-                join = stack_rows if is_sparse(mine) else namespace(mine).concat
+                join = sparse.stack_rows if is_sparse(mine) else namespace(mine).concat
                 whole[name] = join(several)
-            elif all(_equal(mine, other) for other in several):
+            elif all(mine is other or same(mine, other) for other in several):
                 whole[name] = mine
             else:
                 return None
@@ -174,14 +166,6 @@ def _sparse_round(x: Any, what: str) -> Any:
     return row
 
 
-def _equal(mine: Any, other: Any) -> bool:
-    if is_sparse(mine) or is_sparse(other):
-        return mine is other or (is_sparse(mine) and is_sparse(other) and same_sparse(mine, other))
-    if is_array(mine) and mine is not other:
-        return np.array_equal(to_numpy(mine), to_numpy(other))
-    return mine is other or bool(mine == other)
-
-
 def rows(x: Array) -> Array:
     """An array with rounds first as a matrix, one flattened point a row."""
     return x if x.ndim == 2 else namespace(x).reshape(x, (x.shape[0], math.prod(x.shape[1:])))
@@ -195,7 +179,7 @@ def shaped(x: Array, shape: Shape) -> Array:
 def products(A: Array, x: Array) -> Array:
     """<a_t, x> for each row of a matrix, dense or sparse; a single row as kernels do it."""
     if is_sparse(A):
-        return sparse_products(A, flat(x))
+        return like(A @ to_numpy(flat(x)), x)
     if A.shape[0] != 1:
         return A @ flat(x)
     if type(A) is not np.ndarray:
@@ -232,15 +216,21 @@ def _lane_product(a: Floats, x: Floats) -> float:
 def own_products(A: Array, points: Array) -> Array:
     """<a_t, x_t> for each row with a point of its own."""
     if is_sparse(A):
-        return sparse_own_products(A, points)
+        row, x = row_of_each(A), to_numpy(points)
+        each = max(1, A.shape[0] // max(1, x.shape[0]))  # rows of a round
+        found = np.bincount(row, A.data * x[row // each, A.indices], A.shape[0])
+        return like(found, points)
     return namespace(points).vecdot(A, points)
 
 
 def weighted(A: Array, weights: Array) -> Array:
     """sum_t weights_t a_t over the rows."""
-    if not is_sparse(A) and type(A) is not np.ndarray and A.shape[0] == 1:
+    if is_sparse(A):
+        each = np.repeat(to_numpy(weights), np.diff(A.indptr))
+        return like(np.bincount(A.indices, A.data * each, A.shape[1]), weights)
+    if type(A) is not np.ndarray and A.shape[0] == 1:
         return weights[0] * A[0, :]  # a product of matrices takes a device ten times as long
-    return sparse_weighted(A, weights) if is_sparse(A) else weights @ A
+    return weights @ A
 
 
 def each_row(A: Array, x: Array) -> Array:
@@ -258,7 +248,7 @@ def beside(b: Array, A: Array, x: Array) -> Array:
 def total_row(A: Array) -> Floats:
     """The sum over the rounds, in float64."""
     if is_sparse(A):
-        return np.asarray(sparse_weighted(A, np.ones(A.shape[0])))
+        return np.asarray(weighted(A, np.ones(A.shape[0])))
     return np.asarray(to_numpy(A).sum(axis=0, dtype=np.float64))
 
 
@@ -270,7 +260,7 @@ def host_rows(A: Array) -> Any:
 def row_norms(x: Array) -> Floats:
     """The norm of each row of a matrix, dense or sparse, as a NumPy array."""
     if is_sparse(x):
-        return sparse_row_norms(x)
+        return sparse.sparse_row_norms(x)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = to_numpy(namespace(x).vecdot(x, x))
     norms: Floats = np.sqrt(squares)

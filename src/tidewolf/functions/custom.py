@@ -24,7 +24,7 @@ from tidewolf.functions.autograd import Autograd, Engine, Rounds
 class _Given(Engine):
     """Two callables of (t, x), or of x alone."""
 
-    name: ClassVar[str] = "callables"
+    name: ClassVar[str] = "Custom"
 
     def __init__(self, value: Any, subgradient: Any, call: str) -> None:
         super().__init__(value, call)

@@ -412,7 +412,7 @@ def _borrowed(leaves: Sequence[Any]) -> Iterator[None]:
 class _Cvxpy(Engine):
     """An expression, which cvxpy evaluates round by round, and what was found out about it."""
 
-    name: ClassVar[str] = "cvxpy"
+    name: ClassVar[str] = "from_cvxpy"
 
     def __init__(self, expression: Any, variable: Any) -> None:
         super().__init__(lambda: expression, "rows")

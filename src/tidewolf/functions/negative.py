@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,38 +27,30 @@ MOST_ASKED = 100
 """Entries whose minimum over the set is asked for, an oracle call each."""
 
 
-class Negative(NamedTuple):
-    """A capacity that no point of the set keeps."""
-
-    entry: int
-    round: int
-    value: float
-
-
-def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[Negative]:
-    """The first such capacity of each entry that was not asked about before; `asked` takes note of
-    those that are now.
+def negative_capacities(
+    K: HasLMO, constraints: Batch, asked: set[int]
+) -> list[tuple[int, int, float]]:
+    """Entry, round and value of the first such capacity of each entry that was not asked about
+    before; `asked` takes note of those that are now.
     """
-    if _has_none(constraints):
-        return []
     found = []
     for start, part in _limits(constraints):
-        if isinstance(part, Capacity) and len(part) and float(namespace(part.c).min(part.c)) < 0.0:
-            c = to_numpy(rows(part.c))
-            for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
-                if entry not in asked and len(asked) < MOST_ASKED:
-                    asked.add(entry)
-                    if _never_negative(K, entry):
-                        row = int(np.argmax(c[:, entry] < 0))
-                        found.append(Negative(entry, start + row, float(c[row, entry])))
+        if not isinstance(part, Capacity) or not _lowest(part.c) < 0.0:
+            continue
+        c = to_numpy(rows(part.c))
+        for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
+            if entry not in asked and len(asked) < MOST_ASKED:
+                asked.add(entry)
+                if _never_negative(K, entry):
+                    row = int(np.argmax(c[:, entry] < 0))
+                    found.append((entry, start + row, float(c[row, entry])))
     return found
 
 
-def _has_none(constraints: Batch) -> bool:
-    """Whether that is plain: capacities alone, all at least 0."""
-    if type(constraints) is not Capacity or type(constraints.c) is not np.ndarray:
-        return False
-    return bool(np.minimum.reduce(constraints.c, axis=None, initial=np.inf) >= 0.0)
+def _lowest(c: Any) -> float:
+    if type(c) is np.ndarray:
+        return float(np.minimum.reduce(c, axis=None, initial=np.inf))
+    return float(namespace(c).min(c)) if c.shape[0] else np.inf
 
 
 def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
@@ -80,8 +72,12 @@ def warn_of_negative_capacities(
     """One warning that names the first, and says how many entries have one."""
     found = negative_capacities(K, constraints, asked)
     if found:
-        (entry, _, value), t = found[0], first_round + found[0].round + 1
-        what = f"The capacity of {entry_name(K, entry)} is {value:g} in round {t}"
+        entry, t, value = found[0]
+        place = np.unravel_index(entry, K.shape)
+        name = f"entry {int(place[0]) if len(place) == 1 else tuple(map(int, place))}"
+        if getattr(K, "names", None):
+            name = getattr(K, "names")[entry]  # noqa: B009  not every set has them
+        what = f"The capacity of {name} is {value:g} in round {first_round + t + 1}"
         warnings.warn(f"{what}: {breaks(len(found))}", NegativeCapacity, stacklevel=stacklevel)
 
 
@@ -89,14 +85,6 @@ def breaks(entries: int) -> str:
     """What a negative capacity means, and how many entries have one."""
     more = f" {entries} entries have such capacities." if entries > 1 else ""
     return f"no point of the set is below 0 there, so every decision breaks it.{more}"
-
-
-def entry_name(K: Any, entry: int) -> str:
-    """An entry by its name if the set has names, else by its number or numbers."""
-    if getattr(K, "names", None):
-        return str(K.names[entry])
-    place = tuple(int(i) for i in np.unravel_index(entry, K.shape))
-    return f"entry {place[0] if len(place) == 1 else place}"
 
 
 def _never_negative(K: HasLMO, entry: int) -> bool:

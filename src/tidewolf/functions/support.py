@@ -62,14 +62,11 @@ def require_subgradients(
     """
     apart = [one for one in others if bool((one.point != played.point).any())]
     for f in own_functions(batch):
-        trial = _Trial(f"The {kind}{_named(f)} of round {t + 1} (t = {t})", f)
+        name = getattr(f, "name", None)
+        called = f" {name}" if isinstance(name, str) else ""
+        trial = _Trial(f"The {kind}{called} of round {t + 1} (t = {t})", f)
         for other in apart:
             trial.compare(played, other)
-
-
-def _named(f: Batch) -> str:
-    name = getattr(f, "name", None)
-    return f" {name}" if isinstance(name, str) else ""
 
 
 class _Trial:
@@ -77,14 +74,14 @@ class _Trial:
 
     def __init__(self, what: str, f: Batch) -> None:
         self.what, self.f = what, f
-        self._known: list[tuple[Array, tuple[float, Array]]] = []
+        self._known: dict[int, tuple[float, Array]] = {}
 
     def compare(self, one: Member, other: Member) -> None:
         """Both ways; a point at which the function has no value is skipped."""
         with np.errstate(all="ignore"):
             try:
-                for x, y in ((one, other), (other, one)):
-                    self._require(x, y, 1.0)
+                self._require(one, other, 1.0)
+                self._require(other, one, 1.0)
                 self._require(one, other, _NEAR)
             except NotConvex:
                 raise
@@ -92,13 +89,10 @@ class _Trial:
                 return
 
     def _at(self, x: Array) -> tuple[float, Array]:
-        for point, found in self._known:
-            if point is x:
-                return found
-        one = ones(1, x)
-        found = float(self.f.values(x)[0]), self.f.subgradient(x, one)
-        self._known.append((x, found))
-        return found
+        if id(x) not in self._known:  # points outlive the trial
+            found = float(self.f.values(x)[0]), self.f.subgradient(x, ones(1, x))
+            self._known[id(x)] = found
+        return self._known[id(x)]
 
     def _require(self, x: Member, y: Member, share: float) -> None:
         """f(z) >= f(x) + <g, z - x> at the point z that is this share of the way to y."""
@@ -123,16 +117,14 @@ class _Trial:
 
 def _likely(change: float, claimed: float) -> str:
     """What it probably is: the change of f along a way, per whole way, against <g, way>."""
-    size = max(abs(change), abs(claimed))
-    if abs(change - claimed) <= 0.02 * size:
+    near = 0.02 * max(abs(change), abs(claimed))
+    if abs(change - claimed) <= near:
         return "The gradient fits the function there, so the function is likely not convex."
-    said = f"Along that way f changes by {change:.4g}, and the gradient says {claimed:.4g}:"
-    if abs(change + claimed) <= 0.02 * size:
-        return f"{said} its sign is likely turned round."
-    if change * claimed > 0.0:
-        times = f"{claimed / change:.3g} times as much"
-        return f"{said} {times}, likely a wrong factor, or the gradient of another round."
-    return f"{said} likely the gradient of another round, or at another point."
+    found = f"Along that way f changes by {change:.4g}, and the gradient says {claimed:.4g}"
+    if abs(change + claimed) <= near:
+        return f"{found}: its sign is likely turned round."
+    times = f", {claimed / change:.3g} times as much" if change * claimed > 0.0 else ""
+    return f"{found}{times}: likely a wrong factor, or the gradient of another round or point."
 
 
 def members_of(center: Array, *more: tuple[Array | None, str]) -> Sequence[Member]:
