@@ -9,38 +9,14 @@ from typing import Annotated, Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    as_number,
-    counting,
-    flat,
-    is_torch,
-    like,
-    namespace,
-    taken,
-    to_numpy,
-    zeros,
-)
+from tidewolf.core import arrays
+from tidewolf.core.arrays import as_number, counting, flat, is_torch, like, namespace, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.functions.base import (
-    ArrayBatch,
-    Coefficients,
-    PerRound,
-    beside,
-    each_row,
-    host_rows,
-    lane_products,
-    one_round,
-    own_products,
-    products,
-    row_norms,
-    rows,
-    shaped,
-    total_row,
-    weighted,
-)
+from tidewolf.functions import base
+from tidewolf.functions.base import ArrayBatch, Coefficients, PerRound, one_round, rows, shaped
 
 # Linear functions:  f_t(x) = <C_t, x>.
 
@@ -54,35 +30,35 @@ class AffineRows(ArrayBatch, LinearTotal, PiecewiseLinear):
 
     def _less_offsets(self, found: Array, x: Array) -> Array:
         b = self.__dict__.get("b")
-        return found if b is None else found - beside(b, self._a, x)
+        return found if b is None else found - base.beside(b, self._a, x)
 
     @property
     def shape(self) -> Shape:
         return tuple(self._a.shape[1:])
 
     def values(self, x: Array) -> Array:
-        return self._less_offsets(products(rows(self._a), x), x)
+        return self._less_offsets(base.products(rows(self._a), x), x)
 
     def values_at(self, points: Array) -> Array:
-        return self._less_offsets(own_products(rows(self._a), rows(points)), points)
+        return self._less_offsets(base.own_products(rows(self._a), rows(points)), points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(weighted(rows(self._a), weights), self.shape)
+        return shaped(base.weighted(rows(self._a), weights), self.shape)
 
     def gradients(self, x: Array) -> Array:
-        return each_row(self._a, x)
+        return base.each_row(self._a, x)
 
     def slopes(self, x: Array) -> Floats:
-        return row_norms(rows(self._a))
+        return base.row_norms(rows(self._a))
 
     def total(self) -> tuple[Floats, float]:
-        return total_row(self._a), 0.0 - float(self.offsets().sum())
+        return base.total_row(self._a), 0.0 - float(self.offsets().sum())
 
     def epigraph(self) -> Halfspaces:
         return self.halfspaces()
 
     def halfspaces(self) -> Halfspaces:
-        return Halfspaces(host_rows(self._a), self.offsets(), np.arange(len(self)))
+        return Halfspaces(base.host_rows(self._a), self.offsets(), np.arange(len(self)))
 
     def offsets(self) -> Floats:
         b = self.__dict__.get("b")
@@ -289,18 +265,18 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
             return (self._flat() @ points[:, :, None])[:, :, 0] - self.b
         if self._shared:
             host = (self.A @ to_numpy(points).T).T
-            return beside(host, self.A, points) - beside(self.b, self.A, points)
-        found = _as_table(own_products(self.A, points), tuple(self.b.shape))
-        return found - beside(self.b, self.A, points)
+            return base.beside(host, self.A, points) - base.beside(self.b, self.A, points)
+        found = _as_table(base.own_products(self.A, points), tuple(self.b.shape))
+        return found - base.beside(self.b, self.A, points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(weighted(self._active(x), weights), self.shape)
+        return shaped(base.weighted(self._active(x), weights), self.shape)
 
     def gradients(self, x: Array) -> Array:
-        return shaped(each_row(self._active(x), x), (len(self), *self.shape))
+        return shaped(base.each_row(self._active(x), x), (len(self), *self.shape))
 
     def slopes(self, x: Array) -> Floats:
-        return row_norms(self._active(x))
+        return base.row_norms(self._active(x))
 
     def _flat(self) -> Array:
         """Dense A with flattened points: (rounds, pieces, entries)."""
@@ -310,17 +286,17 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         """<A_tj, x> - b_tj as (rounds, pieces)."""
         if not is_sparse(self.A):
             A, x = self._flat(), flat(x)
-            found = lane_products(A[0, ...], x)[None, :] if len(self) == 1 else A @ x
+            found = base.lane_products(A[0, ...], x)[None, :] if len(self) == 1 else A @ x
             return found - self.b
-        found = _as_table(products(self.A, x), (-1, self.b.shape[1]))
-        return found - beside(self.b, self.A, x)
+        found = _as_table(base.products(self.A, x), (-1, self.b.shape[1]))
+        return found - base.beside(self.b, self.A, x)
 
     def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
         if is_sparse(self.A):
             starts = 0 if self._shared else self.b.shape[1] * rounds
-            return each_row(self.A[limits + starts, :], x)
+            return base.each_row(self.A[limits + starts, :], x)
         table = namespace(self.A).reshape(self.A, (-1, *self.shape))
-        return taken(table, rounds * self.b.shape[1] + limits)
+        return arrays.taken(table, rounds * self.b.shape[1] + limits)
 
     def _active(self, x: Array) -> Array:
         """The first active piece of each round, one flattened row each."""
@@ -442,7 +418,7 @@ class Capacity(ArrayBatch, PiecewiseLinear):
     def subgradient(self, x: Array, weights: Array) -> Array:
         c = rows(self.c)
         if type(c) is not np.ndarray and len(self) <= _FEW and is_torch(c):
-            total = zeros((c.shape[1],), c)
+            total = arrays.zeros((c.shape[1],), c)
             for t in range(len(self)):
                 total[(flat(x) - c[t, :]).argmax()] += weights[t]
             return shaped(total, self.shape)

@@ -243,17 +243,14 @@ class LinkLoads(OverPaths, PiecewiseLinear):
     def epigraph(self) -> Halfspaces:
         rounds = np.repeat(np.arange(len(self)), self._links)
         A = self._rows(rounds, np.tile(np.arange(self._links), len(self)))
-        return Halfspaces(A, self._each_offset(), rounds)
+        return Halfspaces(A, LinkLoads.offsets(self), rounds)
 
     def offsets(self) -> Floats:
-        return self._each_offset()
+        offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
+        return offsets.astype(np.float64).reshape(-1)
 
     def many_rows(self) -> ManyRows | None:
         return LoadRows(self) if len(self) * len(self._loads.load) > MANY else None
-
-    def _each_offset(self) -> Floats:
-        offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
-        return offsets.astype(np.float64).reshape(-1)
 
 
 def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any]]:
@@ -526,19 +523,6 @@ class LoadLimit(LinkLoads):
 # fuller than limit_t.
 
 
-@dataclass(frozen=True)
-class _Limits(PerRound):
-    """A number, or one a round."""
-
-    def __call__(self, value: Any, what: str) -> Array:
-        array = as_array(value, what)
-        if array.ndim > 1:
-            raise WrongShape(
-                f"{what} is a number, or one a round; it has shape {tuple(array.shape)}."
-            )
-        return array
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MaxUtilization(LinkLoads):
@@ -577,7 +561,7 @@ class MaxUtilization(LinkLoads):
     demands: PairDemands
     capacities: Annotated[Array, Uncopied("The capacity of each link, above 0.")]
     pairs: PairOfPath
-    limit: Annotated[Array, _Limits("What is subtracted: a number, or one a round.", axes=1)] = 0.0
+    limit: Annotated[Array, Uncopied("What is subtracted: a number, or one a round.")] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
