@@ -438,7 +438,7 @@ def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began() -> None
     begun = Holder((Clock(0), member(t=0)))
     later = Holder((Clock(7, 3), member()))
     assert types_of(read_back(later, Holder, begun)) == types_of(later)
-    with pytest.raises(ValueError, match="parts is no record"):
+    with pytest.raises(ValueError, match="parts"):
         read_back(later, Holder, Holder((None, None)))
-    with pytest.raises(ValueError, match=r"field 't'|field 'x'|is missing"):
+    with pytest.raises(ValueError, match="unknown"):
         read_back(later, Holder, Holder((member(), Clock(0))))

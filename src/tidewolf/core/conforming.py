@@ -10,7 +10,6 @@ ValueError says in half a sentence what is wrong.
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Mapping
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -20,7 +19,7 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, is_array, namespace, to_numpy
 from tidewolf.core.checkpoint import SavedRecord, Stored
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, NDArray
+from tidewolf.core.types import Array
 
 SIGNED = frozenset({"exponent"})
 """Whole numbers that may be below 0; all others count something."""
@@ -30,11 +29,10 @@ def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> A
     """A NamedTuple of this kind of fields that fit it; `begun` is one before the first round, over
     the set K, or None where there was none yet.
     """
-    hints = get_type_hints(kind)
-    if unknown := [name for name in fields if name not in kind._fields]:
-        raise ValueError(f"it has a field {unknown[0]!r}, which this tidewolf does not know"[:200])
-    if missing := [name for name in kind._fields if name not in {**kind._field_defaults, **fields}]:
-        raise ValueError(f"{missing[0]} is missing")
+    hints, known = get_type_hints(kind), set(kind._fields)
+    unknown, missing = fields.keys() - known, known - fields.keys() - kind._field_defaults.keys()
+    if unknown or missing:
+        raise ValueError(f"fields are unknown ({[*unknown]}) or missing ({[*missing]})"[:200])
     return kind(
         **{
             name: _fitting(value, hints[name], getattr(begun, name, None), name, K)
@@ -64,37 +62,23 @@ def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
         hint = kinds[0] if len(kinds) == 1 else Any
     if hint is Any and isinstance(value, SavedRecord) and _is_record(type(begun)):
         hint = type(begun)  # of a part that says itself what it remembers
-    if _is_record(hint):
-        if not isinstance(value, SavedRecord):
-            raise ValueError(f"{name} is no {hint.__name__}")
+    if _is_record(hint) and isinstance(value, SavedRecord):
         return conforming(value.fields(), hint, begun, K)
-    if get_origin(hint) is tuple:
+    if get_origin(hint) is tuple and type(value) is tuple:
         return _tuple(value, get_args(hint), begun, name, K)
-    if isinstance(value, SavedRecord):
-        raise ValueError(f"{name} is no record")
-    if hint in (bool, str) and type(value) is not hint:
-        raise ValueError(f"{name} is {'text' if hint is str else 'true or false'}, not {value!r}")
-    if hint in (int, float):
-        return _number(value, hint, name)
-    if isinstance(hint, type) and issubclass(hint, Stored):
-        if not isinstance(value, hint):
-            raise ValueError(f"{name} is no {hint.tag}")
+    if not _fits(value, hint, begun, name):
+        form = f"{value.dtype} of shape {tuple(value.shape)}" if is_array(value) else repr(value)
+        raise ValueError(f"{name} does not fit {getattr(hint, '__name__', hint)}: {form}"[:200])
+    if isinstance(value, Stored) and hint is not Any:
         value.require_of(K)
-    elif is_array(begun):
-        _require_like(value, to_numpy(begun), name)
-    elif is_array(value) and (own := to_numpy(value)).dtype.kind == "f" and np.isnan(own).any():
-        raise ValueError(f"{name} holds NaN")
     return value
 
 
 def _tuple(value: Any, kinds: tuple[Any, ...], begun: Any, name: str, K: HasLMO) -> Any:
     """Every item by its own type; those of a tuple that grows are like the first before the first
-    round, where there was one.
+    round, if there was one.
     """
-    if type(value) is not tuple:
-        raise ValueError(f"{name} is a list, not {_shown(value)}")
-    begun = begun if isinstance(begun, tuple) else ()
-    count = len(value)
+    begun, count = begun if isinstance(begun, tuple) else (), len(value)
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         first = begun[0] if begun else None
         items = begun if kinds[0] is Any and len(begun) == count else (first,) * count
@@ -107,30 +91,26 @@ def _tuple(value: Any, kinds: tuple[Any, ...], begun: Any, name: str, K: HasLMO)
     return tuple(_fitting(item, kind, like, name, K) for item, kind, like in parts)
 
 
-def _number(value: Any, hint: Any, name: str) -> Any:
-    if type(value) not in ((int,) if hint is int else (int, float)) or math.isnan(value):
-        raise ValueError(f"{name} is a {'whole ' * (hint is int)}number, not {value!r}"[:200])
-    if hint is int and value < 0 and name not in SIGNED:
-        raise ValueError(f"{name} counts, and is at least 0, not {value!r}"[:200])
-    return value
-
-
-def _require_like(value: Any, begun: NDArray, name: str) -> None:
-    """The array of a field that has one from the start keeps its shape, unless that begins empty
-    and grows.
+def _fits(value: Any, hint: Any, begun: Any, name: str) -> bool:
+    """Whether a plain part is of its type; an array that is there from the start keeps its shape,
+    unless that begins empty and grows.
     """
+    if isinstance(value, SavedRecord) or _is_record(hint) or get_origin(hint) is tuple:
+        return False
+    if hint in (bool, str):
+        return type(value) is hint
+    if hint in (int, float):
+        number = type(value) is int or (hint is float and type(value) is float)
+        return number and value == value and (hint is float or value >= 0 or name in SIGNED)
+    if isinstance(hint, type) and issubclass(hint, Stored):
+        return isinstance(value, hint)
     own = to_numpy(value) if is_array(value) else np.array(None)
-    alike = (own.ndim, own.dtype.kind) == (begun.ndim, begun.dtype.kind)
-    if not alike or (own.shape != begun.shape and begun.shape != (0,)):
-        raise ValueError(f"{name} is {begun.dtype} of shape {begun.shape}, not {_shown(value)}")
-    if own.dtype.kind == "f" and not np.isfinite(own).all():
-        raise ValueError(f"{name} holds what is no finite number")
-
-
-def _shown(value: Any) -> str:
-    if is_array(value):
-        return f"{value.dtype} of shape {tuple(value.shape)}"
-    return f"a {type(value).__name__}"
+    if not is_array(begun):
+        return own.dtype.kind != "f" or not np.isnan(own).any()
+    first = to_numpy(begun)
+    alike = (own.ndim, own.dtype.kind) == (first.ndim, first.dtype.kind)
+    alike = alike and (own.shape == first.shape or first.shape == (0,))
+    return alike and (own.dtype.kind != "f" or bool(np.isfinite(own).all()))
 
 
 def _is_record(kind: Any) -> bool:
