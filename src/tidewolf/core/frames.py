@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -26,7 +27,8 @@ from tidewolf.core.types import NDArray
 
 TIMES = ("time", "date", "datetime", "timestamp")
 """What a first column of times is called, in any case of letters."""
-FRAME, SERIES, INDEX, LAZY = "DataFrame", "Series", "Index", "LazyFrame"
+_PLAIN = ("Boolean", "Null")
+_KINDS = ("DataFrame", "Series", "Index", "LazyFrame")
 
 
 class Frame(NamedTuple):
@@ -40,37 +42,31 @@ class Frame(NamedTuple):
     """one a row, as the library has them; None where there are none"""
 
 
-def _kind_of(x: object) -> tuple[str, str] | None:
-    """The library and the kind of a table; None of anything else."""
-    kind: Any = type(x)
-    return _kind(kind)
-
-
 @cache
-def _kind(kind: Any) -> tuple[str, str] | None:
+def _kind(kind: Any) -> str | None:
+    """The library and the kind of a table, such as "pandas.Series"; None of anything else."""
     for base in kind.__mro__:
         library = str(base.__module__).partition(".")[0]
-        if library in ("pandas", "polars") and base.__name__ in (FRAME, SERIES, INDEX, LAZY):
-            return library, base.__name__
+        if library in ("pandas", "polars") and base.__name__ in _KINDS:
+            return f"{library}.{base.__name__}"
     return None
 
 
 def is_table(x: object) -> bool:
     """Whether it is a frame, a series or an index of pandas or polars."""
-    return _kind_of(x) is not None
+    return _kind(type(x)) is not None
 
 
 def is_frame(x: object) -> bool:
     """Whether it is a frame, of rows and columns."""
-    kind = _kind_of(x)
-    return kind is not None and kind[1] in (FRAME, LAZY)
+    return (_kind(type(x)) or "").endswith("Frame")
 
 
 def read_frame(x: Any, what: str) -> Frame:
     """Numbers, names and times of a frame; anything else is refused with an error that begins
     with `what`.
     """
-    if _kind_of(x) == ("polars", LAZY):
+    if _kind(type(x)) == "polars.LazyFrame":
         raise WrongType(f"{what}: a LazyFrame has no rows yet; give frame.collect().")
     pandas, called = hasattr(x, "iloc"), _names(x.columns)
     columns = [x.iloc[:, i] if pandas else x[x.columns[i]] for i in range(len(called))]
@@ -97,7 +93,7 @@ def numbers_of(x: Any, what: str) -> NDArray:
     """The numbers of a frame, a series or an index, NaN where one is missing."""
     if is_frame(x):
         return read_frame(x, what).values
-    return np.asarray(x) if _kind_of(x) == ("pandas", INDEX) else _numbers(x, what, "series")
+    return np.asarray(x) if _kind(type(x)) == "pandas.Index" else _numbers(x, what, "series")
 
 
 def times_of(x: Any, what: str) -> Any:
@@ -146,7 +142,7 @@ def in_order(
     """
     if isinstance(x, Mapping):
         keys, given = list(x), list(x.values())
-    elif _kind_of(x) == ("pandas", SERIES) and not _is_numbered(x.index):
+    elif _is_named(x):
         keys, given = x.index.tolist(), numbers_of(x, what).tolist()
         if names is None and not all(key in range(len(keys)) for key in keys):
             return x
@@ -177,7 +173,7 @@ def by_name(x: Any, what: str) -> Any:
     if not is_table(x):
         return x
     numbers = numbers_of(x, what)
-    if _kind_of(x) == ("pandas", SERIES) and not _is_numbered(x.index):
+    if _is_named(x):
         return dict(zip(_names(x.index), numbers.tolist(), strict=True))
     return numbers
 
@@ -194,16 +190,14 @@ def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:
 
 def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
     """A number that was given by name, finite unless there may be gaps."""
-    number = math.nan if gaps and number is None else number
+    if gaps and (number is None or number != number):
+        return math.nan
     plain = isinstance(number, int | float | np.number) and not isinstance(number, bool | complex)
-    try:
-        found = float(number) if plain else math.nan
-    except (TypeError, OverflowError):
-        found = math.inf
-    if not plain or not (gaps or math.isfinite(found)):
-        kind = NotFinite if plain else WrongType
-        raise kind(f"{what}: expected a finite number for {name!r}, not {shown(number)}.")
-    return found
+    with suppress(TypeError, OverflowError):
+        if plain and (gaps or math.isfinite(float(number))):
+            return float(number)
+    kind = NotFinite if plain else WrongType
+    raise kind(f"{what}: expected a finite number for {name!r}, not {shown(number)}.")
 
 
 def _names(labels: Iterable[Hashable]) -> list[str]:
@@ -211,6 +205,11 @@ def _names(labels: Iterable[Hashable]) -> list[str]:
     return [
         " > ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels
     ]
+
+
+def _is_named(x: Any) -> bool:
+    """Whether it is a series of pandas with an index of names."""
+    return _kind(type(x)) == "pandas.Series" and not _is_numbered(x.index)
 
 
 def _is_numbered(labels: Any) -> bool:
@@ -233,20 +232,15 @@ def _index_times(index: Any) -> Any:
 
 def _numbers(column: Any, what: str, name: str) -> NDArray:
     """The numbers of a series, NaN where one is missing; anything else is refused."""
-    dtype = column.dtype
-    if getattr(dtype, "kind", "O") in "iufb":
-        if isinstance(dtype, np.dtype):
-            return np.asarray(column)
-        kind = np.float32 if str(dtype).lower() == "float32" else np.float64
+    dtype, text = column.dtype, str(column.dtype)
+    if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
+        return np.asarray(column)
+    if getattr(dtype, "kind", "O") in "iufb":  # pandas, with a mask
+        kind = np.float32 if text.lower() == "float32" else np.float64
         return np.asarray(column.to_numpy(dtype=kind, na_value=np.nan))
-    text = str(dtype)
-    if not (hasattr(dtype, "is_numeric") and dtype.is_numeric()) and text not in (
-        "Boolean",
-        "Null",
-    ):
-        held = [one for one in column.head(100).to_list() if not isinstance(one, int | float)]
+    if not (hasattr(dtype, "is_numeric") and dtype.is_numeric()) and text not in _PLAIN:
         raise WrongType(
-            f"{what}: the {name} holds {text}{f', such as {shown(held[0])}' if held else ''}; make "
+            f"{what}: the {name} holds {text}, such as {shown(column.head(3).to_list())}; make "
             "numbers of it, as with astype(float) or cast(float), or leave it out."
         )
     if column.null_count() or text.startswith(("Null", "Decimal")):
