@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_array, as_direction, as_point, is_array, namespace, norm
 from tidewolf.core.errors import WrongShape, WrongType
 from tidewolf.core.sparse import is_sparse
@@ -52,22 +53,17 @@ class SparsePlusLowRank:
     __array_ufunc__ = None  # so that `array @ D` comes here
 
     def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
-        if not is_sparse(sparse) or sparse.ndim != 2:
+        if not is_sparse(sparse) or sparse.ndim != 2 or (left is None) != (right is None):
             raise WrongType(
-                f"The sparse part of a direction is a matrix of scipy.sparse, not {sparse!r}."
-            )
-        if (left is None) != (right is None):
-            raise WrongType(
-                "The low-rank part of a direction is given by both of its factors or by none."
+                "A direction has a matrix of scipy.sparse as its sparse part and both factors of a "
+                f"low-rank part or none, not {shown((sparse, left, right))}."
             )
         (m, n), S = sparse.shape, sparse.tocsr()
         data = as_array(S.data, "The sparse part of the direction")
         L, R = np.zeros((m, 0), data.dtype), np.zeros((n, 0), data.dtype)
         if left is not None:
-            L, R = (
-                as_array(factor, "A factor of the low-rank part of the direction")
-                for factor in (left, right)
-            )
+            what = "A factor of the low-rank part of the direction"
+            L, R = as_array(left, what), as_array(right, what)
         if L.ndim != 2 or R.ndim != 2 or L.shape[0] != m or R.shape != (n, L.shape[1]):
             raise WrongShape(
                 f"Beside a sparse part of shape {(m, n)} the factors have shapes ({m}, r) and "
@@ -131,8 +127,6 @@ def largest_entry(D: Matrix) -> float:
 
 def frobenius_norm(D: Matrix) -> float:
     """The Frobenius norm, or what it is at most from those of the parts."""
-    return (
-        norm(D.sparse.data) + norm(D.left) * norm(D.right)
-        if isinstance(D, SparsePlusLowRank)
-        else norm(D)
-    )
+    if isinstance(D, SparsePlusLowRank):
+        return norm(D.sparse.data) + norm(D.left) * norm(D.right)
+    return norm(D)
