@@ -647,7 +647,7 @@ def test_an_edge_list_in_parquet(tmp_path):
         ("g.csv", "u,v\n1,1\n", "has no link between two nodes", {"error": EmptyGraph}),
         ("g.csv", "u,v\n", "no link between two nodes", {"error": EmptyGraph}),
         ("g.txt", "", "expected a graph that ends in", {}),
-        ("g.gml", '# graph [ ]\nCreator "graph ["', "it has no part called graph", {}),
+        ("g.gml", '# graph [ ]\nCreator "graph ["', "cannot be read as a graph", {}),
         ("g.gml", "graph [ node [ id 0 ", "cannot be read as a graph", {}),
         ("g.graphml", "<not xml", "cannot be read as a graph", {}),
     ],

@@ -32,17 +32,9 @@ from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
+from tidewolf.core import arrays
 from tidewolf.core.arguments import as_flag, as_items, as_text, shown
-from tidewolf.core.arrays import (
-    LARGEST_COUNT,
-    LARGEST_SEED,
-    LEAST,
-    MOST,
-    MOST_ENTRIES,
-    as_count,
-    as_number,
-    as_own,
-)
+from tidewolf.core.arrays import LARGEST_COUNT, as_count, as_number
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
 
@@ -124,8 +116,8 @@ class Magnitude(Number):
     """A number above 0 whose square is one too."""
 
     above: float = field(default=0.0, kw_only=True)
-    least: float = field(default=LEAST, kw_only=True)
-    most: float = field(default=MOST, kw_only=True)
+    least: float = field(default=arrays.LEAST, kw_only=True)
+    most: float = field(default=arrays.MOST, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -133,7 +125,7 @@ class Seed(Count):
     """A seed of random numbers."""
 
     least: int = field(default=0, kw_only=True)
-    most: int = field(default=LARGEST_SEED, kw_only=True)
+    most: int = field(default=arrays.LARGEST_SEED, kw_only=True)
 
 
 class Flag(Check):
@@ -201,7 +193,7 @@ class Numbers(Check):
     words: ClassVar[str] = "a list of numbers or the name of a table"
 
     def __call__(self, value: Any, what: str) -> Array:
-        array = as_own(value, what)
+        array = arrays.as_own(value, what)
         if self.axes is not None and (len(array.shape) != self.axes or 0 in array.shape):
             axes = {1: "a vector", 2: "a matrix"}.get(self.axes, f"an array of {self.axes} axes")
             raise WrongShape(f"{what} must be {axes}, not of shape {tuple(array.shape)}.")
@@ -277,17 +269,20 @@ def settings_of(make: Any) -> dict[str, Setting]:
     """The settings of a class or of a function, by name, in their order."""
     generated = getattr(make, "__dataclass_params__", None)
     if generated is not None and generated.init:
-        hints = {f.name: (f.type, _namespace(make, f.name)) for f in dataclasses.fields(make)}
+        owners = [
+            (f, next(c for c in make.__mro__ if f.name in inspect.get_annotations(c)))
+            for f in dataclasses.fields(make)
+        ]
+        hints = {f.name: (f.type, vars(sys.modules[c.__module__])) for f, c in owners}
     else:
         function = inspect.getattr_static(make, "__init__") if isinstance(make, type) else make
         plain: Any = inspect.unwrap(function)
         home = getattr(plain, "__globals__", {})
         hints = {name: (hint, home) for name, hint in getattr(plain, "__annotations__", {}).items()}
-    found = {}
-    for name, parameter in inspect.signature(make).parameters.items():
-        hint, home = hints.get(name, (Any, {}))
-        found[name] = _setting(name, _resolved(hint, home), parameter.default)
-    return found
+    return {
+        name: _setting(name, *hints.get(name, (Any, {})), parameter.default)
+        for name, parameter in inspect.signature(make).parameters.items()
+    }
 
 
 def validate(value: Any) -> None:
@@ -344,7 +339,7 @@ def as_shape(shape: Any, what: str) -> Shape:
     sides = tuple(as_count(side, what) for side in shape)
     if not sides:
         raise WrongShape(f"{what} is a shape without axes; a number is a point of shape (1,).")
-    as_count(math.prod(sides), f"The number of entries that {what} makes", most=MOST_ENTRIES)
+    as_count(math.prod(sides), f"The number of entries that {what} makes", most=arrays.MOST_ENTRIES)
     return sides
 
 
@@ -366,21 +361,12 @@ def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
     )
 
 
-def _namespace(kind: Any, name: str) -> dict[str, Any]:
-    """The names that an annotation was written among: those of the module of its class."""
-    owner = next(c for c in kind.__mro__ if name in inspect.get_annotations(c))
-    return vars(sys.modules[owner.__module__])
-
-
-def _resolved(hint: Any, home: dict[str, Any]) -> Any:
-    """A written annotation as a type; Any where it names what only a type checker knows."""
+def _setting(name: str, hint: Any, home: dict[str, Any], default: Any) -> Setting:
+    """One setting from its annotation, which may name what only a type checker knows."""
     try:
-        return eval(hint, home) if isinstance(hint, str) else hint
+        hint = eval(hint, home) if isinstance(hint, str) else hint
     except (NameError, AttributeError):
-        return Any
-
-
-def _setting(name: str, hint: Any, default: Any) -> Setting:
+        hint = Any
     takes, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     check = next((note for note in notes if isinstance(note, Check)), None)
     return Setting(name, takes, check or _kind(takes), check is not None, default)

@@ -22,7 +22,7 @@ import numpy as np
 from tidewolf.core.arguments import as_flag, as_path, import_extra, is_text, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.edges import ENDS, Edge, Edges, edge_list, edges_of
-from tidewolf.core.errors import EmptyGraph, InvalidInput, TidewolfError
+from tidewolf.core.errors import EmptyGraph, InvalidInput
 from tidewolf.core.settings import Names
 from tidewolf.core.types import Floats, Link
 from tidewolf.files.format import PLAIN, FileFormat, as_format
@@ -36,8 +36,6 @@ LARGEST_TEXT = 64 << 20
 """Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have
 no such limit.
 """
-_GML = re.compile(r'(?P<text>"[^"]*")|#[^\n]*|\bmultigraph\s+\d+|(?P<graph>\bgraph\s*\[)')
-"""What is looked for in a GML file, whichever comes first: within text and comments nothing is."""
 
 
 class Graph(NamedTuple):
@@ -231,8 +229,6 @@ def _from_file(path: Path, format: FileFormat) -> Edges:
         )
     try:
         graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
-    except TidewolfError:
-        raise
     except Exception as error:  # parsers raise what they like
         raise InvalidInput(f"{path} cannot be read as a graph: {error}.") from error
     labels = dict(graph.nodes(data="label"))
@@ -244,19 +240,10 @@ def _from_file(path: Path, format: FileFormat) -> Edges:
 
 
 def _gml(networkx: Any, path: Path) -> Any:
-    """A GML file as a multigraph, whatever it says."""
-    graphs = 0
-
-    def ours(found: re.Match[str]) -> str:
-        nonlocal graphs
-        if found["text"] is not None:
-            return found[0]
-        if found["graph"] is None:
-            return ""
-        graphs += 1
-        return "graph [\n multigraph 1" if graphs == 1 else found[0]
-
-    text = _GML.sub(ours, path.read_text(encoding="utf-8"))
-    if not graphs:
-        raise InvalidInput(f"{path} cannot be read as a graph: it has no part called graph.")
-    return networkx.parse_gml(text, label=None)
+    """A GML file; one whose parallel links do not fit its flags as a multigraph."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return networkx.parse_gml(text, label=None)
+    except networkx.NetworkXError:
+        several = re.sub(r"(?m)^(\s*graph\s*\[)", r"\1 multigraph 1 ", text, count=1)
+        return networkx.parse_gml(several, label=None)
