@@ -18,7 +18,6 @@ from test_problems import needs_records
 from tidewolf.cli import main
 from tidewolf.core.arrays import (
     LARGEST_COUNT,
-    LARGEST_SEED,
     as_array,
     as_count,
     as_number,
@@ -26,7 +25,6 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.randomness import generator
 from tidewolf.experiments import RunFolder, load
 from tidewolf.experiments.engines import on_processes, serial
 from tidewolf.experiments.jobs import plan_sweep
@@ -75,41 +73,6 @@ def test_what_is_no_count_is_refused(number, error):
     with pytest.raises(error) as refused:
         as_count(number, "A count")
     assert refused.type is error
-
-
-@pytest.mark.parametrize("seed", [*LONG, 2**100 + 1, LARGEST_SEED - 1])
-def test_neighbouring_seeds_differ(seed):
-    one, other = (
-        generator(each, "a").standard_normal(3).tolist()
-        for each in (seed, seed + 1 if seed != LONG[-1] else seed - 1)
-    )
-    assert one != other
-    learner = tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed)
-    assert learner.seed == seed
-    assert learner != tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed - 1)
-
-
-def test_a_seed_comes_back_from_a_saved_and_a_durable_session(tmp_path):
-    learners = [
-        tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed)
-        for seed in (2**53, 2**53 + 1)
-    ]
-    points = []
-    for i, learner in enumerate(learners):
-        with tw.Session.open(tmp_path / f"{i}.db", learner) as session:
-            session.observe(loss_value=1.0, constraint_value=0.0)
-            session.save(tmp_path / f"{i}.state")
-            points.append(session.play())
-        again = (
-            tw.Session.load(tmp_path / f"{i}.state", learner),
-            tw.Session.open(tmp_path / f"{i}.db", learner, read_only=True),
-        )
-        for session in again:
-            assert (session.play() == points[-1]).all()
-            session.close()
-    assert (points[0] != points[1]).any()
-    with pytest.raises(tw.core.errors.OtherSettings):
-        tw.Session.load(tmp_path / "0.state", learners[1])
 
 
 def test_a_long_seed_goes_through_a_run_folder_and_back(here):

@@ -335,18 +335,6 @@ def test_sums_and_maxima_can_what_their_parts_can() -> None:
             assert isinstance(same, type(f).written_as())
 
 
-def test_sums_add_linear_totals_and_choices_of_pieces() -> None:
-    f = Sum(Affine([[1.0, 2.0], [0.0, 1.0]], [1.0, 0.0]), Linear([[1.0, 0.0]] * 2), weights=[2, 1])
-    c, constant = f.total()
-    assert (c.tolist(), constant) == ([4.0, 6.0], -2.0)
-    A, b, rounds = Sum(Capacity([[1.0, 2.0]] * 3), Capacity([[3.0, 4.0]] * 3)).halfspaces()
-    assert (A.shape, b[:4].tolist()) == ((12, 2), [4.0, 5.0, 5.0, 6.0])
-    assert rounds.tolist() == [0] * 4 + [1] * 4 + [2] * 4
-    links, budget, x = Capacity([[0.5, 1.0]]), Affine([[1.0, 1.0]], [1.5]), np.array([0.75, 0.5])
-    np.testing.assert_allclose(Max(links, budget).pieces(x), [[0.25, -0.5, -0.25]])
-    assert Sum(links, budget).pieces(x) is None
-
-
 # ------------------------------------------------------------------------------------------- sparse
 
 

@@ -79,8 +79,10 @@ def test_gaps_are_filled_as_cell_by_cell(gaps, given):
             align(given, gaps)
         return
     times, values, seen = expected
+    before = {name: each.values.copy() for name, each in given.items()}
     found = align(given, gaps)
     for name in given:
+        np.testing.assert_array_equal(given[name].values, before[name])
         assert found.tables[name].times.tolist() == times
         assert found.tables[name].values.tolist() == values[name]
         assert len(found.tables[name].places) == len(times)
@@ -131,36 +133,17 @@ def test_advice_makes_no_rounds_and_keeps_its_gaps():
 
 
 @pytest.mark.parametrize(
-    ("given", "gaps", "said"),
+    ("rows", "gaps", "place"),
     [
-        ({"costs": table([1, NAN])}, "refuse", 'costs.csv, line 3, column "a": there is no number'),
-        (
-            {"costs": table([NAN, 1])},
-            "last",
-            'line 2, column "a": there is no number; no number',
-        ),
-        (
-            {"costs": table([NAN, NAN])},
-            "unseen",
-            'column "a": there is no number; its column has no number',
-        ),
-        (
-            {"costs": table([1, 2]), "limits": table([1], None, "limits.csv")},
-            "refuse",
-            "limits.csv: expected a row for each of the 2 rounds",
-        ),
-        (
-            {"costs": table([1, 2], [0, 1]), "limits": table([1], [1], "limits.csv")},
-            "last",
-            'limits.csv, round 1, column "a": there is no number; no number',
-        ),
-        ({"costs": table([1])}, "first", "gaps is one of refuse, unseen, last, not 'first'"),
+        ([1, NAN], "refuse", 'costs.csv, line 3, column "a": '),
+        ([NAN, 1], "last", 'costs.csv, line 2, column "a": '),
+        ([NAN, NAN], "unseen", 'column "a": '),
+        ([1], "first", "gaps is one of refuse, unseen, last"),
     ],
 )
-def test_what_cannot_be_filled_is_said(given, gaps, said):
-    with pytest.raises(InvalidInput) as raised:
-        align(given, gaps)
-    assert said in str(raised.value)
+def test_what_cannot_be_filled_is_refused_with_its_place(rows, gaps, place):
+    with pytest.raises(InvalidInput, match=place):
+        align({"costs": table(rows)}, gaps)
 
 
 def test_clocks_of_other_kinds_do_not_fit():
@@ -178,11 +161,3 @@ def test_degenerate_tables():
     assert align({"costs": one}, "unseen").tables["costs"].places == ["costs, row 1"]
     with pytest.raises(WrongType, match="costs must be a Table"):
         align({"costs": [[1.0]]})
-
-
-def test_inputs_are_left_alone():
-    given = {"costs": table([[1.0], [NAN]], [0, 1]), "limits": table([[1.0]], [1], "limits.csv")}
-    before = {name: each.values.copy() for name, each in given.items()}
-    align(given, "unseen")
-    for name, each in given.items():
-        np.testing.assert_array_equal(each.values, before[name])
