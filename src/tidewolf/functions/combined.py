@@ -227,7 +227,7 @@ class Sum(Combined):
         costs, limits = Linear([[1.0, -2.0], [0.0, 3.0]]), Capacity([[0.5, 0.5], [1.0, 0.0]])
         return (
             cls(costs, limits, Capacity([[0.0, 1.0], [-1.0, 1.0]]), weights=[1.0, 0.5, 2.0]),
-            cls(costs, Linear([[1.0, 1.0], [0.0, 0.0]])),
+            cls(costs, Affine([[1.0, 1.0], [0.0, 0.0]], [0.5, 1.0]), weights=[1.0, 2.0]),
             cls(Quadratic.examples()[0], limits),
             cls(Linear([[3.0]]), weights=[0.0]),
         )
