@@ -41,10 +41,6 @@ class Rounds(NamedTuple):
         """Those of a slice, or of an array of places."""
         return Rounds(self.ts[which], tuple(part[which, ...] for part in self.data))
 
-    def one_by_one(self) -> list[Rounds]:
-        """Each round for itself."""
-        return [self.some(slice(i, i + 1)) for i in range(len(self.ts))]
-
 
 class Engine(ABC):
     """A callable and the library that differentiates it; views of a batch share one.
@@ -79,40 +75,36 @@ class Traced(Engine):
     """
 
     def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        def apart(point: Any) -> Any:
-            data = self._columns(rounds, point)
-            return self._stack(
-                self._scalar(point[i] if each else point, int(t), [part[i] for part in data])
-                for i, t in enumerate(rounds.ts)
-            )
-
-        return self._tried("values_at" if each else "values", apart, x, rounds)
+        return self._answer("values_at" if each else "values", x, rounds)
 
     def gradients(self, x: Array, rounds: Rounds) -> Array:
-        def apart(point: Any) -> Any:
-            return self._stack(self._slope(point, one) for one in rounds.one_by_one())
-
-        return self._tried("gradients", apart, x, rounds)
+        return self._answer("gradients", x, rounds)
 
     def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        def apart(point: Any) -> Any:
-            each = zip(weights.tolist(), rounds.one_by_one(), strict=True)
-            return sum(w * self._slope(point, one) for w, one in each)
+        return self._answer("weighted", x, rounds, weights)
 
-        return self._tried("weighted", apart, x, rounds, weights)
-
-    def _tried(
-        self, what: str, apart: Callable[[Any], Any], x: Array, rounds: Rounds, *weights: Floats
-    ) -> Any:
+    def _answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
         point = self._point(x)
         if not self.at_once or not self._worth_it(rounds):
-            return apart(point)
+            return self._apart(what, point, rounds, *weights)
         try:
             return self._together(what, point, rounds, *weights)
         except Exception:  # whatever is wrong with the callable itself, the next line says
-            found = apart(point)
+            found = self._apart(what, point, rounds, *weights)
             self.at_once = False
             return found
+
+    def _apart(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
+        """One round after another."""
+        data, own = self._columns(rounds, point), what == "values_at"
+        ask = self._scalar if what.startswith("values") else self._slope
+        found = (
+            ask(point[i] if own else point, int(t), [part[i] for part in data])
+            for i, t in enumerate(rounds.ts)
+        )
+        if weights:
+            return sum(w * slope for w, slope in zip(weights[0].tolist(), found, strict=True))
+        return self._stack(found)
 
     def _worth_it(self, rounds: Rounds) -> bool:
         """Whether going over all rounds at once pays."""
@@ -131,7 +123,7 @@ class Traced(Engine):
         """Answers of rounds as one array."""
 
     @abstractmethod
-    def _slope(self, point: Any, one: Rounds) -> Any:
+    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
         """The gradient of a single round."""
 
     @abstractmethod
@@ -410,9 +402,8 @@ class _Torch(Traced):
             return values(point, 0, columns)
         return _backward(lambda x: values(x, 0, columns) @ x.new_tensor(weights[0]), point)
 
-    def _slope(self, point: Any, one: Rounds) -> Any:
-        row = [part[0] for part in self._columns(one, point)]
-        return _backward(lambda x: self._scalar(x, int(one.ts[0]), row), point)
+    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
+        return _backward(lambda point: self._scalar(point, t, row), x)
 
     def _number(self, found: Any, x: Any) -> Any:
         import torch
@@ -500,9 +491,9 @@ class _Jax(Traced):
 
     name: ClassVar[str] = "from_jax"
 
-    def _tried(self, *given: Any) -> Any:
+    def _answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
         with _in_64_bits():
-            return np.asarray(super()._tried(*given))
+            return np.asarray(super()._answer(what, x, rounds, *weights))
 
     def _point(self, x: Array) -> Any:
         return np.asarray(to_numpy(x), dtype=np.float64)
@@ -513,11 +504,10 @@ class _Jax(Traced):
     def _stack(self, found: Iterable[Any]) -> Any:
         return np.stack([np.asarray(one) for one in found])
 
-    def _slope(self, point: Any, one: Rounds) -> Any:
+    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
         import jax
 
-        row = [part[0] for part in one.data]
-        return jax.grad(lambda x: self._scalar(x, int(one.ts[0]), row))(point)
+        return jax.grad(lambda point: self._scalar(point, t, row))(x)
 
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
         k = len(rounds.ts)

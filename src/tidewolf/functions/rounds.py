@@ -14,7 +14,7 @@ A batch may have several rounds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -31,22 +31,15 @@ _LOSS, _LIMIT = ("costs", "loss"), ("capacities", "constraint")
 _WITH = ("time", "context", "advice", "unavailable", "seen", "played")
 
 
-class _Points(NamedTuple):
-    """The points of a set, as numbers of a round are read for it."""
-
-    center: Array
-    names: Sequence[str] | None
-
-    def row(self, x: Any, what: str, *, gaps: bool = False) -> Any:
-        """Numbers in the order of the entries, where they are given by name."""
-        return in_order(x, self.names, what, tuple(self.center.shape), gaps=gaps)
+Points: TypeAlias = tuple[Array, Sequence[str] | None]
+"""The center of a set and the names of its entries, as numbers of a round are read for it."""
 
 
 def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = None) -> Stream:
     """What a feed gives as round t, counted from 0, on a set with this center, whose entries have
     these names.
     """
-    points = _Points(center, names)
+    points = (center, names)
     if isinstance(item, Stream):
         found = item
     elif isinstance(item, Mapping):
@@ -65,7 +58,7 @@ def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = Non
     return found
 
 
-def _stream(loss: Any, limit: Any, t: int, points: _Points, **more: Any) -> Stream:
+def _stream(loss: Any, limit: Any, t: int, points: Points, **more: Any) -> Stream:
     if not isinstance(loss, Batch):
         loss = Linear.one(_point(loss, f"The array of costs of round {t}", points))
     if not isinstance(limit, Batch | None) and not _batches(limit):
@@ -77,17 +70,21 @@ def _batches(limit: Any) -> bool:
     return isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
 
 
-def _point(x: Any, what: str, points: _Points) -> Array:
+def _point(x: Any, what: str, points: Points) -> Array:
     if callable(x):
         raise WrongType(
             f"{what} has a number for each entry of a point, and {shown(x)} is a callable: "
             "functions.from_torch, from_jax and Custom make a batch of it."
         )
-    center = points.center
-    return like(as_point(points.row(x, what), tuple(center.shape), what), center)
+    return like(as_point(_row(x, what, points), tuple(points[0].shape), what), points[0])
 
 
-def _named(item: Mapping[Any, Any], t: int, points: _Points) -> Stream:
+def _row(x: Any, what: str, points: Points, *, gaps: bool = False) -> Any:
+    """Numbers in the order of the entries, if they are given by name."""
+    return in_order(x, points[1], what, tuple(points[0].shape), gaps=gaps)
+
+
+def _named(item: Mapping[Any, Any], t: int, points: Points) -> Stream:
     unknown = [key for key in item if key not in (*_LOSS, *_LIMIT, *_WITH)]
     losses = [item[key] for key in _LOSS if item.get(key) is not None]
     limits = [item[key] for key in _LIMIT if item.get(key) is not None]
@@ -100,15 +97,15 @@ def _named(item: Mapping[Any, Any], t: int, points: _Points) -> Stream:
     return _stream(losses[0], limits[0] if limits else None, t, points, **more)
 
 
-def _one(key: str, value: Any, t: int, points: _Points) -> Any:
+def _one(key: str, value: Any, t: int, points: Points) -> Any:
     """The side information of one round, as a stream of one round has it."""
     if key == "advice" and isinstance(value, Mapping):
         what = f"Advice of round {t}"
-        rows = {name: points.row(point, what, gaps=True) for name, point in value.items()}
+        rows = {name: _row(point, what, points, gaps=True) for name, point in value.items()}
         return {name: as_numbers(row, what)[None, ...] for name, row in rows.items()}
     if key == "played":
         what = f"What was played in round {t}"
-        return as_numbers(points.row(value, what), what)[None, ...]
+        return as_numbers(_row(value, what, points), what)[None, ...]
     if key == "unavailable" and isinstance(value, np.ndarray):
         return value[None]
     return [value]
