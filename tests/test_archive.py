@@ -193,7 +193,6 @@ def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
     chunks = 24  # of 16 MB: more than any file may take
     head = npy_header((chunks << 21, 1))
     table("zeros.npz", zip_of_zeros("values.npy", head, chunks))
-    state("zeros.state", zip_of_zeros("a0.npy", head, chunks))
     packed_again(table("rows.csv.gz"), b"a,b\n", b"1,2\n" * MEGABYTE, 4 * chunks)
     packed_again(table("line.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 4 * chunks)
     packed_again(table("short.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 12)
@@ -224,19 +223,14 @@ def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
         lying_size(zipped({"values.npy": npy_header((10**8, 4)) + bytes(80)}), 3_200_000_080 + 128),
     )
     table("lzma.npz", zipped({"values.npy": npy_header((4, 4)) + bytes(128)}, zipfile.ZIP_LZMA))
-    state("claims.state", zipped({"manifest.npy": npy_header((10**13,), "|u1") + bytes(80)}))
-    many = zipped({f"{i}.npy": b"" for i in range(1000)})
-    state("empty entries.state", many)
-    manifest = (
-        b'{"settings": "", "learner": "", "writer": {}, "fields": ['
-        + b"{}," * (12 * MEGABYTE)
-        + b"{}]}"
-    )
-    state(
-        "manifest.state", zipped({"manifest.npy": npy_header((len(manifest),), "|u1") + manifest})
-    )
-    deep = b"[" * (4 * MEGABYTE)
-    state("deep.state", zipped({"manifest.npy": npy_header((len(deep),), "|u1") + deep}))
+    whole = b'{"settings": "", "learner": "", "writer": {}, "fields": {}}'
+    for name, kind in (("claims", b'["|u1", [10000000000000]]'), ("object", b'["|O", [2]]')):
+        state(f"{name}.state", b"[" + whole + b", [" + kind + b"]]\n" + bytes(80))
+    state("negative.state", b"[" + whole + b', [["<f8", [-1]]]]\n' + bytes(80))
+    state("beyond.state", b"[" + whole + b", []]\n" + bytes(80))
+    fields = b"{}," * (12 * MEGABYTE)
+    state("manifest.state", b"[" + whole.replace(b"{}}", b"[" + fields + b"{}]}") + b", []]\n")
+    state("deep.state", b"[" * (4 * MEGABYTE) + b"\n")
     (here / "nothing.state").write_bytes(b"tidewolf state 3\n")
     os.truncate(here / "nothing.state", 300 * MEGABYTE)
     files["nothing.state"] = "state", here / "nothing.state"
@@ -317,16 +311,29 @@ def forged(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]
     """The state after another hand, with a right checksum: `change` is given the fields and the
     arrays.
     """
-    body = data.partition(b"\n")[2][32:]
-    with np.load(io.BytesIO(body)) as file:
-        arrays = {name: array.copy() for name, array in file.items()}
-    manifest = json.loads(bytes(arrays.pop("manifest")))
+    manifest, arrays = opened(data)
     change(manifest["fields"], arrays)
-    buffer = io.BytesIO()
-    np.savez(
-        buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays
-    )
-    return sealed(buffer.getvalue())
+    return closed(manifest, arrays)
+
+
+def opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a state's first line says, and its arrays."""
+    line, _, rest = data.partition(b"\n")[2][32:].partition(b"\n")
+    (manifest, kinds), arrays = json.loads(line), dict[str, Any]()
+    for i, (dtype, shape) in enumerate(kinds):
+        array = np.frombuffer(rest, dtype, int(np.prod(shape))).reshape(shape)
+        arrays[f"a{i}"], rest = array.copy(), rest[array.nbytes :]
+    return manifest, arrays
+
+
+def closed(manifest: dict[str, Any], arrays: dict[str, Any]) -> bytes:
+    """The reverse; arrays of any name."""
+    kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
+    line = json.dumps([manifest, kinds], separators=(",", ":"))
+    for i, name in enumerate(arrays):
+        line = line.replace(f'"array":"{name}"', f'"array":"a{i}"')
+    body = b"".join(array.tobytes() for array in arrays.values())
+    return sealed(line.encode() + b"\n" + body)
 
 
 def home(fields: dict[str, Any], name: str) -> dict[str, Any]:
@@ -487,16 +494,9 @@ def test_one_more_vertex_inside_the_set_is_read(states):
 
 @pytest.mark.parametrize("writer", [None, [], {"numpy": {"a": 1}}, 5])
 def test_a_writer_of_another_hand_is_refused_or_told(writer):
-    body = SPARSE.save(SPARSE.start()).partition(b"\n")[2][32:]
-    with np.load(io.BytesIO(body)) as file:
-        arrays = dict(file.items())
-    manifest = json.loads(bytes(arrays.pop("manifest"))) | {"writer": writer}
-    buffer = io.BytesIO()
-    np.savez(
-        buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays
-    )
+    manifest, arrays = opened(SPARSE.save(SPARSE.start()))
     with pytest.raises((BrokenFile, tw.core.errors.OtherVersions)):
-        SPARSE.load(sealed(buffer.getvalue()))
+        SPARSE.load(closed(manifest | {"writer": writer}, arrays))
 
 
 # --- recordings of another hand -------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """States as bytes, without pickle: versioned, and the same bits back.
 
-    tidewolf state 3\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
+    tidewolf state 3\n  |  sha256 of the rest  |  a line of JSON  |  arrays end to end
 
 A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its
 vertices), nested as they like.
@@ -11,7 +11,6 @@ their fingerprint (core/values.py).
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import os
@@ -30,7 +29,6 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from tidewolf.core import errors
-from tidewolf.core.archive import read_arrays
 from tidewolf.core.arrays import is_array, namespace, to_numpy
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotSupported
 from tidewolf.core.names import listed
@@ -105,11 +103,33 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
 
 
 def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
-    np.savez(buffer, allow_pickle=False, **arrays)
-    body = buffer.getvalue()
+    body = _joined(arrays, manifest)
     return _MAGIC + f"{STATE_FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
+
+
+def _joined(arrays: dict[str, NDArray], manifest: Any) -> bytes:
+    """A line of JSON, then the arrays end to end."""
+    kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
+    line = json.dumps([manifest, kinds], separators=(",", ":")).encode()
+    return b"".join([line, b"\n", *(array.tobytes() for array in arrays.values())])
+
+
+def _parted(data: memoryview) -> tuple[dict[str, NDArray], Any]:
+    """The reverse, without trusting what the line says: arrays are what is there."""
+    end = bytes(data[: max(_MANIFEST, len(data) // 8)]).find(b"\n")
+    if end < 0:  # JSON takes many times its size once it is read
+        raise ValueError("its first line is none of a state")
+    manifest, kinds = json.loads(bytes(data[:end]))
+    arrays, start = dict[str, NDArray](), end + 1
+    for i, (name, shape) in enumerate(kinds):
+        count, dtype = math.prod(shape), np.dtype(name)
+        if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+            raise ValueError(f"an array of {dtype} and shape {shape} is none of a state")
+        arrays[f"a{i}"] = np.frombuffer(data, dtype, count, start).reshape(shape).copy()
+        start += count * dtype.itemsize
+    if start != len(data):
+        raise ValueError(f"it has {len(data) - start} bytes beyond its arrays")
+    return arrays, manifest
 
 
 def with_session(
@@ -153,7 +173,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
     Arrays that were not NumPy's return to the library and device of `reference`.
     """
-    start = _archive_start(data, source)
+    start = _body_start(data, source)
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
         raise BrokenFile(
             f"{source} is truncated or was changed: its checksum does not match. Go back to an "
@@ -176,8 +196,8 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
 
 
-def _archive_start(data: bytes, source: str) -> int:
-    """Where the archive of a file of this format starts."""
+def _body_start(data: bytes, source: str) -> int:
+    """Where the body of a file of this format starts."""
     end = data.find(b"\n", 0, _LONGEST_LINE)
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
@@ -193,15 +213,8 @@ def _archive_start(data: bytes, source: str) -> int:
 
 
 def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
-    """The arrays of a file and its manifest; an archive is found from its end, whatever stands
-    before it.
-    """
-    arrays = read_arrays(io.BytesIO(data), len(data))
-    text = arrays.pop("manifest")
-    # JSON takes many times its size once it is read
-    if text.dtype != np.uint8 or text.nbytes > max(_MANIFEST, len(data) // 8):
-        raise ValueError(f"its manifest of {text.nbytes} bytes is none of a state")
-    return arrays, json.loads(text.tobytes())
+    """The arrays of a file and its manifest."""
+    return _parted(memoryview(data)[data.index(b"\n") + 1 + _DIGEST :])
 
 
 def half_sentence(error: Exception) -> str:
@@ -221,32 +234,17 @@ def versions_elsewhere(saved: Mapping[str, str]) -> str:
 
 
 def packed(value: Any) -> bytes:
-    """What a state may hold, as bytes and nothing more: a line of JSON, then the arrays end to
-    end.
-    """
+    """What a state may hold, as bytes and nothing more."""
     arrays: dict[str, NDArray] = {}
     spec = _pack(value, arrays)
-    kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
-    return (
-        json.dumps([spec, kinds], separators=(",", ":")).encode()
-        + b"\n"
-        + b"".join(array.tobytes() for array in arrays.values())
-    )
+    return _joined(arrays, spec)
 
 
 def unpacked(data: bytes, reference: Any) -> Any:
     """The same value again, its arrays in order of their rows; those that were not NumPy's return
     to where `reference` lives.
     """
-    line, _, body = data.partition(b"\n")
-    spec, kinds = json.loads(line)
-    arrays, start = {}, 0
-    for i, (name, shape) in enumerate(kinds):
-        count, dtype = math.prod(shape), np.dtype(name)
-        if dtype.kind not in "biuf" or min(shape, default=0) < 0:
-            raise ValueError(f"an array of {dtype} and shape {shape} is none that was packed")
-        arrays[f"a{i}"] = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
-        start += count * dtype.itemsize
+    arrays, spec = _parted(memoryview(data))
     return _unpack(spec, arrays, reference)
 
 
