@@ -237,7 +237,7 @@ def _functions() -> Iterator[Door]:
             points, weights = np.full((len(f), *f.shape), 0.5), np.ones(len(f))
             known = {"x": np.full(f.shape, 0.5), "weights": weights, "points": points}
             known |= {"parts": [f, f], "rounds": slice(0, 1)}
-            yield from _methods(f, known, "rounds", but=("one", "of", "piece_gradients"))
+            yield from _methods(f, known, "rounds", but=("one", "of", "piece_gradients", "joined"))
             yield Door(f"{kind.__name__}[]", f.__getitem__, {"rounds": slice(0, 1)})
     rows = np.arange(6.0).reshape(3, 2)
     given = {"value": lambda x, row: (row * x).sum(), "shape": 2, "rounds": 3, "data": rows}

@@ -470,7 +470,8 @@ class Stream(Value):
         """These rounds. What arrives after the last of them is not lost: its rounds stay pending;
         what arrives of rounds before them is not there.
         """
-        losses, cut = self.losses[rounds], {"constraints": self.constraints[rounds]}
+        cut: dict[str, Any] = {"losses": self.losses[rounds]}
+        cut["constraints"] = self.constraints[rounds]
         for name in ("seen", "time", "context", "played", "stamps", "unavailable"):
             if (rows := getattr(self, name)) is not None:
                 cut[name] = rows[rounds] if isinstance(rows, tuple) else rows[rounds, ...]
@@ -485,7 +486,7 @@ class Stream(Value):
             own, start = self.arrives[rounds], rounds.indices(len(self))[0]
             cut["arrives"] = frozen(np.where(own == NEVER, NEVER, own - start))
         part = object.__new__(Stream)
-        part.__dict__.update({**self.__dict__, "losses": losses, **cut})
+        part.__dict__.update({**self.__dict__, **cut})
         return part
 
 

@@ -306,8 +306,8 @@ def _blas() -> str:
     from threadpoolctl import threadpool_info
 
     found = [each for each in threadpool_info() if each["user_api"] == "blas"]
-    first = min(found, key=lambda each: "numpy" not in each["filepath"], default={})
-    parts = map(first.get, ("internal_api", "version", "architecture"))
+    found = sorted(found, key=lambda each: "numpy" not in each["filepath"]) or [{}]
+    parts = map(found[0].get, ("internal_api", "version", "architecture"))
     return " ".join(str(part) for part in parts if part) or "unknown"
 
 

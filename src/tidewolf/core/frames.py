@@ -42,9 +42,14 @@ class Frame(NamedTuple):
     """one a row, as the library has them; None where there are none"""
 
 
-@cache
-def _kind(kind: Any) -> str | None:
+def _kind(x: object) -> str | None:
     """The library and the kind of a table, such as "pandas.Series"; None of anything else."""
+    kind: Any = type(x)
+    return _kind_of(kind)
+
+
+@cache
+def _kind_of(kind: Any) -> str | None:
     for base in kind.__mro__:
         library = str(base.__module__).partition(".")[0]
         if library in ("pandas", "polars") and base.__name__ in _KINDS:
@@ -54,19 +59,19 @@ def _kind(kind: Any) -> str | None:
 
 def is_table(x: object) -> bool:
     """Whether it is a frame, a series or an index of pandas or polars."""
-    return _kind(type(x)) is not None
+    return _kind(x) is not None
 
 
 def is_frame(x: object) -> bool:
     """Whether it is a frame, of rows and columns."""
-    return (_kind(type(x)) or "").endswith("Frame")
+    return (_kind(x) or "").endswith("Frame")
 
 
 def read_frame(x: Any, what: str) -> Frame:
     """Numbers, names and times of a frame; anything else is refused with an error that begins
     with `what`.
     """
-    if _kind(type(x)) == "polars.LazyFrame":
+    if _kind(x) == "polars.LazyFrame":
         raise WrongType(f"{what}: a LazyFrame has no rows yet; give frame.collect().")
     pandas, called = hasattr(x, "iloc"), _names(x.columns)
     columns = [x.iloc[:, i] if pandas else x[x.columns[i]] for i in range(len(called))]
@@ -93,7 +98,7 @@ def numbers_of(x: Any, what: str) -> NDArray:
     """The numbers of a frame, a series or an index, NaN where one is missing."""
     if is_frame(x):
         return read_frame(x, what).values
-    return np.asarray(x) if _kind(type(x)) == "pandas.Index" else _numbers(x, what, "series")
+    return np.asarray(x) if _kind(x) == "pandas.Index" else _numbers(x, what, "series")
 
 
 def times_of(x: Any, what: str) -> Any:
@@ -209,7 +214,7 @@ def _names(labels: Iterable[Hashable]) -> list[str]:
 
 def _is_named(x: Any) -> bool:
     """Whether it is a series of pandas with an index of names."""
-    return _kind(type(x)) == "pandas.Series" and not _is_numbered(x.index)
+    return _kind(x) == "pandas.Series" and not _is_numbered(x.index)
 
 
 def _is_numbered(labels: Any) -> bool:
