@@ -314,16 +314,16 @@ def _blas() -> str:
 def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, str | bool | int):
+    if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, float):
         return {"float": value.hex()}
-    if isinstance(value, Stored):
-        return {"stored": value.tag, "parts": _packed_parts(value.parts(), arrays)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return {"record": _packed_parts(dict(zip(value._fields, value, strict=True)), arrays)}
     if isinstance(value, list | tuple):
         return {"list": [_pack(item, arrays) for item in value]}
+    if type(value) is not np.ndarray and isinstance(value, Stored):
+        return {"stored": value.tag, "parts": _packed_parts(value.parts(), arrays)}
     if is_array(value):
         name = f"a{len(arrays)}"
         arrays[name] = to_numpy(value)

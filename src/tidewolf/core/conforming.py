@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -29,7 +30,7 @@ def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> A
     """A NamedTuple of this kind of fields that fit it; `begun` is one before the first round, over
     the set K, or None where there was none yet.
     """
-    hints, known = get_type_hints(kind), set(kind._fields)
+    hints, known = _hints(kind), set(kind._fields)
     unknown, missing = fields.keys() - known, known - fields.keys() - kind._field_defaults.keys()
     if unknown or missing:
         raise ValueError(f"fields are unknown ({[*unknown]}) or missing ({[*missing]})"[:200])
@@ -39,6 +40,9 @@ def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> A
             for name, value in fields.items()
         }
     )
+
+
+_hints = cache(get_type_hints)
 
 
 def allowed_infeasibility(K: HasLMO, x: Array) -> float:
