@@ -322,7 +322,7 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
         return {"record": _packed_parts(dict(zip(value._fields, value, strict=True)), arrays)}
     if isinstance(value, list | tuple):
         return {"list": [_pack(item, arrays) for item in value]}
-    if type(value) is not np.ndarray and isinstance(value, Stored):
+    if not is_array(value) and isinstance(value, Stored):
         return {"stored": value.tag, "parts": _packed_parts(value.parts(), arrays)}
     if is_array(value):
         name = f"a{len(arrays)}"

@@ -321,7 +321,7 @@ class Comparison(Value):
 
     def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
         """The points of a learner, or of the one whose caution is to be chosen."""
-        learner = learner or self.chooser(stream)
+        learner = self.chooser(stream) if learner is None else learner
         return () if learner is None else self.frontier(stream, learner)
 
     def against_resolving(self, stream: str, learner: str | None = None) -> list[str]:
@@ -341,7 +341,8 @@ class Comparison(Value):
             that another headroom beats in loss and violation; then what headroom is. Nothing
             if no learner has a headroom.
         """
-        learner, ours = learner or self.chooser(stream), self._chosen(stream, learner)
+        ours = self._chosen(stream, learner)
+        learner = self.chooser(stream) if learner is None else learner
         solving = {
             name: undominated([p for p in self.frontier(stream, name) if p.knob == "headroom"])
             for name in self.learners

@@ -187,119 +187,99 @@ def refuse_state(learner: Learner[Any], state: Any) -> Never:
     )
 
 
-def _marked(checked: Any) -> Any:
-    """A method that looks at what it is given, so that no subclass looks again."""
-    checked.checks_its_state = True
-    return checked
+def _state(learner: Learner[Any], state: Any) -> Any:
+    if not isinstance(state, learner.state_type):
+        refuse_state(learner, state)
+    return state
 
 
-def _of_a_state(method: Any) -> Any:
+def _info(learner: Learner[Any], info: Any) -> RoundInfo:
+    if not isinstance(info, RoundInfo):
+        raise WrongType(f"Expected a RoundInfo, such as RoundInfo(time=t), not {shown(info)}.")
+    return info
+
+
+def _arrivals(learner: Learner[Any], arrivals: Any) -> Sequence[Arrival]:
+    if not isinstance(arrivals, list | tuple) or not all(type(a) is Arrival for a in arrivals):
+        raise WrongType(
+            "Expected a list of Arrival(round, feedback), those that come together, not "
+            f"{shown(arrivals)}."
+        )
+    return arrivals
+
+
+def _numbers(learner: Learner[Any], rounds: Any) -> list[int]:
+    if not isinstance(rounds, list | tuple):
+        raise WrongType(f"Rounds to drop are a list of numbers, not {shown(rounds)}.")
+    return [as_count(one, "A round to drop", least=0) for one in rounds]
+
+
+def _losses(learner: Learner[Any], losses: Any) -> Batch:
+    if not isinstance(losses, Batch):
+        raise WrongType(
+            f"Losses are a batch of functions such as functions.Linear(C), not {shown(losses)}."
+        )
+    return losses
+
+
+def _record(learner: Learner[Any], record: Any) -> Record:
+    if not isinstance(record, Record) or not isinstance(record.final_state, learner.state_type):
+        raise WrongType(
+            f"{type(learner).__name__} has bounds for a run of its own, as tidewolf.run gives it, "
+            f"not for {shown(record)}."
+        )
+    return record
+
+
+_CHECKS: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(
+        (
+            *("act", "acts", "advance", "committed", "defer", "experts_of"),
+            *("guards", "is_committed", "last_projection", "learned", "limit_price"),
+            *("limit_prices", "measures", "notes", "proposals", "rounds_at_once", "rounds_left"),
+            *("save", "slopes", "solves", "update"),
+        ),
+        (_state,),
+    ),
+    "on_feedback": (_state, _arrivals),
+    "drop": (_state, _numbers),
+    "with_info": (_state, _info),
+    "reads": (_losses,),
+    **dict.fromkeys(("bound", "bound_between", "limit_bounds"), (_record,)),
+}
+"""What checks the arguments of each method, so that no subclass looks again."""
+
+
+def _checked(name: str, method: Any) -> Any:
+    checks = _CHECKS[name]
+
     @wraps(method)
-    def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
-        return method(self, state, *rest, **named)
-
-    return _marked(checked)
-
-
-def _acting(method: Any) -> Any:
-    """`act` of a learner that writes `act(self, state)`: what is known is taken in before."""
+    def checked(self: Learner[Any], first: Any, *rest: Any, **named: Any) -> Any:
+        first = checks[0](self, first)
+        if len(checks) > 1 and rest:
+            rest = checks[1](self, rest[0]), *rest[1:]
+        return method(self, first, *rest, **named)
 
     @wraps(method)
-    def checked(self: Learner[Any], state: Any, info: RoundInfo | None = None) -> Any:
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
-        if info is not None:
-            state = self.with_info(state, info)
-        return method(self, state)
-
-    return _marked(checked)
-
-
-def _acting_ahead(method: Any) -> Any:
-    """The same for `acts`."""
+    def acting(self: Learner[Any], state: Any, *rest: Any, info: Any = None) -> Any:
+        count = 1 if name == "acts" else 0  # how many points, which side information follows
+        info = rest[count] if len(rest) > count else info
+        state = _state(self, state)
+        state = state if info is None else self.with_info(state, info)
+        return method(self, state, *rest[:count])
 
     @wraps(method)
-    def checked(self: Learner[Any], state: Any, k: int, info: RoundInfo | None = None) -> Any:
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
-        if info is not None:
-            state = self.with_info(state, info)
-        return method(self, state, k)
+    def bounding(self: Learner[Any], record: Any) -> Any:
+        return for_what_was_played(method(self, _record(self, record)), record.final_state)
 
-    return _marked(checked)
-
-
-def _informing(method: Any) -> Any:
     @wraps(method)
-    def checked(self: Learner[Any], state: Any, info: RoundInfo) -> Any:
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
-        if not isinstance(info, RoundInfo):
-            raise WrongType(
-                "What is known before a round is a Known, such as Known(time=t), not "
-                f"{shown(info)}."
-            )
-        return method(self, state, info)
+    def of_a_part(self: Learner[Any], record: Any, start: Any, stop: Any) -> Any:
+        return method(self, _record(self, record), *_part(record, start, stop))
 
-    return _marked(checked)
-
-
-def _arriving(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: Learner[Any], state: Any, arrivals: Sequence[Arrival]) -> Any:
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
-        if not isinstance(arrivals, list | tuple) or not all(type(a) is Arrival for a in arrivals):
-            raise WrongType(
-                "What arrives is a list of Arrival(round, feedback), those that come together, not "
-                f"{shown(arrivals)}."
-            )
-        return method(self, state, arrivals)
-
-    return _marked(checked)
-
-
-def _forgetting(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: Learner[Any], state: Any, rounds: Sequence[int]) -> Any:
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
-        if not isinstance(rounds, list | tuple):
-            raise WrongType(f"Rounds to forget are a list of numbers, not {shown(rounds)}.")
-        numbers = [as_count(one, "A round to forget", least=0) for one in rounds]
-        return method(self, state, numbers)
-
-    return _marked(checked)
-
-
-def _reading(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: Learner[Any], losses: Batch) -> Any:
-        if not isinstance(losses, Batch):
-            raise WrongType(
-                f"Losses are a batch of functions such as functions.Linear(C), not {shown(losses)}."
-            )
-        return method(self, losses)
-
-    return _marked(checked)
-
-
-def _of_a_record(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: Learner[Any], record: Record, *rest: Any, **named: Any) -> Any:
-        if not isinstance(record, Record) or not isinstance(record.final_state, self.state_type):
-            raise WrongType(
-                f"{type(self).__name__} has bounds for a run of its own, as tidewolf.run gives it, "
-                f"not for {shown(record)}."
-            )
-        if rest or named:
-            start, stop = _part(record, *rest, **named)
-            return method(self, record, start, stop)
-        return method(self, record)
-
-    return _marked(checked)
+    special = {"act": acting, "acts": acting, "bound": bounding, "bound_between": of_a_part}
+    found: Any = special.get(name, checked)
+    found.checks_its_state = True
+    return found
 
 
 def for_what_was_played(bound: Bound, state: Any) -> Bound:
@@ -328,17 +308,6 @@ def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
     return for_what_was_played(of_state(state), state)
 
 
-def _bounding(method: Any) -> Any:
-    """`bound` of the decisions, made one for what was played."""
-    of_decisions = _of_a_record(method)
-
-    @wraps(method)
-    def checked(self: Learner[Any], record: Record) -> Any:
-        return for_what_was_played(of_decisions(self, record), record.final_state)
-
-    return _marked(checked)
-
-
 def _on_a_set(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Learner[Any]], K: HasLMO, horizon: int) -> Any:
@@ -362,47 +331,11 @@ def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
     return start, stop
 
 
-_CHECKED = {
-    **dict.fromkeys(
-        (
-            "defer",
-            "guards",
-            "is_committed",
-            "last_projection",
-            "learned",
-            "limit_price",
-            "limit_prices",
-            "measures",
-            "experts_of",
-            "notes",
-            "advance",
-            "proposals",
-            "rounds_at_once",
-            "rounds_left",
-            "save",
-            "committed",
-            "slopes",
-            "solves",
-            "update",
-        ),
-        _of_a_state,
-    ),
-    "act": _acting,
-    "acts": _acting_ahead,
-    "on_feedback": _arriving,
-    "drop": _forgetting,
-    "with_info": _informing,
-    "reads": _reading,
-    "bound": _bounding,
-    **dict.fromkeys(("bound_between", "limit_bounds"), _of_a_record),
-}
-
-
 def _check(cls: type) -> None:
-    for name, checked in _CHECKED.items():
+    for name in _CHECKS:
         method = getattr(cls, name, None)  # also one that comes from a class that is no learner
         if method is not None and not getattr(method, "checks_its_state", False):
-            setattr(cls, name, checked(method))
+            setattr(cls, name, _checked(name, method))
 
 
 class Learner(Value, ABC, Generic[S]):
