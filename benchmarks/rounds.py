@@ -1,8 +1,11 @@
-"""What a round of LyapunovDescent costs: the time of a recorded round, and the memory of long runs.
+"""What a round costs: the time of a recorded round, and the memory of long runs.
 
     reading          both rows of a round, costs and capacities, once: their product
     recorded         `tw.run`: every check made, everything recorded; the bars are on this one
     live             a session, play and observe, one round at a time
+
+`Ensemble` is four descents, and on `routing` also a season and two that re-solve, beside exact
+projection and one program of HiGHS per round in the same run.
 
 A time is the least of several, in processor time, so that a busy machine counts little.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +39,19 @@ US = {
     "capped simplex n = 1,000,000": 17_500.0,
 }
 """Microseconds per recorded round, at most, on one thread of a two-core x86 machine."""
+ENSEMBLE_US = {
+    "simplex n = 100": 80.0,
+    "simplex n = 1,000": 140.0,
+    "simplex n = 10,000": 700.0,
+    "flow, 140 arcs": 150.0,
+    "freeway, 456 arcs": 120.0,
+    "flow, 10,040 arcs": 1_500.0,
+}
+"""The same for `Ensemble(K)`."""
+WHOLE_US, OF_PROJECTION, OF_PROGRAM = 60.0, 0.5, 0.25
+"""For `routing` with all experts, and as shares of the others' time."""
+LIVE_US = {"simplex n = 10": 10.0, "simplex n = 100": 16.0, "Ensemble": 60.0, "whole": 80.0}
+"""For live rounds in memory."""
 LIVE = 1000
 """Rounds of a live session, for small sets."""
 BEYOND, GROWN = 64.0, 16.0
@@ -44,13 +61,11 @@ BEYOND, GROWN = 64.0, 16.0
 def times(name: str) -> tuple[float, float]:
     """Microseconds per round: reading and recorded."""
     K, stream = CASES[name]()
-    learner, rounds = tw.LyapunovDescent(K), len(stream)
-    tw.run(learner, stream[:50])
-    recorded = least_us(lambda: tw.run(learner, stream)) / rounds
+    took = recorded(tw.LyapunovDescent(K), stream)
     if not hasattr(stream.losses, "C"):
-        return np.nan, recorded
+        return np.nan, took
     costs, limits = stream.losses.C.reshape(-1), stream.constraints.c.reshape(-1)
-    return least_us(lambda: costs @ limits, 9) / rounds, recorded
+    return least_us(lambda: costs @ limits, 9) / len(stream), took
 
 
 def table() -> Table:
@@ -67,17 +82,20 @@ def bars() -> Iterator[Bar]:
     """Times of recorded rounds, then memory."""
     for name in CASES:
         try:
-            reading, recorded = times(name)
+            reading, took = times(name)
         except InvalidInput as missing:
             print(f"  {name}: skipped. {missing}")
             continue
         note = f"reading takes {_shown(reading)}"
         if name in US:
-            yield Bar(f"{name}, a recorded round", recorded, US[name], "us", note=note)
+            yield Bar(f"{name}, a recorded round", took, US[name], "us", note=note)
         else:
-            print(f"  {name}, a recorded round: {_shown(recorded)}; {note}")
+            print(f"  {name}, a recorded round: {_shown(took)}; {note}")
+    yield from ensemble_bars()
     for name in ("simplex n = 10", "simplex n = 100"):
-        print(f"  {name}, a live round: {live(name):.1f} us")
+        K, stream = CASES[name]()
+        took = live(tw.LyapunovDescent(K), stream)
+        yield Bar(f"{name}, a live round", took, LIVE_US[name], "us")
     for rounds, every in ((1_000_000, 0), (1_000_000, 1000)):
         found = fresh("benchmarks.rounds:memory_of_a_long_run", rounds, every)
         what = f", decisions of each {every:,}th" if every else ""
@@ -88,18 +106,50 @@ def bars() -> Iterator[Bar]:
     yield Bar("box n = 1,000,000: 300 rounds beyond 30", more, GROWN, "MB")
 
 
-def live(name: str) -> float:
+def ensemble_bars() -> Iterator[Bar]:
+    """Those of `Ensemble`."""
+    for name, most in ENSEMBLE_US.items():
+        try:
+            K, stream = CASES[name]()
+        except InvalidInput as missing:
+            print(f"  {name}: skipped. {missing}")
+            continue
+        yield Bar(
+            f"Ensemble: {name}, a recorded round", recorded(tw.Ensemble(K), stream), most, "us"
+        )
+    problem = tw.problems.routing()
+    K, stream, period = problem.K, problem.stream, problem.period
+    experts = [tw.experts.Season(period), tw.experts.Resolve(), tw.experts.Resolve(period)]
+    whole = tw.Ensemble(K, experts=experts)
+    took = recorded(whole, stream)
+    yield Bar("Ensemble: routing, season and re-solving", took, WHOLE_US, "us")
+    for rival, most in (
+        (tw.baselines.SinhaVaze, OF_PROJECTION),
+        (tw.baselines.Resolve, OF_PROGRAM),
+    ):
+        share = took / recorded(rival(K), stream)
+        yield Bar(f"Ensemble: routing, beside {rival.__name__}", share, most, "x")
+    for name, learner in (("Ensemble", tw.Ensemble(K)), ("whole", whole)):
+        yield Bar(f"{name}: routing, a live round", live(learner, stream), LIVE_US[name], "us")
+
+
+def recorded(learner: Any, stream: tw.Stream) -> float:
+    """Microseconds per recorded round."""
+    tw.run(learner, stream[:50])
+    return least_us(lambda: tw.run(learner, stream)) / len(stream)
+
+
+def live(learner: Any, stream: tw.Stream) -> float:
     """Microseconds per round of a session."""
-    K, stream = CASES[name]()
     rows = list(zip(stream.losses.C[:LIVE], stream.constraints.c[:LIVE], strict=True))
 
     def played() -> None:
-        session = tw.Session(tw.LyapunovDescent(K))
+        session = tw.Session(learner)
         for costs, capacities in rows:
             session.play()
             session.observe(costs=costs, capacities=capacities)
 
-    return least_us(played) / LIVE
+    return least_us(played) / len(rows)
 
 
 def overlapping(n: int, rounds: int, least: float, spread: float) -> tw.Stream:
@@ -135,5 +185,5 @@ def memory_of_a_large_box() -> None:
 
 
 def report() -> None:
-    print("A round of LyapunovDescent, one thread")
+    print("A round of LyapunovDescent and of Ensemble, one thread")
     show(bars())

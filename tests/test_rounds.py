@@ -592,6 +592,8 @@ ENSEMBLES = {
     "calls enough": {"calls_per_round": 30.0, "tolerance": 0.5},
     "season": {"experts": [tw.experts.Season(7, cells=3)]},
     "dozing": {"experts": [Dozing(7, cells=3)], "horizon": 1, "caution": 0.1},
+}
+RESOLVING = {
     "re-solving": {"experts": [tw.experts.Season(6, cells=2), tw.experts.Resolve()]},
     "two that re-solve": {"experts": [tw.experts.Resolve(5, (2.0, 0.0)), tw.experts.Resolve()]},
 }
@@ -605,7 +607,19 @@ ENSEMBLES = {
 )
 def test_an_ensemble_in_the_kernel_is_the_one_without(name, kind, options):
     """A whole run, round by round, and rounds one at a time."""
-    K = SETS[name]
+    assert_both_ways(SETS[name], kind, options)
+
+
+@pytest.mark.parametrize("options", RESOLVING.values(), ids=RESOLVING)
+@pytest.mark.parametrize(
+    ("name", "kind"), [("simplex", "capacities"), ("flow", "capacities"), ("capped", "affine")]
+)
+def test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without(name, kind, options):
+    """Capacities are re-solved in the same pass, other limits between two rounds."""
+    assert_both_ways(SETS[name], kind, options)
+
+
+def assert_both_ways(K, kind, options):
     played = stream(K, kind, 40, seed=9)
     own, naive = tw.Ensemble(K, **options), uncompiled(tw.Ensemble(K, **options))
     assert own.compiled is not None
@@ -624,7 +638,7 @@ def test_live_rounds_of_an_ensemble_are_those_of_a_run(name, kind):
     """Whatever is asked in between; to go back and play again changes nothing, nor does it change
     what another session does from there.
     """
-    K, options = SETS[name], ENSEMBLES[kind]
+    K, options = SETS[name], (ENSEMBLES | RESOLVING)[kind]
     played = stream(K, "capacities", 30, seed=5)
     whole = [one.x for one in tw.play(uncompiled(tw.Ensemble(K, **options)), played)]
     costs, limits = played.losses.C, played.constraints.c
@@ -687,7 +701,7 @@ def test_a_kind_of_set_has_its_rounds_compiled_once():
     """Runs, loops and live rounds, one descent and many: arrays of one kind."""
     K = SETS["flow"]
     played = stream(K, "capacities", 12, seed=2)
-    for options in (None, {}, ENSEMBLES["season"], ENSEMBLES["re-solving"]):
+    for options in (None, {}, ENSEMBLES["season"], RESOLVING["re-solving"]):
         learner = tw.LyapunovDescent(K) if options is None else tw.Ensemble(K, **options)
         recorded(learner, played)
         list(tw.play(learner, played))

@@ -35,6 +35,7 @@ from tidewolf.kernels.active_set import (
     DONE,
     LAST,
     USED,
+    distance2,
     dot,
 )
 from tidewolf.kernels.evaluate import evaluate
@@ -308,9 +309,7 @@ def step_experts(  # type: ignore[no-untyped-def]
                         Y[i, e] += back * etas[i] * shares[i] * penalty[e]
             first = end
     for i in range(experts):
-        length2 = 0.0
-        for e in range(n if shares[i] > 0.0 else 0):
-            length2 += (Y[i, e] - center[e]) * (Y[i, e] - center[e])
+        length2 = distance2(Y[i], center) if shares[i] > 0.0 else 0.0
         if length2 > settings[RADIUS] * settings[RADIUS]:
             share = settings[RADIUS] / math.sqrt(length2)
             for e in range(n):
@@ -331,10 +330,7 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
         trust = 1.0
         if len(p) > 0:
             trust = precedence[i] * (p[i] if i < plain else p[plain] * shares[i])
-        apart2 = 0.0
-        for e in range(X.shape[1]):
-            apart2 += (Y[i, e] - X[i, e]) * (Y[i, e] - X[i, e])
-        urgency[i] = trust * math.sqrt(apart2)
+        urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))
         if settings[PAYS_FIRST] > 0.0 and i == int(settings[LONGEST]):
             urgency[i] = np.inf
         k = served
@@ -483,7 +479,7 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
 
 @kernel
 def audit(  # type: ignore[no-untyped-def]
-    s, settings, apart, moved, x, y, before, center, marks, samples, scratch
+    s, settings, apart, moved, x, y, before, center, marks, samples
 ):
     """The checks of a projection: |x - y| is what is said of it, within tolerance while calls are
     left, and y was brought no farther from the center. Some are stored, to be asked about; returns
@@ -492,9 +488,7 @@ def audit(  # type: ignore[no-untyped-def]
     Naive twin: `Audit.see` of evaluation/certificate.py.
     """
     unit = settings[RADIUS]
-    for i in range(len(x)):
-        scratch[i] = x[i] - y[i]
-    apart2 = dot(scratch, scratch)
+    apart2 = distance2(x, y)
     marks[UPDATES] += 1.0
     off = abs(apart2 - apart**2) / unit
     if not off <= marks[WORST_DISTANCE]:
@@ -504,12 +498,7 @@ def audit(  # type: ignore[no-untyped-def]
         if not over <= marks[WORST_TOLERANCE]:
             marks[WORST_TOLERANCE] = over
     if moved > 0.0:
-        for i in range(len(x)):
-            scratch[i] = y[i] - center[i]
-        nearer = dot(scratch, scratch)
-        for i in range(len(x)):
-            scratch[i] = before[i] - center[i]
-        nearer -= dot(scratch, scratch)
+        nearer = distance2(y, center) - distance2(before, center)
         if not nearer / unit <= marks[WORST_CENTER]:
             marks[WORST_CENTER] = nearer / unit
         if marks[MOVES] % marks[STRIDE] == 0.0:
@@ -804,7 +793,6 @@ def rounds(  # type: ignore[no-untyped-def]
             center,
             marks,
             samples,
-            work[0],
         ):
             return i + 1, ENOUGH, count
     return k, PLAYED, int(at[COUNT])

@@ -8,6 +8,8 @@ and `values`, and returns how many there are (`sets.Compiled`).
 
 from __future__ import annotations
 
+import numpy as np
+
 from tidewolf.core.jit import kernel
 
 
@@ -19,12 +21,11 @@ def cheapest_entry(d, kernel_data, indices, values):  # type: ignore[no-untyped-
     twin in the tests is `Simplex.answer`.
     """
     total, limit = kernel_data
-    i = 0
-    for e in range(1, len(d)):
-        if d[e] < d[i]:
-            i = e
-    if not d[i] < limit:
+    least, i = least_of(d), 0
+    if not least < limit:
         return 0
+    while d[i] != least:
+        i += 1
     indices[0], values[0] = i, total
     return 1
 
@@ -162,12 +163,32 @@ def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     which may be less where ints[1] is 1. Its naive twins in the tests are `Simplex.infeasibility`
     and `CappedSimplex.infeasibility`.
     """
-    least, most = x[0], x[0]
-    for e in range(len(x)):
-        least, most = min(least, x[e]), max(most, x[e])
+    least, most = least_of(x), 0.0
+    for e in range(len(x) if floats[1] < np.inf else 0):
+        most = max(most, x[e])
     off = added(x) - floats[0]
     off = off if ints[1] == 1 else abs(off)
     return max(0.0, -least, most - floats[1], off)
+
+
+@kernel
+def least_of(a):  # type: ignore[no-untyped-def]
+    """The least entry, in eight comparisons at a time. Its naive twin in the tests is `min`."""
+    whole, least = len(a) - len(a) % 8, a[0]
+    m0, m1, m2, m3, m4, m5, m6, m7 = least, least, least, least, least, least, least, least
+    for i in range(0, whole, 8):
+        m0 = a[i] if a[i] < m0 else m0
+        m1 = a[i + 1] if a[i + 1] < m1 else m1
+        m2 = a[i + 2] if a[i + 2] < m2 else m2
+        m3 = a[i + 3] if a[i + 3] < m3 else m3
+        m4 = a[i + 4] if a[i + 4] < m4 else m4
+        m5 = a[i + 5] if a[i + 5] < m5 else m5
+        m6 = a[i + 6] if a[i + 6] < m6 else m6
+        m7 = a[i + 7] if a[i + 7] < m7 else m7
+    least = min(min(min(m0, m1), min(m2, m3)), min(min(m4, m5), min(m6, m7)))
+    for i in range(whole, len(a)):
+        least = a[i] if a[i] < least else least
+    return least
 
 
 @kernel

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,9 +147,9 @@ class ExpertState(ArrayState):
         made, own = object.__new__(ExpertState), self.own
         made.__dict__.update(self.__dict__)
         arrays = (own.s, own.x, own.X, own.Y, own.before, own.sums, own.gradients)
-        mixer = (*own.mixer[:2], *(a.copy() for a in own.mixer[2:]))
+        mixer = (*own.mixer[:2], *[a.copy() for a in own.mixer[2:]])
         table = (own.atoms, own.count, own.weights)
-        made.own = Descents(*(a.copy() for a in arrays), *table, mixer)  # type: ignore[call-arg,arg-type]
+        made.own = Descents(*[a.copy() for a in arrays], *table, mixer)  # type: ignore
         made.resolving = None if self.resolving is None else self.resolving.copy()
         made._x = made._state = None
         return made
@@ -260,7 +261,7 @@ class CompiledEnsemble:
         reads = not learner.advisers or learner._wants_functions
         return reads and not waits and stream.losses.exp_concavity is None
 
-    @property
+    @cached_property
     def plays_live(self) -> bool:
         """Whether rounds of which nothing is known before need nobody but the kernel."""
         context, advisers = self.learner.context, self.learner.advisers
