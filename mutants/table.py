@@ -33,6 +33,7 @@ DATES, CSV = "tests/test_dates.py", "tests/test_files.py"
 EXCEL, GAPS = "tests/test_files.py", "tests/test_gaps.py"
 GROUP = "tests/test_group.py"
 ROUNDS = "tests/test_rounds.py"
+RESOLVED = f"{ROUNDS}::test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without"
 NETWORK, ROUND_READER = "tests/test_network.py", "tests/test_round_reader.py"
 CVXPY = "tests/test_from_cvxpy.py"
 CVXPY_KINDS = f"{CVXPY}::test_each_passes_the_checks_of_functions"
@@ -765,8 +766,8 @@ PATCHES = (
     Patch(
         "a kernel checks x, where y was to come no farther from the center",
         "kernels/rounds.py",
-        "            scratch[i] = y[i] - center[i]",
-        "            scratch[i] = x[i] - center[i]",
+        "nearer = distance2(y, center)",
+        "nearer = distance2(x, center)",
         f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
     ),
     Patch(
@@ -828,9 +829,51 @@ PATCHES = (
     Patch(
         "whom the bank serves first in a kernel does not depend on trust",
         "kernels/rounds.py",
-        "urgency[i] = trust * math.sqrt(apart2)",
-        "urgency[i] = math.sqrt(apart2)",
+        "urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))",
+        "urgency[i] = math.sqrt(distance2(Y[i], X[i]))",
         f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
+    ),
+    Patch(
+        "a program re-solved in a kernel is that of the round before",
+        "kernels/resolving.py",
+        "row_of_round(t + 1 - backs[a], costs",
+        "row_of_round(t - backs[a], costs",
+        RESOLVED,
+    ),
+    Patch(
+        "headroom in a kernel counts rises of capacities",
+        "kernels/resolving.py",
+        "max(c[0, e] - capacities[t, e], 0.0)",
+        "max(capacities[t, e] - c[0, e], 0.0)",
+        RESOLVED,
+    ),
+    Patch(
+        "rounds before the first that is given are one off",
+        "kernels/resolving.py",
+        "out[e] = rows[r, e] if r >= begin else past[back, e]",
+        "out[e] = rows[r, e] if r >= begin else past[max(0, back - 1), e]",
+        f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
+    ),
+    Patch(
+        "a live round of an ensemble changes the state before it",
+        "methods/compiled_experts.py",
+        "        now, done, code, alone = start.copy(), 0, 0, not self.learner.advisers",
+        "        now, done, code, alone = start, 0, 0, not self.learner.advisers",
+        f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
+    ),
+    Patch(
+        "rows that another state appended are taken for one's own",
+        "experts/compiled_resolve.py",
+        "if end == self.filled and end + len(costs)",
+        "if end + len(costs)",
+        f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
+    ),
+    Patch(
+        "short runs are compiled",
+        "evaluation/recording.py",
+        "self._is_short = rounds * math.prod(stream.shape) <= SHORT",
+        "self._is_short = False",
+        f"{ROUNDS}::test_short_runs_are_interpreted_and_the_same",
     ),
     Patch(
         "a piece that is no number hides behind others",

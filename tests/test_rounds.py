@@ -651,6 +651,11 @@ def test_live_rounds_of_an_ensemble_are_those_of_a_run(name, kind):
             np.testing.assert_array_equal(session.play(), shown)  # the same bits, however made
         session.observe(costs=costs[t], capacities=limits[t])
         t += 1
+        if step == 10:  # rounds that are taken back were others
+            for s in range(3):
+                session.play()
+                session.observe(costs=-costs[t + s], capacities=1.1 * limits[t + s])
+            session.rollback(t)
         if step == 16:
             other = copy.deepcopy(session)
             session.rollback(t := t - 8)
