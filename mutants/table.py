@@ -866,7 +866,7 @@ PATCHES = (
         "experts/compiled_resolve.py",
         "if end == self.filled and end + len(costs)",
         "if end + len(costs)",
-        f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
+        f"{ROUNDS}::test_rounds_from_one_state_do_not_see_each_other",
     ),
     Patch(
         "short runs are compiled",
