@@ -331,7 +331,7 @@ def test_infinite_ends_survive_the_file(tmp_path):
 
 def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
     (tmp_path / "comparison.csv").write_text("mine")
-    with pytest.raises(InvalidInput, match=r"holds comparison\.csv already"):
+    with pytest.raises(InvalidInput, match="comparison already"):
         compared.save(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["comparison.csv"]
     compared.save(tmp_path, force=True)
@@ -341,7 +341,7 @@ def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
 
 
 def test_files_of_others_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="No comparison can be read"):
+    with pytest.raises(InvalidInput, match="folder of a comparison"):
         tw.Comparison.load(tmp_path)
     for text, error in (
         ('{"format": 1}', OlderFormat),
@@ -387,9 +387,9 @@ def test_bad_input_is_refused_before_anything_is_played(given, error, said):
 
 
 def test_unknown_names_are_refused(compared):
-    with pytest.raises(InvalidInput, match="no stream called 'rooting'"):
+    with pytest.raises(InvalidInput, match="rooting"):
         compared.frontier("rooting", "SinhaVaze")
-    with pytest.raises(InvalidInput, match="no learner called 'Sinha'"):
+    with pytest.raises(InvalidInput, match="Sinha"):
         compared.ranking("routing", "LyapunovDescent", "Sinha")
 
 

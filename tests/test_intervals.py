@@ -40,13 +40,14 @@ def played(kind: str, rounds: int, phase: int, learner: Any = None) -> tw.Run:
 @given(rounds=st.integers(1, 3000), least=st.integers(1, 200))
 def test_the_family_is_what_it_says(rounds, least):
     family = _family(rounds, least)
-    assert len(set(family)) == len(family)
+    every = set(family)
+    assert len(every) == len(family)
     assert family[-1] == (0, rounds)
     assert all(0 <= start < stop <= rounds for start, stop in family)
     lengths = [stop - start for start, stop in family]
     assert lengths == sorted(lengths)
     assert all(length & (length - 1) == 0 and length >= least for length in lengths[:-1])
-    assert all((rounds - length, rounds) in family for length in lengths)
+    assert all((rounds - length, rounds) in every for length in lengths)
     assert len(family) <= 4 * rounds / least + 2 * math.log2(rounds + 1) + 1
 
 
@@ -140,8 +141,8 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     line, rounds = Box([-1.0], [1.0]), 4096
     stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
     regrets, bounds = {}, {}
-    for name in names:
-        found = tw.intervals(tw.run(EVERY[name](line, horizon=rounds), stream), rounds // 4)
+    runs = [tw.run(EVERY[name](line, horizon=rounds), stream) for name in names]
+    for name, found in zip(names, shared_intervals(runs, rounds // 4), strict=True):
         assert found.every[-1].feasible is False
         (second,) = [
             each for each in found.every if str(each) == f"rounds {rounds // 2} to {rounds}"
@@ -156,27 +157,31 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     assert regrets["DriftPlusPenalty"] < bounds["DriftPlusPenalty"] < 0.4
 
 
-class Bold(tw.LyapunovDescent):  # type: ignore[misc]
-    """A learner that promises for every interval what no run of members can exceed, or a share of
-    it.
-    """
+class Sure(tw.LyapunovDescent):  # type: ignore[misc]
+    """A learner that promises for every interval what no run of members can exceed."""
+
+    share = 1.0
 
     def bound_between(self, record: Any, start: int, stop: int) -> Bound:
-        most = SHARE * self.K.diameter * (stop - start)
+        most = self.share * self.K.diameter * (stop - start)
         return Bound(most, most)
 
 
-SHARE = 1.0
+class Bold(Sure):
+    """A learner that promises a thousandth of that."""
+
+    share = 1e-3
 
 
-@pytest.mark.parametrize(("share", "holds"), [(1.0, True), (1e-3, False)])
-def test_promises_are_judged(share, holds, monkeypatch):
-    monkeypatch.setitem(globals(), "SHARE", share)
-    found = tw.intervals(played("excluding", 200, 50, Bold(K, horizon=200)), 10)
-    assert found.holds is holds
-    assert len(found.checks) == 2 * (len(found.every) - len(found.infeasible))
-    for what in ("regret", "violation"):
-        assert any(f"the {what} of rounds" in sentence for sentence in found.failures) is not holds
+def test_promises_are_judged():
+    sure = played("excluding", 200, 50, Sure(K, horizon=200))
+    runs = [sure, tw.run(Bold(K, horizon=200), sure.stream)]
+    for found, holds in zip(shared_intervals(runs, 10), (True, False), strict=True):
+        assert found.holds is holds
+        assert len(found.checks) == 2 * (len(found.every) - len(found.infeasible))
+        for what in ("regret", "violation"):
+            failed = any(f"the {what} of rounds" in sentence for sentence in found.failures)
+            assert failed is not holds
 
 
 def test_without_an_exact_comparator_violations_are_still_counted():
@@ -198,7 +203,7 @@ def test_progress_is_reported_and_the_summary_is_plain():
 
 
 def test_what_is_no_run_is_refused():
-    with pytest.raises(WrongType, match="intervals takes a run"):
+    with pytest.raises(WrongType, match="Expected a run"):
         tw.intervals(3)
     with pytest.raises(InvalidInput, match="The shortest interval must be at least 1, not 0"):
         tw.intervals(played("moving", 10, 5), 0)

@@ -167,4 +167,4 @@ def test_where_no_round_can_be_kept_nothing_is_compared_with_kept_rounds() -> No
     assert len(run.least_breach.kept) == 0
     assert run.regret_kept is None
     assert run.summary()["hindsight"]["regret_kept"] is None
-    assert "no round can be kept" in repr(run)
+    assert "regret unknown" in repr(run)

@@ -129,5 +129,5 @@ def test_any_cut_into_updates_and_files_measures_the_same(data, entries, counts)
         t += count
         if data.draw(st.booleans()):
             kept, movement = movement.parts(), Movement(rounds)
-            movement.restore(t, kept, np.empty(0))
+            movement.restore(kept, np.empty(0))
     np.testing.assert_allclose(movement.churn, moved(np.array(points)), rtol=1e-12, atol=1e-12)

@@ -66,23 +66,14 @@ _ROUNDING = 1e-9
 SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
-UNSEEN = (
-    "Bounds speak of rounds that the learner sees; it did not see all of them, so there is nothing "
-    "to hold the totals against."
-)
-"""Why a run with rounds that were not seen has no bounds."""
+UNSEEN = "Bounds are for rounds that the learner observes; it did not observe all of them."
 IN_ORDER = (
-    "What is promised beforehand, and bounds of a part of the rounds, are for feedback that comes "
-    "in order, of the points that were decided."
+    "Guarantees, and bounds on some of the rounds, need feedback in order, on decisions as played."
 )
-"""Why a run with late feedback or overrides has neither."""
-ALL_AVAILABLE = (
-    "Guarantees before the run are for rounds in which all entries of the set are available; "
-    "bounds are measured."
-)
+ALL_AVAILABLE = "Guarantees before the run need rounds in which all entries are available."
 BY_GRADIENTS = (
-    "Guarantees before the run are for experts that are mixed by gradients; losses that declare "
-    "their curvature are mixed by values, and bounds are measured."
+    "Guarantees before the run need experts mixed by gradients; losses that declare their "
+    "curvature are mixed by values."
 )
 
 
@@ -92,10 +83,8 @@ def untold_in_words(run: Run) -> str:
     """
     if not run.pending:
         return ""
-    count = "1 round" if run.pending == 1 else f"{run.pending:,} rounds"
     return (
-        f"The feedback of {count} had not come by the end: bounds add the slope of each such round "
-        "times the set's diameter."
+        f"Bounds add slope * diameter of each round that lacks feedback ({run.pending:,} in all)."
     )
 
 
@@ -115,9 +104,7 @@ class CertificateCheck(NamedTuple):
     @property
     def holds(self) -> bool | None:
         """None where the interval does not decide."""
-        if self.upper <= self.allowed:
-            return True
-        return None if self.lower <= self.allowed else False
+        return self.upper <= self.allowed or (None if self.lower <= self.allowed else False)
 
     @property
     def named(self) -> str:
@@ -132,8 +119,8 @@ class CertificateCheck(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """As files have it."""
-        numbers = map(finite_or_none, (self.upper, self.allowed))
-        plain = dict(zip(("holds", "measured", "allowed"), (self.holds, *numbers), strict=True))
+        measured, allowed = finite_or_none(self.upper), finite_or_none(self.allowed)
+        plain = {"holds": self.holds, "measured": measured, "allowed": allowed}
         return plain | ({"how": self.how} if self.how else {})
 
 
@@ -230,14 +217,12 @@ class Certificate(Value):
         return " ".join([f"certificate {word}{listed}{':' if said else '.'}", *said])
 
     def __str__(self) -> str:
-        rows = [("", "measured", "measured bound", "guarantee", "bound/trivial")]
+        rows = [["", "measured", "measured bound", "guarantee", "bound/trivial"]]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
             measured = "none" if total.measured is None else precise_interval(*total.measured)
-            vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
-            bound, guarantee, ratio = map(
-                number_or_none, (total.bound, total.guarantee, total.ratio)
-            )
-            rows.append((name, measured, bound, guarantee, ratio + vacuous))
+            numbers = [number_or_none(x) for x in (total.bound, total.guarantee, total.ratio)]
+            numbers[-1] += " vacuous" * ((total.ratio or 0.0) >= 1.0)
+            rows.append([name, measured, *numbers])
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 
@@ -347,14 +332,11 @@ class Audit:
         worst, sample = tuple(self._worst.values()), tuple(self.sample)
         return self.updates, self._moved, self._stride, worst, sample
 
-    @classmethod
-    def restored(cls, learner: Learner[Any], parts: tuple[Any, ...]) -> Audit:
-        """What was gathered before, to gather on."""
-        audit = cls(learner)
-        audit.updates, audit._moved, audit._stride, worst, sample = parts
-        audit._worst = dict(zip(audit._worst, worst, strict=True))
-        audit.sample = [Weighed(*ends) for ends in sample]
-        return audit
+    def restore(self, parts: tuple[Any, ...], reference: Any) -> None:
+        """What `parts` gave, to resume from."""
+        self.updates, self._moved, self._stride, worst, sample = parts
+        self._worst = dict(zip(self._worst, worst, strict=True))
+        self.sample = [Weighed(*ends) for ends in sample]
 
     def checks(self, allowed: float) -> list[CertificateCheck]:
         """The four checks; none where there was no projection."""
@@ -362,20 +344,18 @@ class Audit:
             return []
         members = [_weighed(last) for last in self.sample]
         lower, upper = (max((ends[i] for ends in members), default=0.0) for i in (0, 1))
-        laws = {
-            "distances": "|x - y| is what the learner says it is",
-            "tolerance": "|x - y| is within tolerance while oracle calls are left",
-            "center": "projecting brings y no farther from the center",
-        }
-        found = [
-            CertificateCheck(name, law, self._worst[name], self._worst[name], allowed)
-            for name, law in laws.items()
-        ]
-        sampled = (
-            f"projecting brings y no farther from any member of the set ({len(members)} of "
-            f"{self._moved} updates asked)"
+        laws = (
+            "|x - y| is what the learner says it is",
+            "|x - y| is within tolerance while oracle calls are left",
+            "projecting brings y no farther from the center",
         )
-        return [*found, CertificateCheck("members", sampled, lower, upper, allowed)]
+        found = [
+            CertificateCheck(name, law, worst, worst, allowed)
+            for (name, worst), law in zip(self._worst.items(), laws, strict=True)
+        ]
+        some = f"{len(members)} of {self._moved} updates asked"
+        law = f"projecting brings y no farther from any member of the set ({some})"
+        return [*found, CertificateCheck("members", law, lower, upper, allowed)]
 
 
 def _closer(last: ProjectionRecord) -> float:
@@ -400,7 +380,8 @@ def certify(run: Run) -> Certificate:
     rounding = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
     worst, found = run.max_infeasibility, run.membership
     membership = CertificateCheck("membership", found.law, worst, worst, rounding, found.how)
-    checks = [membership, *run.audit.checks(rounding), *_calls(run), *_guards(run)]
+    guards = run.learner.guards(run.final_state)
+    checks = [membership, *run.audit.checks(rounding), *_calls(run), *_guards(run, guards)]
     bound, guarantee = run.bound, _guarantee(run)
     slopes, size = run.learner.slopes(run.final_state), run.learner.hard_set.diameter * run.rounds
     trivial = (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
@@ -409,10 +390,8 @@ def certify(run: Run) -> Certificate:
     violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
     if not run.learner.on_average:
         checks += [*_totals(run, regrets, violations), *_limits(run)]
-    said = (bound.reason, untold_in_words(run), guarantee.reason)
-    reasons = tuple(dict.fromkeys(filter(None, said)))
-    guards = run.learner.guards(run.final_state)
-    return Certificate(tuple(checks), regrets, violations, reasons, guards)
+    reasons = filter(None, (bound.reason, untold_in_words(run), guarantee.reason))
+    return Certificate(tuple(checks), regrets, violations, tuple(dict.fromkeys(reasons)), guards)
 
 
 def _calls(run: Run) -> list[CertificateCheck]:
@@ -428,36 +407,36 @@ def _calls(run: Run) -> list[CertificateCheck]:
     return [CertificateCheck("calls", law, over, over, 1e-6 * max(1.0, share))]
 
 
-def _guards(run: Run) -> list[CertificateCheck]:
+def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
     """What the run lost to each member against what it may lose: the worst of all."""
-    seen = [
-        (guard.left - guard.right, guard)
-        for guard in run.learner.guards(run.final_state)
-        if guard.left is not None
-    ]
+    seen = [(g.left - g.right, g.name) for g in guards if g.left is not None]
     if not seen:
         return []
     over, worst = max(seen, key=lambda each: math.inf if math.isnan(each[0]) else each[0])
-    size = max(abs(guard.left or 0.0) + abs(guard.right) for _, guard in seen)
-    allowed = SUMS * eps_of(run.learner.hard_set.center)
-    allowed *= float(np.abs(run.losses).sum()) + (size if math.isfinite(size) else 0.0)
-    law = f"the run loses to each member, {worst.name} first, at most what its guard says"
-    return [CertificateCheck("guards", law, over, over, allowed)]
+    size = max(abs(guard.left or 0.0) + abs(guard.right) for guard in guards)
+    size = float(np.abs(run.losses).sum()) + (size if math.isfinite(size) else 0.0)
+    law = f"the run loses to each member, {worst} first, at most what its guard says"
+    return [CertificateCheck("guards", law, over, over, _rounding(run) * size)]
+
+
+def _rounding(run: Run) -> float:
+    """What totals may be off by, as a share of what was added up."""
+    return SUMS * eps_of(run.learner.hard_set.center)
 
 
 def _guarantee(run: Run) -> Bound:
     horizon = run.learner.fields().get("horizon")
-    if run.unseen or (run.comparator is not None and run.comparator.feasible is False):
-        return Bound(None, None, run.bound.reason)
-    if run.stream.late or run.stream.played is not None:
-        return Bound(None, None, IN_ORDER)
-    if any(run.stream.unavailable or ()):
-        return Bound(None, None, ALL_AVAILABLE)
-    losses = leaves(run.stream.losses)
-    if run.experts and any(part.exp_concavity is not None for part in losses):
-        return Bound(None, None, BY_GRADIENTS)
-    if horizon is not None and run.rounds > horizon:
-        return Bound(None, None, f"What was promised was promised for {horizon} rounds.")
+    curved = any(part.exp_concavity is not None for part in leaves(run.stream.losses))
+    reasons = {
+        run.bound.reason: run.unseen or (run.comparator and run.comparator.feasible is False),
+        IN_ORDER: run.stream.late or run.stream.played is not None,
+        ALL_AVAILABLE: any(run.stream.unavailable or ()),
+        BY_GRADIENTS: run.experts and curved,
+        f"The guarantee is for {horizon} rounds.": horizon is not None and run.rounds > horizon,
+    }
+    for reason, applies in reasons.items():
+        if applies:
+            return Bound(None, None, reason)
     if run.learner.per_constraint:
         return run.learner.guarantee(limits=len(run.limit_names))  # type: ignore[call-arg]
     return run.learner.guarantee()
@@ -469,39 +448,39 @@ def _limits(run: Run) -> list[CertificateCheck]:
     if not known:
         return []
     over, worst = max(known, key=lambda each: each[0])
-    feasible = run.comparator is not None and run.comparator.feasible is True
     size = max(one.violation + (one.bound or 0.0) for _, one in known)
-    allowed = feasibility_slack(run, run.rounds) + SUMS * eps_of(run.learner.hard_set.center) * size
+    allowed = feasibility_slack(run, run.rounds) + _rounding(run) * size
     law = f"each limit, {worst.name} first, is broken within its measured bound"
-    return [CertificateCheck("limits", law, over if feasible else -math.inf, over, allowed)]
+    return [CertificateCheck("limits", law, over if _feasible(run) else -math.inf, over, allowed)]
+
+
+def _feasible(run: Run) -> bool:
+    return run.comparator is not None and run.comparator.feasible is True
 
 
 def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]:
     """Both totals against bound and promise, where there are such."""
-    feasible = run.comparator is not None and run.comparator.feasible is True
-    denied = feasible and run.bound.violation is None and run.bound.reason == HOPELESS
-    denial = " (which denies the point that keeps every constraint)" if denied else ""
-    eps = SUMS * eps_of(run.learner.hard_set.center)
-    losses, breaches = float(np.abs(run.losses).sum()), float(run.violations.sum())
-    lower, upper = regret.measured or (-math.inf, math.inf)
-    least, slack = breaches if feasible else -math.inf, feasibility_slack(run, run.rounds)
-    checks = []
+    breaches, checks, denied = float(run.violations.sum()), list[CertificateCheck](), violation
+    if _feasible(run) and run.bound.violation is None and run.bound.reason == HOPELESS:
+        denied = violation._replace(bound=0.0)  # it denies a point that keeps every constraint
+    ends = regret.measured or (-math.inf, math.inf)
+    least, slack = breaches if _feasible(run) else -math.inf, feasibility_slack(run, run.rounds)
     for name, what in (("bound", "measured bound"), ("guarantee", "guarantee")):
-        most: float | None = getattr(regret, name)
-        if most is not None:
-            law, allowed = f"the regret is within its {what}", most + eps * (losses + abs(most))
-            checks.append(CertificateCheck(f"regret {name}", law, lower, upper, allowed))
-        most = 0.0 if denied and name == "bound" else getattr(violation, name)
-        if most is not None:
-            law = f"the violation is within its {what}{denial if name == 'bound' else ''}"
-            allowed = most + slack + eps * (breaches + most)
-            checks.append(CertificateCheck(f"violation {name}", law, least, breaches, allowed))
-    for name, (_, bound, guarantee, _) in (("regret", regret), ("violation", violation)):
-        if bound is not None and guarantee is not None:
-            law = f"the measured bound on the {name} is within the promise"
-            allowed = guarantee + _ROUNDING * abs(guarantee)
-            name = f"{name} bound below promise"
-            checks.append(CertificateCheck(name, law, bound, bound, allowed))
+        for which, total, between, size, more in (
+            ("regret", regret, ends, float(np.abs(run.losses).sum()), 0.0),
+            ("violation", denied, (least, breaches), breaches, slack),
+        ):
+            most: float | None = getattr(total, name)
+            if most is not None:
+                allowed = most + more + _rounding(run) * (size + abs(most))
+                law = f"the {which} is within its {what}"
+                checks.append(CertificateCheck(f"{which} {name}", law, *between, allowed))
+    for which, total in (("regret", regret), ("violation", violation)):
+        if total.bound is not None and total.guarantee is not None:
+            law = f"the measured bound on the {which} is within the promise"
+            allowed = total.guarantee + _ROUNDING * abs(total.guarantee)
+            name = f"{which} bound below promise"
+            checks.append(CertificateCheck(name, law, total.bound, total.bound, allowed))
     return checks
 
 

@@ -18,7 +18,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
@@ -28,6 +28,7 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFor
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.registry import presenter_of
 from tidewolf.core.values import Value
+from tidewolf.evaluation import frontier as fronts
 from tidewolf.evaluation.formatting import (
     Column,
     aligned,
@@ -36,17 +37,7 @@ from tidewolf.evaluation.formatting import (
     finite_or_none,
     plain_interval,
 )
-from tidewolf.evaluation.frontier import (
-    HEADROOM,
-    Point,
-    choice_sentences,
-    gap,
-    match_sentence,
-    saving,
-    shortfall,
-    step_sentence,
-    undominated,
-)
+from tidewolf.evaluation.frontier import Point
 
 COMPARISON_FORMAT = 4
 BASELINE = "SinhaVaze"
@@ -227,12 +218,10 @@ class Comparison(Value):
         self._require(stream, learner)
         budget = None if budget is None else as_number(budget, "The budget", above=0.0)
         seconds = None if seconds is None else as_number(seconds, "The seconds a round")
-        groups: dict[tuple[float | None, ...], list[Entry]] = {}
-        for entry in self.entries:
-            its = (entry.stream, entry.learner) == (stream, learner)
-            if its and (budget is None or entry.budget in (None, budget)):
-                knobs = entry.budget, entry.caution, entry.headroom
-                groups.setdefault(knobs, []).append(entry)
+        groups: dict[Any, list[Entry]] = {}
+        for e in self.entries:
+            if (e.stream, e.learner) == (stream, learner) and budget in (None, e.budget or budget):
+                groups.setdefault((e.budget, e.caution, e.headroom), []).append(e)
         by_regret = self.measure(stream) == "regret"
         points = (_point(group, by_regret) for group in groups.values())
         kept = [p for p in points if p is not None and (seconds is None or p.seconds <= seconds)]
@@ -262,10 +251,8 @@ class Comparison(Value):
 
     def share_of(self) -> str:
         """What shares are of, in words."""
-        known = {self.measure(stream) for stream in self.streams}
-        if known == {"loss"}:
-            return "the least mean loss of any point"
-        return "the best fixed point's mean loss"
+        known = any(self.measure(stream) == "regret" for stream in self.streams)
+        return "the best fixed point's mean loss" if known else "the least mean loss of any point"
 
     def chooser(self, stream: str) -> str | None:
         """The learner whose caution is to be chosen: the first for which it was swept; None if
@@ -293,13 +280,14 @@ class Comparison(Value):
             One for each value but the first, such as "From caution 10 (the default) to 30: the
             loss rises by 0.40 %, the violation falls by 35 %."
         """
-        points = self._chosen(stream, learner)
-        budgets, found = list(dict.fromkeys(point.budget for point in points)), []
-        for budget in budgets:
-            before = f"At {budget:g} calls a round: " if len(budgets) > 1 else ""
-            its = [point for point in points if point.budget == budget and point.knob]
-            found += [before + step_sentence(*pair) for pair in pairwise(its)]
-        return found
+        points = [point for point in self._chosen(stream, learner) if point.knob]
+        several = len({point.budget for point in points}) > 1
+        return [
+            (f"At {old.budget:g} calls a round: " if several else "")
+            + fronts.step_sentence(old, new)
+            for old, new in pairwise(points)
+            if old.budget == new.budget
+        ]
 
     def choice(self, stream: str, learner: str | None = None) -> list[str]:
         """Which caution to begin with, and which to take if that breaks or costs too much.
@@ -317,7 +305,8 @@ class Comparison(Value):
             Up to three sentences; none if no point is the default, or budgets differ.
         """
         points = [point for point in self._chosen(stream, learner) if point.knob == "caution"]
-        return choice_sentences(points) if len({point.budget for point in points}) == 1 else []
+        one_budget = len({point.budget for point in points}) == 1
+        return fronts.choice_sentences(points) if one_budget else []
 
     def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
         """The points of a learner, or of the one whose caution is to be chosen."""
@@ -341,21 +330,18 @@ class Comparison(Value):
             that another headroom beats in loss and violation; then what headroom is. Nothing
             if no learner has a headroom.
         """
-        ours = self._chosen(stream, learner)
+        ours, found, headrooms = self._chosen(stream, learner), list[str](), False
         learner = self.chooser(stream) if learner is None else learner
-        solving = {
-            name: undominated([p for p in self.frontier(stream, name) if p.knob == "headroom"])
-            for name in self.learners
-        }
-        if not any(solving.values()):
+        for name in self.learners:
+            points = [p for p in self.frontier(stream, name) if p.knob == "headroom"]
+            headrooms = headrooms or bool(points)
+            for theirs in fronts.undominated(points) if ours else ():
+                found += fronts.match_sentence(str(learner), ours, name, theirs)
+        if not headrooms:
             return []
-        found: list[str] = []
-        for name, points in solving.items() if learner and ours else ():
-            for theirs in points:
-                found += match_sentence(str(learner), ours, name, theirs)
         if learner and not found:
             found = [f"No caution of {learner} breaks limits about as much as re-solving does."]
-        return [*found, HEADROOM]
+        return [*found, fronts.HEADROOM]
 
     def ranking(
         self,
@@ -390,50 +376,41 @@ class Comparison(Value):
         in_time = [point for point in theirs if point.seconds <= slowest]
         gaps = short = None
         if theirs and scale is not None:
-            gaps = tuple(gap(point, theirs, scale) for point in ours)
-            short = shortfall(ours, theirs, scale) if ours else None
-        savings = (saving(ours, its) if ours and its else None for its in (theirs, in_time))
+            gaps = tuple(fronts.gap(point, theirs, scale) for point in ours)
+            short = fronts.shortfall(ours, theirs, scale) if ours else None
+        savings = (fronts.saving(ours, its) if ours and its else None for its in (theirs, in_time))
         return Ranking(stream, learner, budget, ours, gaps, short, *savings)
 
     def rankings(self, baseline: str | None = None) -> tuple[Ranking, ...]:
         """Every learner on every stream at each budget, against a baseline."""
-        order = (self.streams, self.learners)
-        places = sorted(
-            dict.fromkeys((entry.stream, entry.learner, entry.budget) for entry in self.entries),
-            key=lambda at: (order[0].index(at[0]), order[1].index(at[1])),
-        )
-        return tuple(self.ranking(s, name, baseline, budget=b) for s, name, b in places)
+        places = dict.fromkeys((e.stream, e.learner, e.budget) for e in self.entries)
+        order = list(product(self.streams, self.learners))
+        ordered = sorted(places, key=lambda at: order.index(at[:2]))
+        return tuple(self.ranking(s, name, baseline, budget=b) for s, name, b in ordered)
 
     def _require(self, stream: str, learner: str | None = None) -> None:
-        for what, name, known in (
-            ("stream", stream, self.streams),
-            ("learner", learner, (None, *self.learners)),
-        ):
+        for name, known in ((stream, self.streams), (learner, (None, *self.learners))):
             if not isinstance(name, str | None) or name not in known:
+                there = ", ".join(filter(None, known))
                 raise InvalidInput(
-                    f"There is no {what} called {shown(name)} in this comparison; there are "
-                    f"{', '.join(filter(None, known))}."
+                    f"Expected one of {there} in this comparison, not {shown(name)}."
                 )
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         rankings = []
         for each in self.rankings():
-            plain = {name: finite_or_none(getattr(each, name)) for name in Ranking._fields[5:]}
-            gaps = each.gaps or (None,) * len(each.points)
-            points = [
-                {**point._asdict(), "gap": finite_or_none(above)}
-                for point, above in zip(each.points, gaps, strict=True)
-            ]
-            rankings.append({**each._asdict(), **plain, "points": points})
-            del rankings[-1]["gaps"]
+            plain = each._asdict()
+            gaps = plain.pop("gaps") or (None,) * len(each.points)
+            points = zip(each.points, gaps, strict=True)
+            plain["points"] = [{**p._asdict(), "gap": finite_or_none(gap)} for p, gap in points]
+            plain |= {name: finite_or_none(getattr(each, name)) for name in Ranking._fields[5:]}
+            rankings.append(plain)
+        ends = [plain_interval((venue.lower, venue.upper)) or {} for venue in self.venues]
         return {
             "format": COMPARISON_FORMAT,
             "baseline": self.baseline,
-            "streams": [
-                {**v._asdict(), "lower": finite_or_none(v.lower), "upper": finite_or_none(v.upper)}
-                for v in self.venues
-            ],
+            "streams": [v._asdict() | its for v, its in zip(self.venues, ends, strict=True)],
             "runs": [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries],
             "rankings": rankings,
         }
@@ -461,23 +438,20 @@ class Comparison(Value):
                     f"{path} has format {data['format']}; this tidewolf reads format "
                     f"{COMPARISON_FORMAT}. Compare again, or install the tidewolf that wrote it."
                 )
-            venues, entries = [], []
-            for plain in data["streams"]:
-                least = math.inf if plain["feasible"] is False else -math.inf
-                venues.append(Venue(**plain | _ends(plain, least)))
-            for plain in data["runs"]:
-                regret = plain["regret"] and tuple(_ends(plain["regret"], -math.inf).values())
-                entries.append(Entry(**plain | {"regret": regret}))
-            return cls(tuple(venues), tuple(entries))
+            venues, entries = data["streams"], data["runs"]
+            for plain in (*venues, *(entry["regret"] for entry in entries if entry["regret"])):
+                least = math.inf if plain.get("feasible") is False else -math.inf
+                for end, infinite in (("lower", least), ("upper", math.inf)):
+                    plain[end] = infinite if plain[end] is None else plain[end]
+            for entry in entries:
+                entry["regret"] = entry["regret"] and tuple(entry["regret"].values())
+            return cls(tuple(Venue(**v) for v in venues), tuple(Entry(**e) for e in entries))
         except OSError as error:
             raise InvalidInput(
-                f"No comparison can be read from {path}: {error.strerror}. Give the folder it was "
-                "saved to."
+                f"Expected the folder of a comparison; {path}: {error.strerror}."
             ) from None
         except (ValueError, KeyError, TypeError) as error:
-            raise BrokenFile(
-                f"{path} is not a comparison of tidewolf, or was changed: {error!r}."
-            ) from None
+            raise BrokenFile(f"{path} is no comparison, or was changed: {error!r}.") from None
 
     def to_pandas(self) -> Any:
         """One row for each run, as a pandas DataFrame."""
@@ -503,12 +477,10 @@ class Comparison(Value):
             Whether files that are there already may be overwritten.
         """
         folder = as_path(folder, "The folder")
-        if folder.exists() and not folder.is_dir():
-            raise InvalidInput(f"{folder} is a file; a folder is needed.")
         there = [name for name in FILES if (folder / name).exists()]
-        if there and not as_flag(force, "force"):
+        if folder.is_file() or (there and not as_flag(force, "force")):
             raise InvalidInput(
-                f"{folder} holds {', '.join(there)} already; name another folder, or force "
+                f"{folder} is a file, or holds a comparison already: name another folder, or force "
                 "overwriting."
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -522,11 +494,9 @@ class Comparison(Value):
 
     def _rows(self) -> list[dict[str, Any]]:
         """The runs, their regret in two columns."""
-        rows = []
-        for entry in self.entries:
-            row = entry._asdict()
-            lower, upper = row.pop("regret") or (None, None)
-            rows.append({**row, "regret_lower": lower, "regret_upper": upper})
+        rows = [entry._asdict() for entry in self.entries]
+        for row in rows:
+            row["regret_lower"], row["regret_upper"] = row.pop("regret") or (None, None)
         return rows
 
     def about(self, stream: str) -> str:
@@ -550,17 +520,13 @@ class Comparison(Value):
         if stream is not None:
             self._require(stream)
         wanted = self.streams if stream is None else (stream,)
-        missing = [
-            f"{v.stream}: {v.reason}" for v in self.venues if v.reason and v.stream in wanted
-        ]
+        found = [f"{v.stream}: {v.reason}" for v in self.venues if v.reason and v.stream in wanted]
         refused = Counter(
-            (e.stream, e.learner, e.failure) for e in self.failures if e.stream in wanted
+            (f"{e.learner} on {e.stream}", e.failure) for e in self.failures if e.stream in wanted
         )
-        said = (
-            f"{who} on {where}, {count} run{'s' * (count > 1)}: {why}"
-            for (where, who, why), count in refused.items()
-        )
-        return (*dict.fromkeys(missing), *said)
+        for (who, why), count in refused.items():
+            found.append(f"{who}, {count} run{'s' * (count > 1)}: {why}")
+        return tuple(dict.fromkeys(found))
 
     def __repr__(self) -> str:
         lines, rankings = [], self.rankings()
@@ -568,11 +534,11 @@ class Comparison(Value):
             lines.append(f"{stream}: {self.about(stream)}")
             its = [ranking for ranking in rankings if ranking.stream == stream]
             names = [ranking_name(ranking) for ranking in its]
-            for first, columns in TABLES:
-                shown = [(c.title, *ranking_cells(c, its)) for c in applying(columns, its)]
-                rows = list(zip((first, *names), *shown, strict=True))
-                lines += [f"  {line}".rstrip() for line in aligned(rows)]
             said = (*self.steps(stream), *self.choice(stream), *self.against_resolving(stream))
+            for first, columns in TABLES:
+                cells = [(c.title, *ranking_cells(c, its)) for c in applying(columns, its)]
+                rows = [*zip((first, *names), *cells, strict=True)]
+                lines += [f"  {line}".rstrip() for line in aligned(rows)]
             lines += [f"  {sentence}" for sentence in said]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
@@ -607,16 +573,27 @@ def _gaps(ranking: Ranking) -> str:
     return _NO_BASELINE if gaps is None else _range([100.0 * above for above in gaps], "+.2f")
 
 
-def _finite(number: float | None, form: str, unit: str, infinite: str, none: str) -> str:
-    if number is None:
-        return none
-    return f"{number:{form}}{unit}" if math.isfinite(number) else infinite
+def _finite(
+    name: str, form: str, infinite: str, none: str = _NO_BASELINE
+) -> Callable[[Ranking], str]:
+    def cell(ranking: Ranking) -> str:
+        number: float | None = getattr(ranking, name)
+        return none if number is None else infinite if number == math.inf else form.format(number)
+
+    return cell
 
 
 def _some(name: str) -> Callable[[Ranking], bool]:
     return lambda ranking: any(getattr(point, name) for point in ranking.points)
 
 
+def _microseconds(ranking: Ranking) -> str:
+    return f"{1e6 * statistics.median(point.seconds for point in ranking.points):.0f}"
+
+
+_SHORTFALL = _finite("shortfall", "{:+.2%}", "never as careful")
+_SAVING = _finite("saving", "{:.3g}x", "breaks none")
+_IN_TIME = _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower")
 RANKING_COLUMNS: tuple[Column[Ranking], ...] = (
     Column("loss", "loss", _over_points(".5g", "loss"), 3),
     Column("regret", "regret", _over_points(".4g", "regret"), applies=_some("regret")),
@@ -624,32 +601,10 @@ RANKING_COLUMNS: tuple[Column[Ranking], ...] = (
     Column("calls", "calls", _over_points(".3g", "calls")),
     Column("LP solves", "LPs", _over_points(".3g", "solves"), 2, _some("solves")),
     Column("gap %", "gap\n%", _gaps),
-    Column(
-        "shortfall %",
-        "shortfall\n%",
-        lambda ranking: _finite(
-            ranking.shortfall and 100.0 * ranking.shortfall,
-            *("+.2f", "", "never as careful", _NO_BASELINE),
-        ),
-    ),
-    Column(
-        "less violation",
-        "less\nbroken",
-        lambda ranking: _finite(ranking.saving, ".3g", "x", "breaks none", _NO_BASELINE),
-    ),
-    Column(
-        "in equal time",
-        "in equal\ntime",
-        lambda ranking: _finite(
-            ranking.saving_in_time, ".3g", "x", "breaks none", "baseline slower"
-        ),
-        1,
-    ),
-    Column(
-        "microseconds a round",
-        "micro-\nsecs",
-        lambda ranking: f"{1e6 * statistics.median(p.seconds for p in ranking.points):.0f}",
-    ),
+    Column("shortfall %", "shortfall\n%", lambda ranking: _SHORTFALL(ranking).rstrip("%")),
+    Column("less violation", "less\nbroken", _SAVING),
+    Column("in equal time", "in equal\ntime", _IN_TIME, 1),
+    Column("microseconds a round", "micro-\nsecs", _microseconds),
 )
 RANKING_ROUND_COLUMNS: tuple[Column[Ranking], ...] = (
     Column("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
@@ -680,33 +635,18 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
     first, regrets = group[0], [entry.regret[1] for entry in group if entry.regret]
     if any(entry.loss is None for entry in group) or (by_regret and len(regrets) < len(group)):
         return None
-    knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
-    numbers: dict[str, Any] = {}
+    numbers: dict[str, Any] = {"regret": statistics.fmean(regrets) if by_regret else None}
     for name in _MEASURED:
         every = [getattr(entry, name) for entry in group]
         over = max if name.endswith("_worst") or name == "infeasibility" else statistics.fmean
         numbers[name] = None if None in every else over(every)
-    return Point(
-        first.caution,
-        first.budget,
-        statistics.fmean(regrets) if by_regret else None,
-        **numbers,
-        knob=knob,
-        value=getattr(first, knob) if knob else None,
-        default=first.default,
-    )
+    knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
+    value = getattr(first, knob, None)
+    same = first.caution, first.budget
+    return Point(*same, **numbers, knob=knob, value=value, default=first.default)
 
 
 _MEASURED = Point._fields[3:-3]
 """What a point has: the mean over seeds, of the worst and of infeasibility the largest of any."""
 KNOBS = ("caution", "headroom")
 """What is turned to choose between loss and violation; a learner's first counts."""
-
-
-def _ends(plain: dict[str, Any], least: float) -> dict[str, float]:
-    """An interval of a file with its infinite ends, which JSON has as None."""
-    lower, upper = plain["lower"], plain["upper"]
-    return {
-        "lower": least if lower is None else lower,
-        "upper": math.inf if upper is None else upper,
-    }

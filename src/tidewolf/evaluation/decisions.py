@@ -106,10 +106,9 @@ class Decisions:
             One row a round, under its time where the stream has times, else under its number from
             0; one column an entry, by name.
         """
-        index = "round" if self.times is None else "time"
         frame = data_frame(dict(zip(self.names, self.table.T, strict=True)))
         frame.index = self.rounds if self.times is None else self.times
-        return frame.rename_axis(index)
+        return frame.rename_axis("round" if self.times is None else "time")
 
     def __len__(self) -> int:
         return len(self.rounds)
@@ -163,8 +162,7 @@ def time_texts(times: NDArray) -> list[str]:
     """
     if times.dtype.kind != "M":
         return ["" if one != one else _number_text(one) for one in times.tolist()]
-    known = times[~np.isnat(times)]
-    units = ("D", "m", "s", "ms", "us")
+    known, units = times[~np.isnat(times)], ("D", "m", "s", "ms", "us")
     exact = (unit for unit in units if (known.astype(f"datetime64[{unit}]") == known).all())
     texts = times.astype(f"datetime64[{next(exact, 'us')}]").astype(str).tolist()
     return ["" if text == "NaT" else text for text in texts]

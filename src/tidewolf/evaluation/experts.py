@@ -73,11 +73,9 @@ class Experts(tuple[Expert, ...]):
         if not shown:
             return []
         rows = [(m.name, *(column.cell(m) for column in columns)) for m in shown]
+        lines = aligned([("expert", *(column.title for column in columns)), *rows])
         left = len(self) - len(shown)
-        return [
-            *aligned([("expert", *(column.title for column in columns)), *rows]),
-            *([f"and {left} more in run.experts"] if left else []),
-        ]
+        return [*lines, f"and {left} more in run.experts"] if left else lines
 
     def plain(self) -> list[dict[str, Any]]:
         """As files have them."""

@@ -42,12 +42,9 @@ def number(x: float | None) -> str:
         return "unknown"
     if math.isinf(x):
         return "infinite" if x > 0 else "-infinite"
-    size = abs(x)
-    if size == 0:
-        return "0"
-    if size >= 1e9 or size < 1e-3:
+    if abs(x) >= 1e9 or 0.0 < abs(x) < 1e-3:
         return f"{x:.1e}"
-    return f"{x:,.0f}" if size >= 1000 else f"{x:.4g}"
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
 
 
 def short_number(x: float, digits: int = 3) -> str:
@@ -103,14 +100,8 @@ def tick(x: float) -> str:
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The rows of a table as lines: names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            f"{cell:>{width}}" if i else f"{cell:{width}}"
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
+    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 
 
 def finite_or_none(x: float | None) -> float | None:

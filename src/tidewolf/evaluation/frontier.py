@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 ALLOWED = 0.005
@@ -80,22 +80,25 @@ class Point(NamedTuple):
         return f"{self.knob} {self.value:g}" if self.knob else ""
 
 
-def gap(ours: Point, baseline: Sequence[Point], scale: float) -> float:
-    """By how much our regret is above the best of the baseline at our violation, over `scale`."""
+def gap(
+    ours: Point, baseline: Sequence[Point], scale: float, uncareful: float | None = None
+) -> float:
+    """By how much our regret is above the best of the baseline at our violation, over `scale`; if
+    the baseline is never as careful, above its most careful point, or above `uncareful`.
+    """
     near = [p.level for p in baseline if p.violation <= VIOLATION_SLACK * ours.violation]
-    careful = min(baseline, key=lambda point: (point.violation, point.level))
-    return _share(ours.level - min(near, default=careful.level), scale)
+    careful = min(baseline, key=lambda point: (point.violation, point.level)).level
+    above = ours.level - min(near, default=careful if uncareful is None else uncareful)
+    if scale > 0.0 or above == 0.0:
+        return above / (scale or 1.0)
+    return math.copysign(math.inf, above)
 
 
 def shortfall(ours: Sequence[Point], baseline: Sequence[Point], scale: float) -> float:
     """By how much the worst matched point of the baseline is out of our reach, over `scale`;
     infinite where we are never as careful.
     """
-    found = []
-    for theirs in baseline:
-        careful = (p.level for p in ours if p.violation <= VIOLATION_SLACK * theirs.violation)
-        found.append(_share(_least(careful) - theirs.level, scale))
-    return max(found)
+    return max(-gap(theirs, ours, scale, math.inf) for theirs in baseline)
 
 
 def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
@@ -103,24 +106,23 @@ def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
     both reach.
     """
     reached = max(min(point.level for point in points) for points in (ours, baseline))
-    levels = sorted({point.level for point in (*ours, *baseline) if point.level >= reached})
-    logs = []
-    for level in levels:
-        theirs, mine = (
-            _least(p.violation for p in points if p.level <= level) for points in (baseline, ours)
-        )
-        logs.append(_log_ratio(theirs, mine))
+    levels = {point.level for point in (*ours, *baseline) if point.level >= reached}
+
+    def least(points: Sequence[Point], level: float) -> float:
+        return min(point.violation for point in points if point.level <= level)
+
+    logs = [_log_ratio(least(baseline, level), least(ours, level)) for level in levels]
     # never of -inf and inf: a side that has reached 0 stays there at higher levels
     return math.exp(statistics.median(logs))
 
 
 def undominated(points: Sequence[Point]) -> list[Point]:
     """Those that no other one beats in both numbers."""
-    return [
-        p
-        for p in points
-        if not any(q.level < p.level and q.violation < p.violation for q in points)
-    ]
+
+    def beaten(p: Point) -> bool:
+        return any(q.level < p.level and q.violation < p.violation for q in points)
+
+    return [p for p in points if not beaten(p)]
 
 
 def step_sentence(before: Point, after: Point) -> str:
@@ -144,10 +146,9 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     costs = "costs as much"
     if size and abs(more) >= _STAYS * size:
         costs = f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
-    broken = f"{point.violation:.3g} against {theirs.violation:.3g} a round"
     return [
-        f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} ({broken}), "
-        f"and {costs}."
+        f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} "
+        f"({point.violation:.3g} against {theirs.violation:.3g} a round), and {costs}."
     ]
 
 
@@ -190,12 +191,11 @@ _STAYS = 0.0005
 
 def _changes(before: Point, after: Point) -> str:
     """How loss and violation change from one point to another."""
-    return ", ".join(
-        _change(name, getattr(before, name), getattr(after, name)) for name in ("loss", "violation")
-    )
+    return f"{_change('loss', before, after)}, {_change('violation', before, after)}"
 
 
-def _change(what: str, before: float, after: float) -> str:
+def _change(what: str, *points: Point) -> str:
+    before, after = (getattr(point, what) for point in points)
     size = abs(before)
     if abs(after - before) <= _STAYS * size:
         return f"the {what} stays{' 0' * (before == 0.0)}"
@@ -210,16 +210,6 @@ def _change(what: str, before: float, after: float) -> str:
 def _percent(share: float) -> str:
     digits = 0 if 0.095 <= share < 0.985 else 1 if share >= 0.0095 else 2
     return f"{100.0 * share:.{digits}f} %"
-
-
-def _share(above: float, scale: float) -> float:
-    if scale > 0.0 or above == 0.0:
-        return above / (scale or 1.0)
-    return math.copysign(math.inf, above)
-
-
-def _least(numbers: Iterable[float]) -> float:
-    return min(numbers, default=math.inf)
 
 
 def _log_ratio(theirs: float, ours: float) -> float:

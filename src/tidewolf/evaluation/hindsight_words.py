@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidewolf.evaluation.decisions import time_texts
-from tidewolf.evaluation.formatting import number, plain_interval
+from tidewolf.evaluation.formatting import interval, number, plain_interval
 
 if TYPE_CHECKING:
     from tidewolf.core.batch import Stream
@@ -42,19 +42,13 @@ def _sentences(run: Run) -> list[str]:
     proof, found = contradiction(best.infeasibility, run.stream), run.least_breach
     if found is None:
         return [proof]
-    least, cost = number(found.lower), number(found.best.upper)
-    reached = "" if number(found.upper) == least else f", and one by {number(found.upper)}"
-    if len(found.kept):
-        kept = (
-            f". The best of those that keep the {len(found.kept):,} of {found.rounds:,} rounds "
-            f"which can be kept at the least breach costs {cost}."
-        )
-    else:
-        kept = (
-            f"; that of the least breach keeps none of the {found.rounds:,} rounds, and the best "
-            f"one without limits costs {cost}."
-        )
-    return [proof, f"Any fixed decision breaks limits by at least {least} in all{reached}{kept}"]
+    ends = interval((found.lower, found.upper))
+    return [
+        proof,
+        f"The least that a fixed decision breaks limits by in all is {ends}. The best of those "
+        f"that keep the {len(found.kept):,} of {found.rounds:,} rounds which can be kept then "
+        f"costs {number(found.best.upper)}.",
+    ]
 
 
 def contradiction(proof: Infeasibility, stream: Stream) -> str:
@@ -66,37 +60,28 @@ def contradiction(proof: Infeasibility, stream: Stream) -> str:
     rounds, where = np.unique(proof.rounds, return_inverse=True)
     shares = np.bincount(where, proof.weights)
     heaviest = np.sort(np.argsort(-shares.round(9), kind="stable")[:_NAMED])
-    shown, only = rounds[heaviest].tolist(), len(rounds) == 1
-    if stream.stamps is None:
-        names, what = [f"{t + 1:,}" for t in shown], " round " if only else " rounds "
-    else:
+    shown, least = rounds[heaviest].tolist(), f"by at least {proof.bound:.3g}"
+    names, what = [f"{t + 1:,}" for t in shown], " rounds " if len(rounds) > 1 else " round "
+    if stream.stamps is not None:
         texts, what = time_texts(stream.stamps), " "
         names = [texts[t].replace("T", " ") for t in shown]
-    if only:
-        return (
-            f"No decision keeps every limit: that of{what}{names[0]} cannot be kept, whatever is "
-            f"decided, and is broken by at least {proof.bound:.3g}."
-        )
-    more = len(rounds) - len(shown)
+    if len(rounds) == 1:
+        return f"No decision keeps every limit: that of{what}{names[0]} is always broken {least}."
+    more = len(rounds) - len(names)
     last = f"{more:,} more" if more else names.pop()
     return (
         f"No fixed decision keeps every limit: those of{what}{', '.join(names)} and {last} "
-        "contradict each other, and any one decision breaks one of them by at least "
-        f"{proof.bound:.3g}."
+        f"contradict each other, and any one decision breaks one of them {least}."
     )
 
 
 def regret_words(run: Run) -> str:
     """The regret, or what stands in its place, in a few words."""
-    regret, kept = run.regret, run.regret_kept
-    if regret is not None:
-        return f"regret [{regret[0]:.6g}, {regret[1]:.6g}]"
-    if run.least_breach is None:
-        return "regret unknown"
-    if kept is None:
-        return "no regret, for no round can be kept at the least breach"
-    rounds = f"{len(run.least_breach.kept)} of {run.rounds}"
-    return f"regret against points that keep {rounds} rounds [{kept[0]:.6g}, {kept[1]:.6g}]"
+    regret, kept, what = run.regret, run.regret_kept, "regret"
+    if regret is None and kept is not None and run.least_breach is not None:
+        what += f" against points that keep {len(run.least_breach.kept)} of {run.rounds} rounds"
+        regret = kept
+    return f"{what} unknown" if regret is None else f"{what} [{regret[0]:.6g}, {regret[1]:.6g}]"
 
 
 def plain_hindsight(run: Run) -> dict[str, Any] | None:

@@ -132,36 +132,27 @@ class Intervals(Value):
 
     def summary(self) -> dict[str, Any]:
         """The numbers as plain data."""
-        return {
-            "learner": self.learner,
-            "holds": self.holds,
-            "infeasible": len(self.infeasible),
-            "intervals": [
-                {
-                    **{name: getattr(each, name) for name in ("start", "stop", "feasible")},
-                    "regret": plain_interval(each.regret),
-                    "violation": each.violation,
-                    "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
-                }
-                for each in self.every
-            ],
-        }
+        same = ("start", "stop", "feasible", "violation")
+        every = [
+            {
+                **{name: getattr(each, name) for name in same},
+                "regret": plain_interval(each.regret),
+                "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
+            }
+            for each in self.every
+        ]
+        plain = {"learner": self.learner, "holds": self.holds, "infeasible": len(self.infeasible)}
+        return plain | {"intervals": every}
 
     def __repr__(self) -> str:
         heads = ("rounds", "intervals", "infeasible", "worst regret", "measured bound")
-        rows = [(*heads, "worst violation", "measured bound")]
+        rows = [[*heads, "worst violation", "measured bound"]]
         for these, regret, violation in self.worst_by_length():
-            most = regret and regret.regret
-            rows.append(
-                (
-                    *(f"{these[0].length}", f"{len(these)}"),
-                    f"{sum(each.feasible is False for each in these)}",
-                    precise_interval(*most) if most else "none",
-                    number_or_none(regret and regret.bound.regret),
-                    number_or_none(violation.violation),
-                    number_or_none(violation.bound.violation),
-                )
-            )
+            most, infeasible = regret and regret.regret, [each.feasible is False for each in these]
+            counts = map(str, (these[0].length, len(these), sum(infeasible)))
+            bounds = regret and regret.bound.regret, violation.violation, violation.bound.violation
+            between = precise_interval(*most) if most else "none"
+            rows.append([*counts, between, *map(number_or_none, bounds)])
         proofs = [
             f"{each}: {each.comparator.infeasibility.sentence}"
             for each in self.infeasible[:1]
@@ -219,14 +210,11 @@ def intervals(
     rounds 0 to 2 0.25
     """
     if not isinstance(run, Run):
-        raise WrongType(
-            f"intervals takes a run, as tidewolf.run gives it, not a {type(run).__name__}."
-        )
+        raise WrongType(f"Expected a run, as tidewolf.run gives it, not a {type(run).__name__}.")
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has no intervals.")
-    least = max(1, run.rounds // _SHARES)
-    if shortest is not None:
-        least = as_count(shortest, "The shortest interval")
+    shortest = max(1, run.rounds // _SHARES) if shortest is None else shortest
+    least = as_count(shortest, "The shortest interval")
     progress = as_callback(progress, "progress, the number of intervals done,")
     return shared_intervals([run], least, progress)[0]
 
@@ -243,10 +231,8 @@ def shared_intervals(
             bests = {}
         family, every = _family(run.rounds, shortest), []
         for ends in family:
-            if ends == (0, run.rounds):
-                bests[ends] = run.comparator
-            elif ends not in bests:
-                bests[ends] = _best(run, *ends)
+            if ends not in bests:
+                bests[ends] = run.comparator if ends == (0, run.rounds) else _best(run, *ends)
             every.append(_interval(run, *ends, bests[ends]))
             if progress is not None:
                 progress(len(every), len(family))

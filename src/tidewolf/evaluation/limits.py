@@ -100,7 +100,7 @@ class Breaches:
         """Everything as arrays and numbers, for a file."""
         return self.rounds, self.worst, self.worst_round, self.first, self.last
 
-    def restore(self, parts: tuple[Any, ...]) -> None:
+    def restore(self, parts: tuple[Any, ...], reference: Any) -> None:
         """What `parts` gave."""
         rounds, worst, *others = parts
         self.took(np.array(worst), np.array((rounds, *others)))
@@ -140,13 +140,12 @@ class BrokenLimit(NamedTuple):
 def broken_limits(run: Run) -> list[BrokenLimit]:
     """The limits of a run that were broken by more than rounding, the most broken first."""
     each, found, names = run.each_violation, run.breaches, run.limit_names
-    if each is None:
+    if each is None or found is None:  # a round has one limit
         found, names = Breaches(1), (ONLY_LIMIT,)
         if run.rounds:
             found.see(0, run.violations[:, None])
         each = run.violations.sum(keepdims=True)
     bounds = [one.bound for one in run.limits] or [None] * len(each)
-    assert found is not None  # a run with several constraints has watched each
     return [
         BrokenLimit(names[i], float(each[i]), found.of(i), bounds[i])
         for i in np.argsort(-each, kind="stable").tolist()

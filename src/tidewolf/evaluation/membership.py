@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import inner, like, to_numpy
+from tidewolf.core.arrays import like, norm, to_numpy
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex
@@ -82,23 +82,20 @@ class Membership:
         """How far x may be from the set, or the largest infeasibility of a vertex; inf where w <
         0.
         """
-        weights, c = active.weights, self._K.center
+        weights = active.weights
         if not bool((weights >= 0.0).all()):
             return math.inf
-        away = x - active.atoms.combine(weights, x)
-        off = abs(1.0 - float(weights.sum())) * (math.sqrt(inner(c, c)) + self._K.radius)
-        infeasibilities = self._infeasibilities(active.atoms, len(weights))
-        vertices = float(np.max(infeasibilities[weights > 0.0], initial=0.0))
-        return max(math.sqrt(inner(away, away)) + off, vertices)
+        away = norm(x - active.atoms.combine(weights, x))
+        off = abs(1.0 - float(weights.sum())) * (norm(self._K.center) + self._K.radius)
+        vertices = self._infeasibilities(active.atoms, len(weights))
+        return max(away + off, float(np.max(vertices[weights > 0.0], initial=0.0)))
 
     def _infeasibilities(self, atoms: Atoms, count: int) -> Floats:
         """The excess of each of the first rows of a table; related tables share vertices."""
         assert isinstance(self._K, CostlyMembership)
         known: dict[int, tuple[Vertex, float]] = {}
         if atoms is not self._atoms:
-            known = {
-                id(vertex): (vertex, infeasibility) for vertex, infeasibility in self._vertices
-            }
+            known = {id(each[0]): each for each in self._vertices}
             self._atoms, self._vertices = atoms, []
         for vertex in atoms.vertices[len(self._vertices) : count]:
             new = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
@@ -148,11 +145,11 @@ class Membership:
         last = None if self._last is None else to_numpy(self._last)
         return self._worst, self._points, self._combined, self._asked, last
 
-    def restore(self, parts: tuple[Any, ...]) -> None:
-        """What `parts` gave, to resume from."""
+    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
+        """What `parts` gave, to resume from; points live where `reference` does."""
         self._worst, *counts, last = parts
         self._points, self._combined, self._asked = counts
-        self._last = None if last is None else like(last, self._K.center)
+        self._last = None if last is None else like(last, reference)
 
 
 def active_set(state: Any) -> ActiveSet | None:

@@ -54,10 +54,8 @@ def spread(values: Floats) -> Spread | None:
     """The numbers of a run's rounds in short; None without a round, or if one is not known."""
     if len(values) == 0 or np.isnan(values).any():
         return None
-    worst = int(np.argmax(values))
-    return Spread(
-        float(np.mean(values)), float(np.quantile(values, 0.99)), float(values[worst]), worst
-    )
+    numbers = RoundNumbers(values)
+    return Spread(float(np.mean(values)), numbers.p99, numbers.worst, int(np.argmax(values)))
 
 
 @final
@@ -211,13 +209,11 @@ def _allowed(total: Total) -> list[str]:
 def _regret_details(run: Run) -> list[str]:
     if run.regret is None:
         return []
-    per_round = interval(run.regret, max(1, run.rounds))
-    return [f"{per_round} a round", *_allowed(run.certificate.regret)]
+    return [f"{interval(run.regret, run.rounds or 1)} a round", *_allowed(run.certificate.regret)]
 
 
 def _kept_details(run: Run) -> list[str]:
-    found = run.least_breach
-    if found is None:
+    if (found := run.least_breach) is None:
         return []
     least = interval((found.lower, found.upper))
     return [f"{len(found.kept):,} of {found.rounds:,} rounds kept", f"least breach {least}"]
@@ -245,37 +241,39 @@ def _mean(name: str, narrow_title: str) -> Column[Run]:
     )
 
 
-def _interval(ends: tuple[float, float] | None) -> str:
-    return "none" if ends is None else interval(ends)
+def _interval(name: str) -> Callable[[Run], str]:
+    return lambda run: "none" if (ends := getattr(run, name)) is None else interval(ends)
+
+
+def _known(name: str) -> Callable[[Run], bool]:
+    return lambda run: getattr(run, name) not in (None, 0)
+
+
+def _in_all(name: str) -> Callable[[Run], list[str]]:
+    return lambda run: [f"{getattr(run, name):,} in all"]
 
 
 TABLE: tuple[Column[Run], ...] = (
     Column("total loss", "loss\ntotal", lambda run: number(float(run.losses.sum()))),
     _mean("loss", "\nmean"),
     _mean("churn", "churn\nmean"),
+    Column("regret", "regret", _interval("regret"), 0, _known("regret"), _regret_details),
     Column(
-        *("regret", "regret", lambda run: _interval(run.regret)),
-        applies=lambda run: run.regret is not None,
-        details=_regret_details,
-    ),
-    Column(
-        *("regret, kept rounds", "regret,\nkept rounds", lambda run: _interval(run.regret_kept)),
-        applies=lambda run: run.regret_kept is not None,
-        details=_kept_details,
+        *("regret, kept rounds", "regret,\nkept rounds", _interval("regret_kept")),
+        *(0, _known("regret_kept"), _kept_details),
     ),
     Column("violation", "violation", _number("violation"), details=_violation_details),
     Column(
         *("oracle calls a round", "calls\na round", _number("calls_per_round")),
-        details=lambda run: [f"{run.oracle_calls:,} in all"],
+        details=_in_all("oracle_calls"),
     ),
     Column(
-        *("LP solves a round", "LPs\na round", _number("solves_per_round"), 2),
-        applies=lambda run: run.solves > 0,
-        details=lambda run: [f"{run.solves:,} in all"],
+        *("LP solves a round", "LPs\na round", _number("solves_per_round")),
+        *(2, _known("solves"), _in_all("solves")),
     ),
     Column("largest infeasibility", "largest\ninfeasibility", _number("max_infeasibility"), 3),
-    Column("late rounds", "late\nrounds", _number("late"), 1, lambda run: run.late > 0),
-    Column("pending rounds", "pending\nrounds", _number("pending"), 1, lambda run: run.pending > 0),
+    Column("late rounds", "late\nrounds", _number("late"), 1, _known("late")),
+    Column("pending rounds", "pending\nrounds", _number("pending"), 1, _known("pending")),
     Column("seconds", "seconds", _number("seconds"), 1),
 )
 """From left to right; what differs from run to run comes last."""
@@ -288,25 +286,22 @@ def table_metrics(runs: Sequence[Run]) -> list[Column[Run]]:
 
 def _spread_cell(name: str, part: str, run: Run) -> str:
     found: Spread | None = getattr(run, f"{name}_spread")
-    if found is None:
-        return "unknown"
     digits = 5 if (name, part) == ("loss", "mean") else 3
-    return short_number(getattr(found, part), digits)
+    return "unknown" if found is None else short_number(getattr(found, part), digits)
+
+
+def _spread_column(title: str, name: str, part: str, rank: int = 0) -> Column[Run]:
+    return Column(title, title, partial(_spread_cell, name, part), rank)
 
 
 ROUND_TABLE: tuple[Column[Run], ...] = (
-    *(
-        Column(title, title, partial(_spread_cell, *which), rank)
-        for title, which, rank in (
-            ("loss\np99", ("loss", "p99"), 1),
-            ("\nworst", ("loss", "worst"), 1),
-            ("churn\np99", ("churn", "p99"), 1),
-            ("\nworst", ("churn", "worst"), 2),
-            ("violation\nmean", ("violation", "mean"), 0),
-            ("\np99", ("violation", "p99"), 0),
-            ("\nworst", ("violation", "worst"), 0),
-        )
-    ),
+    _spread_column("loss\np99", "loss", "p99", 1),
+    _spread_column("\nworst", "loss", "worst", 1),
+    _spread_column("churn\np99", "churn", "p99", 1),
+    _spread_column("\nworst", "churn", "worst", 2),
+    _spread_column("violation\nmean", "violation", "mean"),
+    _spread_column("\np99", "violation", "p99"),
+    _spread_column("\nworst", "violation", "worst"),
     Column("rounds\nbroken", "rounds\nbroken", lambda run: percent(run.broken)),
 )
 """How bad rounds get, from left to right."""
@@ -316,16 +311,14 @@ def spread_lines(run: Run) -> list[str]:
     """Mean, p99 and worst of what each round has, as a small table; nothing without a round."""
     if not run.rounds:
         return []
-    rows = [
-        [name, *(_spread_cell(name, part, run) for part in _PARTS)]
-        for name in ("loss", "violation", "churn")
-    ]
-    head, *lines = aligned([["a round", *_PARTS], *rows])
-    for i, (name, *_) in enumerate(rows):
+    names = ("loss", "violation", "churn")
+    rows = [[name, *(_spread_cell(name, part, run) for part in _PARTS)] for name in names]
+    lines = aligned([["a round", *_PARTS], *rows])
+    for i, name in enumerate(names, 1):
         if found := getattr(run, f"{name}_spread"):
             lines[i] += f"  in round {found.worst_round + 1:,}"
-    lines[1] += f", broken in {percent(run.broken)} of rounds"
-    return [head, *lines]
+    lines[2] += f", broken in {percent(run.broken)} of rounds"
+    return lines
 
 
 # --- rounds ---------------------------------------------------------------------------------------
@@ -346,24 +339,18 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
     """A column for each number of a round that is known; with `kept` those that files have, without
     the regret, which needs the comparator.
     """
-    names = [name for name in ROUND_NUMBERS if not (kept and name == "regret")]
-    found = {name: ROUND_NUMBERS[name](run) for name in names}
+    numbers = ROUND_NUMBERS.items()
+    found = {name: of(run) for name, of in numbers if not (kept and name == "regret")}
     return {name: values for name, values in found.items() if values is not None}
 
 
 def run_totals(run: Run) -> tuple[RunTotal, ...]:
     """What adds up over the rounds, in the order of the charts."""
-    over, oracle = (
-        "loss beyond the best fixed point in hindsight",
-        "linear minimisations over the set",
-    )
-    curve, calls = run.regret_curve(), np.cumsum(run.calls, dtype=np.float64)
-    broken = np.cumsum(run.violations)
+    over, broken = "loss beyond the best fixed point", "by how much the limits were broken"
+    bound, calls = run.bound, np.cumsum(run.calls, dtype=np.float64)
     return (
         RunTotal("loss", "what the decisions cost", np.cumsum(run.losses)),
-        RunTotal("regret", over, curve, run.regret, run.bound.regret),
-        RunTotal(
-            "violation", "by how much the limits were broken", broken, None, run.bound.violation
-        ),
-        RunTotal("oracle calls", oracle, calls),
+        RunTotal("regret", over, run.regret_curve(), run.regret, bound.regret),
+        RunTotal("violation", broken, np.cumsum(run.violations), None, bound.violation),
+        RunTotal("oracle calls", "linear minimisations over the set", calls),
     )

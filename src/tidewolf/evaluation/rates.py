@@ -92,16 +92,12 @@ class Rates(Value):
 
     def summary(self) -> dict[str, Any]:
         """The numbers as plain data."""
-        found: dict[str, Any] = {
-            "learner": self.learner,
-            "horizons": list(self.horizons),
-            "runs": self.runs,
-        }
+        found = vars(self) | {"horizons": list(self.horizons)}
         for name in ("regret", "violation"):
-            growth: Growth = getattr(self, name)
-            ends = growth.interval
-            between = list(ends) if ends is not None and math.isfinite(ends[1]) else None
-            found[name] = {**growth._asdict(), "interval": between}
+            plain = found[name]._asdict()
+            ends = plain["interval"]
+            plain["interval"] = list(ends) if ends and math.isfinite(ends[1]) else None
+            found[name] = plain
         return found
 
     def __repr__(self) -> str:
@@ -112,10 +108,8 @@ class Rates(Value):
             exponent, theory = (number_or_none(x, ".3f") for x in (growth.exponent, growth.theory))
             rows.append((name, exponent, between, theory))
             reasons += [f"{name}: {growth.reason}"] if growth.reason else []
-        about = (
-            f"Rates of {self.learner}: {self.runs} runs of {self.horizons[0]} to "
-            f"{self.horizons[-1]} rounds"
-        )
+        rounds = f"{self.horizons[0]} to {self.horizons[-1]} rounds"
+        about = f"Rates of {self.learner}: {self.runs} runs of {rounds}"
         return "\n".join([about, *(f"  {line}".rstrip() for line in (*aligned(rows), *reasons))])
 
 
@@ -151,30 +145,19 @@ def rates(runs: Sequence[Run]) -> Rates:
     """
     runs = as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
     if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
-        raise WrongType(
-            "rates takes runs, as tidewolf.run gives them, several of them at two horizons or more."
-        )
+        raise WrongType("rates takes several runs, as tidewolf.run gives them.")
     names = sorted({type(run.learner).__name__ for run in runs})
     horizons = tuple(sorted({run.rounds for run in runs}))
-    if len(names) != 1:
+    if len(names) != 1 or len(horizons) < 2 or horizons[0] == 0:
         raise InvalidInput(
-            f"rates takes runs of one learner; {', '.join(names) or 'none'} were given."
-        )
-    if len(horizons) < 2 or horizons[0] == 0:
-        raise InvalidInput(
-            f"rates needs runs of at least two lengths above 0; {', '.join(map(str, horizons))} "
-            "were given."
+            "rates takes runs of one learner at two lengths or more, all above 0; "
+            f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds were given."
         )
     regrets = [None if run.regret is None else run.regret[1] for run in runs]
-    breaches = [float(run.violations.sum()) for run in runs]
-    lengths, theory = [run.rounds for run in runs], runs[0].learner.exponents or (None, None)
-    return Rates(
-        names[0],
-        horizons,
-        len(runs),
-        growth(lengths, regrets, theory[0]),
-        growth(lengths, breaches, theory[1]),
-    )
+    breaches, lengths = [float(run.violations.sum()) for run in runs], [run.rounds for run in runs]
+    first, second = runs[0].learner.exponents or (None, None)
+    found = growth(lengths, regrets, first), growth(lengths, breaches, second)
+    return Rates(names[0], horizons, len(runs), *found)
 
 
 def growth(
@@ -191,11 +174,9 @@ def growth(
         reason = f"at or below zero in {below} of {len(known)} runs, so no exponent."
     if reason:
         return Growth(None, None, theory, reason)
-    x, y = np.log(horizons), np.log(known)
-    x = x - x.mean()
-    slope, margin = float(x @ y / (x @ x)), math.inf
-    left, freedom = y - y.mean() - slope * x, len(known) - 2
+    x, y = (np.log(each) - np.log(each).mean() for each in (horizons, known))
+    slope, margin, freedom = float(x @ y / (x @ x)), math.inf, len(known) - 2
     if freedom:
-        deviation = math.sqrt(float(left @ left) / freedom / float(x @ x))
+        deviation = float(np.linalg.norm(y - slope * x)) / math.sqrt(freedom * float(x @ x))
         margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * deviation
     return Growth(slope, (slope - margin, slope + margin), theory)

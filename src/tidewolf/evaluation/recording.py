@@ -86,6 +86,14 @@ class _Snapshot(NamedTuple):
 
 _ROUNDS = ("losses", "violations", "distances", "calls", "solves")
 """The arrays of a recording that have a number for each round."""
+_SAME = ("t", "seconds", "each", "untold")
+_GATHERED = ("audit", "trajectory", "membership", "movement", "breaches")
+"""What is kept in a file as it is, and by its parts."""
+
+
+def _clock() -> float:
+    """Seconds, compiling not counted."""
+    return time.perf_counter() - compiling()
 
 
 @final
@@ -124,9 +132,8 @@ class Recording:
         if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
             self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
-        limits = (
-            stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
-        )
+        first, center = stream.constraints.view(slice(0, 1)), learner.hard_set.center
+        limits = first.pieces(center) if rounds else None
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
         self.breaches = Breaches(len(self.each))
         self.untold: tuple[float, ...] = (0.0, 0.0)
@@ -146,12 +153,12 @@ class Recording:
             yield done
 
     def _advance_one_by_one(self) -> Iterator[int]:
-        clock = time.perf_counter() - compiling()
+        clock = _clock()
         for played in play(self.learner, self.stream, self.state, self.t):
-            self.seconds += time.perf_counter() - compiling() - clock
+            self.seconds += _clock() - clock
             self._take(played)
             yield self.t
-            clock = time.perf_counter() - compiling()
+            clock = _clock()
 
     def _advance_compiled(self, functions: StreamFunctions) -> Iterator[int]:
         kernel, n = self.learner.compiled, math.prod(self.stream.shape)
@@ -160,12 +167,12 @@ class Recording:
         while not self.done:
             given = functions.at(self.t)
             k = min(pace, most, functions.stop - self.t)
-            clock = time.perf_counter() - compiling()
+            clock = _clock()
             if kernel.takes(self.state):
                 self._prepare(records, functions.start)
                 start = kernel.begin(self.state)
                 found = kernel.play(start, given, self.t - functions.start, k, records)
-                spent = time.perf_counter() - compiling() - clock
+                spent = _clock() - clock
                 self.seconds += spent
                 self._take_records(records, found)
                 pace = min(2 * pace, MOST_AT_ONCE) if spent < MOMENT else max(1, pace // 2)
@@ -174,7 +181,7 @@ class Recording:
                     continue
             # what the kernel leaves to others is one round
             played = next(play(self.learner, self.stream, self.state, self.t))
-            self.seconds += time.perf_counter() - compiling() - clock
+            self.seconds += _clock() - clock
             self._take(played)
             yield self.t
 
@@ -219,10 +226,8 @@ class Recording:
         if found.weighed:
             sample = [Weighed(most, most) for most in records.weighed[: int(kept), 0, 0].tolist()]
         else:
-            sample = [
-                ProjectionRecord(K, x, before, y, 0.0, 0.0)
-                for x, before, y in records.given_away(int(kept))
-            ]
+            away = records.given_away(int(kept))
+            sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in away]
         self.membership.took(found.done, infeasibility)
         self.audit.took(worst, int(updates), int(moved), sample)
         self.movement.took(columns[:, CHURN], records.last)
@@ -245,11 +250,10 @@ class Recording:
     def _take(self, played: Played) -> None:
         self._gradients.see(self.t, played)
         stop = self.t + played.losses.shape[0]
-        self.losses[self.t : stop] = self._finite(to_numpy(played.losses), "loss")
-        self.violations[self.t : stop] = np.maximum(
-            self._finite(to_numpy(played.constraints), "constraint"), 0.0
-        )
-        self.distances[self.t : stop] = self.state.distance
+        now, values = slice(self.t, stop), self._finite(to_numpy(played.constraints), "constraint")
+        self.losses[now] = self._finite(to_numpy(played.losses), "loss")
+        self.violations[now] = np.maximum(values, 0.0)
+        self.distances[now] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
         solves = self.learner.solves
         self.solves[stop - 1] += solves(played.state) - solves(self.state)
@@ -260,7 +264,7 @@ class Recording:
         self.trajectory.see(points, stop - self.t)
         if self.decisions is not None:
             self.decisions.see(points, stop - self.t)
-        if len(self.each) and self.violations[self.t : stop].any():
+        if len(self.each) and self.violations[now].any():
             self._count_each(points, stop)
         arrives = self.stream.arrives
         if arrives is not None and arrives[self.t] >= len(self.stream):
@@ -276,9 +280,8 @@ class Recording:
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
         if not size <= _TOTAL / len(self.stream):
             raise NotFinite(
-                f"A {name} of size {size:g} was met in round {self.t + 1} or soon after, where "
-                f"totals of {len(self.stream)} rounds would overflow; sizes of at most "
-                f"{_TOTAL / len(self.stream):.3g} are accepted: give the {name} in other units."
+                f"Expected a {name} of size at most {_TOTAL / len(self.stream):.3g}, whose totals "
+                f"do not overflow; {size:g} was received in round {self.t + 1} or soon after."
             )
         return values
 
@@ -286,13 +289,11 @@ class Recording:
         """How much each of several limits was broken in the rounds up to `stop`: at one point for
         all of them, or at one for each.
         """
-        for i in range(points.shape[0]):
-            rounds = (
-                slice(self.t, stop) if points.shape[0] == 1 else slice(self.t + i, self.t + i + 1)
-            )
-            limits = self.stream.constraints.view(rounds).pieces(points[i, ...])
+        each = 1 if points.shape[0] > 1 else stop - self.t
+        for i, t in enumerate(range(self.t, stop, each)):
+            limits = self.stream.constraints.view(slice(t, t + each)).pieces(points[i, ...])
             self.each = self.each + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
-            self.breaches.see(rounds.start, to_numpy(limits))
+            self.breaches.see(t, to_numpy(limits))
 
     def _count_slopes(self, played: Played) -> None:
         """What a round without feedback may have cost, over the diameter."""
@@ -315,29 +316,20 @@ class Recording:
     @property
     def progress(self) -> RunProgress:
         """How far it has come."""
-        losses, violations = (
-            float(numbers[: self.t].sum()) for numbers in (self.losses, self.violations)
-        )
+        loss, violation = (float(x[: self.t].sum()) for x in (self.losses, self.violations))
         calls, solves = int(self.state.calls), self.learner.solves(self.state)
-        return RunProgress(self.t, len(self.stream), calls, losses, violations, solves)
+        return RunProgress(self.t, len(self.stream), calls, loss, violation, solves)
 
     def save(self) -> bytes:
         """All of it as bytes."""
         ends, measures = self.updates()
         snapshot = _Snapshot(
-            t=self.t,
             state=np.frombuffer(self.learner.save(self.state), dtype=np.uint8),
-            **{name: getattr(self, name)[: self.t] for name in _ROUNDS},
             ends=ends,
             measures=measures,
-            seconds=self.seconds,
-            audit=self.audit.parts(),
-            each=self.each,
-            trajectory=self.trajectory.parts(),
-            membership=self.membership.parts(),
-            movement=self.movement.parts(),
-            untold=self.untold,
-            breaches=self.breaches.parts(),
+            **{name: getattr(self, name)[: self.t] for name in _ROUNDS},
+            **{name: getattr(self, name) for name in _SAME},
+            **{name: getattr(self, name).parts() for name in _GATHERED},
         )
         name = type(self.learner).__name__
         return checkpoint.dump(snapshot, settings=self._settings, learner=name)
@@ -365,13 +357,10 @@ class Recording:
             found = _Snapshot(**saved.fields)
             recording._require_rounds(found)
             recording.state = learner.load(found.state.tobytes(), source=folder or file)
-            recording.audit = Audit.restored(learner, found.audit)
-            recording.trajectory.restore(found.trajectory, learner.hard_set.center)
-            recording.membership.restore(found.membership)
-            recording.movement.restore(found.t, found.movement, learner.hard_set.center)
-            recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
-            recording.untold = found.untold
-            recording.breaches.restore(found.breaches)
+            for name in _GATHERED:
+                getattr(recording, name).restore(getattr(found, name), learner.hard_set.center)
+            for name in _SAME:
+                setattr(recording, name, getattr(found, name))
             for name in _ROUNDS:
                 getattr(recording, name)[: found.t] = getattr(found, name)
             recording.ends = array("q", found.ends.tolist())

@@ -16,14 +16,8 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.registry import presenter_of
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation.certificate import (
-    UNSEEN,
-    Audit,
-    Certificate,
-    certify,
-    feasibility_slack,
-    untold_in_words,
-)
+from tidewolf.evaluation import certificate, metrics
+from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
 from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
 from tidewolf.evaluation.experts import Experts
 from tidewolf.evaluation.formatting import data_frame
@@ -31,14 +25,7 @@ from tidewolf.evaluation.hindsight_words import hindsight_sentences, regret_word
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
 from tidewolf.evaluation.limits import Breaches, RunLimits
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.metrics import (
-    MEASURES,
-    RoundNumbers,
-    Spread,
-    round_columns,
-    spread,
-    spread_lines,
-)
+from tidewolf.evaluation.metrics import RoundNumbers, Spread, spread
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions.combined import limit_names
@@ -171,18 +158,13 @@ class Run(Record):
         """Each limit by name, how much it was broken and the most that theory allows, where the
         learner has a weight for each (`per_constraint=True`); else none. Prints as a table.
         """
-        found, each = self.learner.limit_bounds(self), self.each_violation
-        if self.pending:  # of the rounds whose feedback came
-            measured = [one.violation for one in found]
-        else:
-            measured = [float(self.violations.sum())] if each is None else each.tolist()
-        unknown, overridden = self.bound.violation is None, self.overrides.valued > 0
-        rows = []
-        for one, violation in zip(found, measured, strict=bool(found)):
-            bound = None if unknown else one.bound
-            if bound is not None and overridden:  # of the decisions: as in for_what_was_played
-                bound += violation - one.violation
-            rows.append(LimitBound(one.name, violation, bound))
+        each, rows = self.each_violation, list[LimitBound]()
+        measured = [float(self.violations.sum())] if each is None else each.tolist()
+        for i, (name, violation, bound) in enumerate(self.learner.limit_bounds(self)):
+            own = violation if self.pending else measured[i]  # of the rounds whose feedback came
+            if bound is not None and self.overrides.valued:  # of the decisions: what was played
+                bound += own - violation
+            rows.append(LimitBound(name, own, None if self.bound.violation is None else bound))
         return RunLimits(rows)
 
     @cached_property
@@ -214,21 +196,18 @@ class Run(Record):
         """Sentences worth knowing: the learner's own, how many rounds it did not see, and of how
         many the feedback is pending.
         """
-        unseen = (
-            f"{self.unseen} of the {self.rounds} rounds were played without feedback; their losses "
-            "and breaches count."
-        )
-        more = (unseen * bool(self.unseen), untold_in_words(self))
+        unseen = f"{self.unseen} of the {self.rounds} rounds, which count, had no feedback."
+        more = (unseen * bool(self.unseen), certificate.untold_in_words(self))
         return (*self.learner.notes(self.final_state), *filter(None, more))
 
     @property
     def late(self) -> int:
         """Rounds whose feedback came, after the end of their own round."""
-        arrives, ends = self.stream.arrives, np.arange(self.rounds)
+        arrives, seen = self.stream.arrives, self.stream.seen
         if arrives is None:
             return 0
-        seen = True if self.stream.seen is None else self.stream.seen
-        return int(np.count_nonzero((arrives > ends) & (arrives < self.rounds) & seen))
+        late = (arrives > np.arange(self.rounds)) & (arrives < self.rounds)
+        return int(np.count_nonzero(late if seen is None else late & seen))
 
     @property
     def pending(self) -> int:
@@ -318,19 +297,17 @@ class Run(Record):
         if best is not None and best.feasible is False:
             return Bound(None, None, INFEASIBLE)
         if self.unseen:
-            return Bound(None, None, UNSEEN)
+            return Bound(None, None, certificate.UNSEEN)
         found, D = self.learner.bound(self), self.learner.hard_set.diameter
-        if not self.pending:
-            return found
-        losses, limits = self.untold_slopes
-        regret = None if found.regret is None else found.regret + D * losses
-        violation = None if found.violation is None else found.violation + D * limits
+        more = [D * slope for slope in self.untold_slopes] if self.pending else [0.0, 0.0]
+        pairs = zip(found[:2], more, strict=True)
+        regret, violation = (None if own is None else own + each for own, each in pairs)
         return Bound(regret, violation, found.reason)
 
     @cached_property
     def certificate(self) -> Certificate:
         """What the run can prove about itself, checked when first asked."""
-        return certify(self)
+        return certificate.certify(self)
 
     def summary(self) -> dict[str, Any]:
         """The numbers of the run as plain data, as summary.json and `--json` hold them.
@@ -408,7 +385,7 @@ class Run(Record):
                 and oracle calls of each; empty if it holds one point alone.
         """
         plain = {"learner": type(self.learner).__name__, "rounds": self.rounds}
-        return plain | {key: measure(self) for key, measure in MEASURES.items()}
+        return plain | {key: measure(self) for key, measure in metrics.MEASURES.items()}
 
     def to_pandas(self) -> Any:
         """The rounds as a table.
@@ -419,7 +396,7 @@ class Run(Record):
             One row for each round: loss, violation, oracle calls, distance, and the regret so far
             where it is known.
         """
-        return data_frame(round_columns(self), "round")
+        return data_frame(metrics.round_columns(self), "round")
 
     def plot(self) -> Any:
         """Loss, regret, violation and oracle calls as they add up.
@@ -451,17 +428,16 @@ class Run(Record):
             f"largest infeasibility {self.max_infeasibility:.2g}",
             f"{self.seconds:.3g} s",
         )
-        limits = self.limits
-        if not limits and self.each_violation is not None:
-            totals = zip(self.limit_names, self.each_violation.tolist(), strict=True)
-            limits = RunLimits(LimitBound(*each, None) for each in totals)
+        limits, each = self.limits, self.each_violation
+        if not limits and each is not None:
+            limits = RunLimits(map(LimitBound, self.limit_names, each.tolist(), [None] * len(each)))
         lines = (
-            ", ".join(filter(None, numbers)),
-            *spread_lines(self),
+            *metrics.spread_lines(self),
             *limits.lines(SHOWN_LIMITS),
             *hindsight_sentences([self]),
         )
-        return "\n  ".join([f"Run of {self.learner!r}", *lines])
+        first = f"Run of {self.learner!r}", ", ".join(filter(None, numbers))
+        return "\n  ".join([*first, *lines])
 
     def __str__(self) -> str:
         best = self.comparator
@@ -542,9 +518,8 @@ def run(
         recording.decisions = KeptDecisions(len(stream), stream.shape, every)
     warn_of_negative_capacities(learner.hard_set, stream.constraints, set())
     for _ in recording.advance():
-        if progress is not None and (
-            recording.done or time.perf_counter() - last > PROGRESS_SECONDS
-        ):
+        due = recording.done or time.perf_counter() - last > PROGRESS_SECONDS
+        if progress is not None and due:
             last = time.perf_counter()
             progress(recording.progress)
     return finished(recording, comparator)
@@ -556,12 +531,10 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     kept, decisions = recording.decisions, None
     if isinstance(kept, KeptDecisions):
         decisions = decisions_of(recording.learner.hard_set, recording.stream, kept)
-    same = (
-        *("losses", "violations", "calls", "distances", "learner", "stream", "membership"),
-        *("seconds", "audit", "each_violation", "trajectory"),
-    )
+    same = "losses violations calls distances learner stream membership seconds audit trajectory"
     return Run(
-        **{name: getattr(recording, name) for name in same},
+        **{name: getattr(recording, name) for name in same.split()},
+        each_violation=recording.each_violation,
         final_state=recording.state,
         ends=ends,
         measures=measures,

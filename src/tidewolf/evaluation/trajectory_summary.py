@@ -74,13 +74,8 @@ class TrajectorySummary:
 
     def parts(self) -> tuple[Any, ...]:
         """Everything as arrays and numbers, for a file."""
-        return (
-            self.means,
-            self._t,
-            self._begin,
-            self._part,
-            None if self._total is None else to_numpy(self._total),
-        )
+        total = None if self._total is None else to_numpy(self._total)
+        return self.means, self._t, self._begin, self._part, total
 
     def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
         """What `parts` gave, for as many rounds of the same shape; points live where `reference`
@@ -120,16 +115,13 @@ class Movement:
 
     def see(self, points: Array, rounds: int, *, each: bool) -> None:
         """The next rounds, played at one point, or (`each`) at a point each, (rounds, *shape)."""
-        first, t = points[0, ...] if each else points, self._t
-        self._values[t] = self._from_last(first)
+        t, xp = self._t, namespace(points)
+        self._values[t] = self._from_last(points[0, ...] if each else points)
+        self._values[t + 1 : t + rounds] = 0.0
         if each and rounds > 1:
-            steps = points[1:, ...] - points[:-1, ...]
-            sizes = namespace(points).sum(
-                namespace(points).abs(steps), axis=tuple(range(1, points.ndim))
-            )
-            self._values[t + 1 : t + rounds] = 0.5 * to_numpy(sizes)
-        else:
-            self._values[t + 1 : t + rounds] = 0.0
+            steps = xp.abs(points[1:, ...] - points[:-1, ...])
+            sizes = to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
+            self._values[t + 1 : t + rounds] = 0.5 * sizes
         self._t, self._last = t + rounds, points[-1, ...] if each else points
 
     def tell(self, last: Floats) -> None:
@@ -160,8 +152,9 @@ class Movement:
         """Everything as arrays, for a file."""
         return self._values[: self._t], None if self._last is None else to_numpy(self._last)
 
-    def restore(self, t: int, parts: tuple[Any, ...], reference: Array) -> None:
-        """What `parts` gave of t rounds, to resume from. Points live where `reference` does."""
+    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
+        """What `parts` gave, to resume from; points live where `reference` does."""
         values, last = parts
-        self._t, self._values[:t] = t, values
+        self._t = len(values)
+        self._values[: self._t] = values
         self._last = None if last is None else like(last, reference)

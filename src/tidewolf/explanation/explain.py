@@ -83,8 +83,7 @@ class Stood(NamedTuple):
         return learner.act(self.state) if own is None else own.x
 
 
-Stoods: TypeAlias = Mapping[int, Stood]
-Infos: TypeAlias = Mapping[int, RoundInfo]
+Rounds: TypeAlias = Mapping[int, Any]
 
 
 class Last(NamedTuple):
@@ -111,9 +110,9 @@ class History:
     """what was played last before the learner was replaced"""
     is_whole: bool = False
     """whether all that the file of the session has is here"""
-    stood: Stoods = field(default_factory=dict)
-    """by the number of the round"""
-    info: Infos = field(default_factory=dict)
+    stood: Rounds = field(default_factory=dict)
+    """each `Stood`, by the number of the round"""
+    info: Rounds = field(default_factory=dict)
     """side information of these rounds"""
     feedback: RoundFeedback | None = None
     """the newest"""
@@ -135,21 +134,18 @@ class History:
         return self.following(upcoming, least, stood, info, feedback)
 
     def following(
-        self, upcoming: int, least: int, stood: Stoods, info: Infos, feedback: RoundFeedback | None
+        self, upcoming: int, least: int, stood: Rounds, info: Rounds, feedback: RoundFeedback | None
     ) -> History:
         """With more decisions and this side information, from round `least` on."""
-        stood = {one: own for one, own in {**self.stood, **stood}.items() if one >= least}
-        info = {one: own for one, own in info.items() if one >= least}
-        if feedback is None:
-            return replace(self, stood=stood, info=info)
-        return replace(self, at=upcoming, stood=stood, info=info, feedback=feedback)
+        stood = _between({**self.stood, **stood}, least)
+        new = replace(self, stood=stood, info=_between(info, least))
+        return new if feedback is None else replace(new, at=upcoming, feedback=feedback)
 
     def back_to(self, number: int) -> History:
         """The history when this round became the next one; of earlier observations none is kept."""
         if self.at > number:
             return History(self.learner, number, WENT_BACK)
-        stood = {one: own for one, own in self.stood.items() if one < number}
-        info = {one: own for one, own in self.info.items() if one < number}
+        stood, info = (_between(each, 0, number) for each in (self.stood, self.info))
         return replace(self, stood=stood, info=info)
 
     def decision_of(self, number: int, state: Any) -> Stood | None:
@@ -185,6 +181,10 @@ class History:
         carried = Last(None, last.round, move.scattered(last.x), gone)
         feedback = self.feedback if move.stays else None
         return History(new, number, REPLACED, carried, feedback=feedback)
+
+
+def _between(rounds: Rounds, least: int, stop: float = math.inf) -> dict[int, Any]:
+    return {one: own for one, own in rounds.items() if least <= one < stop}
 
 
 def rebuilt(learner: Learner[Any], steps: Iterable[Any], came: str) -> History:
@@ -232,8 +232,7 @@ MOST = 20
 """Entries and paths of a decision; half as many changes and constraints."""
 LITTLE = 0.1
 """Changes below this share of the largest are not named."""
-NEARLY_FULL = 0.9
-FULL = 1e-3
+NEARLY_FULL, FULL = 0.9, 1e-3
 """The room of a constraint that binds, at most: as a share of how much it varies over the set."""
 
 Entries = tuple[record.Entry, ...]
@@ -243,12 +242,12 @@ Namer = Callable[[int], str]
 
 def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
     """The names of entries: those given here, or those of the set."""
-    names, size = getattr(K, "names", None) if names is None else names, math.prod(K.shape)
+    names = getattr(K, "names", None) if names is None else names
     if names is None:
         vector = len(K.shape) == 1
         return lambda i: f"entry {i if vector else tuple(map(int, np.unravel_index(i, K.shape)))}"
-    if len(names) != size:
-        raise InvalidInput(f"Expected one name per entry, {size} in all; {len(names)} names given.")
+    if len(names) != math.prod(K.shape):
+        raise InvalidInput(f"Expected one name per entry, {math.prod(K.shape)}, not {len(names)}.")
     return lambda i: str(names[i])
 
 
@@ -258,8 +257,8 @@ def flat(x: Array) -> Floats:
 
 def once(x: Array) -> Floats:
     """The entries of a point, with 0 below the diagonal of a symmetric matrix."""
-    symmetric = len(x.shape) == 2 and np.array_equal(to_numpy(x), to_numpy(x).T)
-    return flat(np.triu(to_numpy(x)) if symmetric else x)
+    own = to_numpy(x)
+    return flat(np.triu(own) if own.ndim == 2 and np.array_equal(own, own.T) else own)
 
 
 def named(places: Iterable[int], x: Array, before: Array | None, name: Namer) -> Entries:
@@ -448,17 +447,20 @@ def _moved(
 
 def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     """How far the decision is from what it would be if nothing held it back."""
-    own, free = decision(stood.state, stood.round), x
-    proposals = learner.proposals(stood.state, stood.round)
-    points = [one.weight * to_numpy(one.point) for one in proposals if one.point is not None]
-    if points:
-        free = sum(points, 0.0 * points[0])
-    elif own is not None and own.own is not None:
-        free = own.own
-    elif own is None and isinstance(learner, TakesLate):
-        free = learner.stands_at(stood.state)
+    own = decision(stood.state, stood.round)
+    free = _mix(learner.proposals(stood.state, stood.round))
+    if free is None:
+        free = x if own is None or own.own is None else own.own
+        if own is None and isinstance(learner, TakesLate):
+            free = learner.stands_at(stood.state)
     far = distance_moved(x, free)
     return far if far > 1e-9 * learner.hard_set.diameter else 0.0
+
+
+def _mix(proposals: Sequence[Any]) -> Floats | None:
+    """The weighted sum of the points that were proposed; None without one."""
+    points = [one.weight * to_numpy(one.point) for one in proposals if one.point is not None]
+    return sum(points[1:], points[0]) if points else None
 
 
 def _proved(learner: Learner[Any], state: Any) -> Bound | None:
@@ -487,7 +489,8 @@ def _experts(learner: Learner[Any], stood: Stood, last: Last, newest: LastRound)
     def along(part: Floats) -> float:
         return float(np.sum(0.5 * np.sign(x - x_last) * part))
 
-    mix = sum((one.weight * to_numpy(one.point) for one in then if one.point is not None), 0.0 * x)
+    mix = _mix(then)
+    mix = 0.0 * x if mix is None else mix
     for one, old, total in zip(now, then, learner.experts_of(stood.state), strict=True):
         z_old = to_numpy(next(z for z in (old.point, one.point, mix) if z is not None))
         z = z_old if one.point is None else to_numpy(one.point)

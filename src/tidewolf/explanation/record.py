@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -327,11 +329,10 @@ def _parts(why: Explanation) -> Iterator[str]:
     """The parts of the move, largest first; those of experts of one kind, such as all headrooms of
     a re-solve, together.
     """
-    kinds: dict[str, Floats] = {}
+    kinds: dict[str, Floats] = defaultdict(lambda: np.zeros(4))
     for one in why.experts:
         numbers = (one.weight, one.weight_before or 0.0, one.by_proposal, one.by_weight)
-        kind = one.name.partition(", ")[0]
-        kinds[kind] = kinds.get(kind, np.zeros(4)) + numbers
+        kinds[one.name.partition(", ")[0]] += numbers
     found = [(why.held_back, "what holds it back, such as max_move")]
     for name, (now, then, by_proposal, by_weight) in kinds.items():
         found.append((by_proposal, f"{name} proposes another point"))
@@ -369,10 +370,9 @@ def _so_far(why: Explanation) -> Iterator[tuple[str, str]]:
         regret = _facts({"proved: regret at most": proved.regret})
         yield "So far", regret or f"no bound: {proved.reason}"
     if (other := why.overrides) is not None and other.rounds:
-        cost = f"at most {number(other.price)} more in the bound"
-        if other.valued:
-            loss, violation = other.loss - other.own_loss, other.violation - other.own_violation
-            cost = f"{loss:+.3g} loss and {violation:+.3g} violation"
+        loss, violation = other.loss - other.own_loss, other.violation - other.own_violation
+        cost = f"{loss:+.3g} loss and {violation:+.3g} violation"
+        cost = cost if other.valued else f"at most {number(other.price)} more in the bound"
         yield "So far", f"rounds with another point than decided: {other.rounds:,}, {cost}"
     if why.pending:
         yield "Pending", f"rounds {_some(why.pending)}"
@@ -388,8 +388,7 @@ def _moved(why: Explanation) -> str:
     for side, one, sign in (("from", ends[0], -1.0), ("to", ends[-1], 1.0)) if ends else ():
         if sign * one.change > 0.0:
             text += f" {side} {one.name} ({number(one.before)} -> {number(one.value)})"
-    reason = next(_reasons(why), None)
-    return text if reason is None else f"{text} because {reason}"
+    return " because ".join([text, *islice(_reasons(why), 1)])
 
 
 def _reasons(why: Explanation) -> Iterator[str]:

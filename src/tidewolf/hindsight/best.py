@@ -188,24 +188,17 @@ def best_in_hindsight(
            [0., 1.]]), 4.0)
     """
     if not isinstance(stream, Stream):
-        raise WrongType(
-            "The best point in hindsight is that of a Stream(losses, constraints), not of a "
-            f"{type(stream).__name__}."
-        )
+        raise WrongType(f"Expected a Stream(losses, constraints), not a {type(stream).__name__}.")
     part, first = stream[start:stop], slice(start, stop).indices(len(stream))[0]
     if len(part) == 0:
         raise InvalidInput("There is no round between start and stop; give at least one.")
     if as_set(K, "The best point in hindsight").shape != part.shape:
-        raise WrongShape(
-            f"The set has points of shape {K.shape}; the stream's functions take points of shape "
-            f"{part.shape}."
-        )
+        raise WrongShape(f"Expected functions of points of shape {K.shape}, not {part.shape}.")
     if context is None:
         return best_point(K, part.losses, part.constraints, first)
     for leaf in (*_callables(part.losses), *_callables(part.constraints)):
         raise NotSupported(
-            f"The best policy in hindsight is not known for {type(leaf).__name__} functions, which "
-            "take a point of the set, not a policy."
+            f"The best policy in hindsight is not known for {type(leaf).__name__} functions."
         )
     problem = policy_problem(K, part, stream, first, context)
     known = best_point(problem.K, problem.stream.losses, problem.stream.constraints, first)
@@ -219,9 +212,8 @@ def best_point(K: HasLMO, losses: Batch, constraints: Batch, first: int = 0) -> 
     be as many; `first` is the round of the first of them.
     """
     own = _is_own(losses, constraints)
-    squared = isinstance(constraints, Squared) and (constraints.places >= 0).any()
-    if squared and isinstance(losses, LinearTotal) and not own:
-        assert isinstance(constraints, Squared)
+    linear = isinstance(losses, LinearTotal) and not own
+    if linear and isinstance(constraints, Squared) and (constraints.places >= 0).any():
         return _squares(K, losses, constraints, first)
     task = Task.of(K, losses, constraints, own=own)
     if not own and (task.pieces is None or len(task.pieces.b) <= cutting_planes.MANY):
@@ -248,9 +240,8 @@ def _is_own(losses: Batch, constraints: Batch) -> bool:
     flat = all(isinstance(part, PiecewiseLinear) for part in parts_of(constraints))
     for each in (*_callables(constraints), *(() if flat else _callables(losses))):
         raise NotSupported(
-            f"The best point in hindsight is not known for {type(each).__name__} functions, of "
-            "which only values and subgradients are known, as constraints or under curved ones; "
-            "constraints that are affine, or maxima of affine pieces, make it known."
+            f"The best point in hindsight is not known for {type(each).__name__} functions as "
+            "constraints, or as losses under curved constraints; affine ones, or maxima, are."
         )
     known = LinearTotal | PiecewiseLinear
     return flat and any(not isinstance(one, known) for one in own_functions(losses))
@@ -310,7 +301,8 @@ def _infeasibility(task: Task, proposed: Solution, first: int) -> Infeasibility 
     weights = proposed.weights
     weights = np.where(weights > 1e-12 * weights.max(), weights, 0.0)  # negligible ones left out
     shares = weights / weights.sum()
-    bound, rows = task.constraints_bound(shares, proposed.anchor), np.flatnonzero(shares)
+    bound, _ = task.least(task.below_constraints(shares, proposed.anchor))
+    rows = np.flatnonzero(shares)
     if not bound > 0:
         return None
     rounds = first + task.rounds[rows]

@@ -32,15 +32,7 @@ from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import Described, ExactProjection
-from tidewolf.hindsight.rows import (
-    below,
-    beside,
-    compact,
-    largest,
-    row_sizes,
-    rows_times,
-    several_entries,
-)
+from tidewolf.hindsight.rows import below, beside, compact, largest, row_sizes, rows_times
 from tidewolf.hindsight.task import ACROSS, ROUNDING, parts_of
 from tidewolf.hindsight.warm_model import TOLERANCE, Basis, Rows, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
@@ -97,32 +89,23 @@ class HalfSpaces(NamedTuple):
     b: Floats
 
 
-class LimitRows:
-    """The rows A v of limits, at size 1 in all; the same rows again give the same arrays, by
-    which a model sees that nothing changed.
-    """
+class LimitRows(NamedTuple):
+    """The rows A v of limits, at size 1 in all."""
 
-    def __init__(self, A: Any, shift: Floats, size: float) -> None:
-        self.A, self.shift, self.size = A, shift, size
-
-    @cached_property
-    def sizes(self) -> Floats:
-        """The power of two that brings each row to size 1; 1 for a row of zeros."""
-        return row_sizes(self.A)
-
-    @cached_property
-    def each_of_size_one(self) -> Any:
-        """The same; a limit in smaller units than others is a limit still."""
-        if (self.sizes == 1.0).all():
-            return self.A
-        return rows_times(self.A, 1.0 / self.sizes)
+    A: Any
+    each_of_size_one: Any
+    """the same; a limit in smaller units than others is a limit still"""
+    sizes: Floats
+    """the power of two that brings each row to size 1; 1 for a row of zeros"""
+    shift: Floats
+    size: float
 
     def wider(self, more: int) -> LimitRows:
         """The same rows with so many more variables, of which they say nothing."""
         if more == 0:
             return self
-        A = beside(self.A, np.zeros((self.A.shape[0], more)))
-        return LimitRows(A, self.shift, self.size)
+        none = np.zeros((self.A.shape[0], more))
+        return self._replace(A=beside(self.A, none), each_of_size_one=beside(self[1], none))
 
 
 class Program(NamedTuple):
@@ -151,9 +134,7 @@ class BestPoint(Described):
     def __init__(self, K: Any, who: str, cold: str | None = None) -> None:
         as_set(K, who)
         if not isinstance(K, Polyhedral):
-            raise NotSupported(
-                f"{who} solves linear programs, and {type(K).__name__} has no linear description."
-            )
+            raise NotSupported(f"{who} solves linear programs, not over {type(K).__name__}.")
         self.K = cast(ConvexSet, K)
         self.who, self.cold = who, cold
 
@@ -200,29 +181,20 @@ class BestPoint(Described):
             lower[columns] = upper[columns] = -shift[i] / (factor or 1.0) / self.unit
         return program._replace(lower=lower, upper=upper)
 
-    def best(
-        self,
-        program: Program,
-        headroom: Floats | None = None,
-        bases: Bases = COLD,
-    ) -> Best:
+    def best(self, program: Program, headroom: Floats | None = None, bases: Bases = COLD) -> Best:
         """A best point, limit i kept with `headroom[i]` to spare, from where another program ended;
         `prepared` made the program.
         """
         if headroom is not None:
             program = program._replace(b=program.b - headroom / program.unit)
-        found = self.feasible_best(program, 0.0, bases.kept)
-        if found is not None:
-            bases = bases._replace(kept=found.basis)
-            return Best(self._point(found), bases, 1, found, None)
-        worst = self.breached(program, bases.breached)
-        if worst is not None:
+        found, worst = self.feasible_best(program, 0.0, bases.kept), None
+        if found is None and (worst := self.breached(program, bases.breached)) is not None:
             s = max(0.0, float(worst.v[-1])) + _ROOM
             found = self.feasible_best(program, s, bases.kept)
-            if found is not None:
-                bases = Bases(found.basis, worst.basis)
-                return Best(self._point(found), bases, 3, found, worst)
-        raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
+        if found is None:
+            raise SolverFailed(f"HiGHS did not find the best point of {self.K!r} for these rounds.")
+        bases = Bases(found.basis, bases.breached if worst is None else worst.basis)
+        return Best(self._point(found), bases, 1 if worst is None else 3, found, worst)
 
     def most_even(
         self, loss: Objective, limits: HalfSpaces, headroom: Floats | None, best: Best
@@ -235,11 +207,10 @@ class BestPoint(Described):
         x, n = to_numpy(best.x).reshape(-1).astype(np.float64), len(loss.c)
         if not loss.maxima:
             loss = Objective(0.0 * loss.c, loss.c[None], np.zeros(1), np.zeros(1, dtype=int), 1)
-        if limits.A is None:
-            limits = HalfSpaces(np.eye(n), limits.b)
-        kept = limits.b if headroom is None else limits.b - headroom
-        kept = kept + max(0.0, float((limits.A @ x - kept).max(initial=0.0)))
-        program = self.prepared(loss, HalfSpaces(limits.A, kept))
+        A, kept = limits.A, limits.b if headroom is None else limits.b - headroom
+        A = np.eye(n) if A is None else A
+        kept = kept + max(0.0, float((A @ x - kept).max(initial=0.0)))
+        program = self.prepared(loss, HalfSpaces(A, kept))
         level = float((loss.d @ x - loss.e).max()) / (program.cost_unit * self.unit)
         center = to_numpy(self.K.center).reshape(-1).astype(np.float64)
         found = self.nearest(program, center, level + _ROOM, self.K.radius or 1.0, TOLERANCE)
@@ -318,7 +289,10 @@ class BestPoint(Described):
             A, more = self._rows_within(compact(A @ self._lift))
             shift = shift + more
         second = float(power_of_two(largest(A)))
-        return LimitRows(A / second, first * shift, first * second)
+        A = A / second
+        sizes = row_sizes(A)
+        each = A if (sizes == 1.0).all() else rows_times(A, 1.0 / sizes)
+        return LimitRows(A, each, sizes, first * shift, first * second)
 
     def _within(self, c: Floats) -> Floats:
         """Costs of variables, or others that differ by a constant on the set."""
@@ -333,13 +307,13 @@ class BestPoint(Described):
         entry is never mostly across it, unless it says nothing; those of large programs are taken
         as they are.
         """
-        several, shift = several_entries(A), np.zeros(A.shape[0])
-        if is_sparse(A) or not several.any() or self.K.dimension == A.shape[1]:
-            return A, shift
-        along = self._along(A)
-        if along is A:
-            return A, shift
-        along[~several] = A[~several]
+        none = np.zeros(A.shape[0])
+        if is_sparse(A) or self.K.dimension == A.shape[1]:
+            return A, none
+        single = np.count_nonzero(A, axis=1) <= 1
+        if single.all() or (along := self._along(A)) is A:
+            return A, none
+        along[single] = A[single]
         return along, (A - along) @ to_numpy(self.K.center).reshape(-1)
 
     def _along(self, rows: Floats) -> Floats:
@@ -351,10 +325,8 @@ class BestPoint(Described):
         if self._normals is not None:
             along = rows - (rows @ self._normals) @ self._normals.T
         else:
-            tangents = [
-                to_numpy(self.K.tangent(like(row.reshape(self.K.shape), self.K.center))).reshape(-1)
-                for row in rows
-            ]
+            points = [like(row.reshape(self.K.shape), self.K.center) for row in rows]
+            tangents = [to_numpy(self.K.tangent(point)) for point in points]
             along = np.array(tangents, dtype=np.float64).reshape(rows.shape)
         left, sizes = np.linalg.norm(along, axis=1), np.linalg.norm(rows, axis=1)
         along[left <= ROUNDING * np.finfo(float).eps * sizes] = 0.0
@@ -374,9 +346,9 @@ class BestPoint(Described):
         A = csr_array(d.A_eq)
         if np.bincount(A.indices, minlength=1).max() <= 1:  # no two share an entry: as they are
             return csr_array(rows_times(A, 1.0 / np.sqrt(A.multiply(A).sum(axis=1))).T)
-        if np.prod(d.A_eq.shape) > _DENSE:
+        if np.prod(A.shape) > _DENSE:
             return None
-        A = d.A_eq.toarray() if is_sparse(d.A_eq) else np.asarray(d.A_eq)
+        A = A.toarray()
         rows = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
         across, sizes, _ = np.linalg.svd(rows.T, full_matrices=False)
         return across[:, sizes > 1e-9 * max(1.0, float(sizes.max(initial=0.0)))]
@@ -386,19 +358,14 @@ class BestPoint(Described):
     ) -> Solved | None:
         """The best point that breaches no limit by more than s."""
         if p.rows is None:
-            n = len(p.b)
             upper = p.upper.copy()
-            upper[:n] = np.minimum(upper[:n], p.b + s)
-            short = p.lower - upper
-            if short.max() > TOLERANCE:
+            upper[: len(p.b)] = np.minimum(upper[: len(p.b)], p.b + s)
+            if (p.lower - upper).max() > TOLERANCE:
                 return None
-            if short.max() > 0.0:
-                upper = np.maximum(upper, p.lower)
-            return self._solve(p.c, p.lower, upper, p.pieces, basis)
+            return self._solve(p.c, p.lower, np.maximum(upper, p.lower), p.pieces, basis)
         rows = Rows(p.rows.each_of_size_one, (p.b + s) / p.rows.sizes)
         if p.pieces is not None:
-            A, b = (p.pieces.A, rows.A), (p.pieces.b, rows.b)
-            rows = Rows(below(A), np.concatenate(b))
+            rows = Rows(below((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b)))
         return self._solve(p.c, p.lower, p.upper, rows, basis)
 
     def nearest(
@@ -490,45 +457,33 @@ def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInf
     functions that make no linear program.
     """
     functions = require_full_information(feedback, K.shape, most)
-    losses, constraints = functions
-    for part in parts_of(losses):
-        if not isinstance(part, LinearTotal | PiecewiseLinear):
-            raise NotSupported(
-                f"{who} solves linear programs; {type(part).__name__} losses do not add "
-                "up to a linear function."
-            )
-    for part in parts_of(constraints):
-        if not isinstance(part, PiecewiseLinear):
-            raise NotSupported(
-                f"{who} solves linear programs; {type(part).__name__} constraints are not "
-                "half-spaces."
-            )
+    known = LinearTotal | PiecewiseLinear, PiecewiseLinear
+    for batch, kind in zip(functions, known, strict=True):
+        for part in parts_of(batch):
+            if not isinstance(part, kind):
+                raise NotSupported(
+                    f"{who} solves linear programs: losses and constraints must be linear, or "
+                    f"maxima of affine pieces, not {type(part).__name__}."
+                )
     return functions
 
 
 def objective(losses: Batch, who: str = "A linear program") -> Objective:
     """The sum of losses that make a linear program."""
-    c = np.zeros(int(np.prod(losses.shape)))
-    pieces, which, count = [], [], 0
+    c, pieces, count = np.zeros(int(np.prod(losses.shape))), [], 0
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         for part in parts_of(losses):
             if isinstance(part, LinearTotal):
                 c = c + part.total()[0].reshape(-1)
             elif isinstance(part, PiecewiseLinear):
-                spaces = part.epigraph()
-                pieces.append(spaces)
-                which.append(spaces.rounds + count)
+                A, b, rounds = part.epigraph()
+                pieces.append((compact(A), b, rounds + count))
                 count += len(part)
     require_finite(c, f"The sum of the losses that {who} minimises")
     if not count:
         return Objective(c, None, np.zeros(0), None, 0)
-    return Objective(
-        c,
-        below([compact(A) for A, _, _ in pieces]),
-        np.concatenate([b for _, b, _ in pieces]),
-        np.concatenate(which),
-        count,
-    )
+    tables, offsets, which = zip(*pieces, strict=True)
+    return Objective(c, below(tables), np.concatenate(offsets), np.concatenate(which), count)
 
 
 def half_spaces(constraints: Batch) -> HalfSpaces:
@@ -537,9 +492,9 @@ def half_spaces(constraints: Batch) -> HalfSpaces:
     if len(parts) == 1 and isinstance(parts[0], Capacity) and len(parts[0]):
         capacities = to_numpy(parts[0].c).astype(np.float64, copy=False).min(axis=0)
         return HalfSpaces(None, capacities.reshape(-1))
-    spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
-    A = below([compact(A) for A, _, _ in spaces])
-    return HalfSpaces(A, np.concatenate([b for _, b, _ in spaces]))
+    spaces = [part.halfspaces()[:2] for part in parts if isinstance(part, PiecewiseLinear)]
+    tables, bounds = zip(*spaces, strict=True)
+    return HalfSpaces(below([compact(A) for A in tables]), np.concatenate(bounds))
 
 
 def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:

@@ -24,6 +24,9 @@ was reached is what is reported. Before that the same method on
 finds a combination strictly inside every row, which the programs above and the last touch of the
 point need, or weights that show there is none. Few rows matter: the programs know those that some
 combination has breached. Rows, costs and points are scaled to size 1.
+
+Column generation without the level, lam mixed with 0.8 of the best so far, takes 12 s in place of
+1.6 s on a ball of 100 entries under 200 rows (one core, lower is better).
 """
 
 from __future__ import annotations

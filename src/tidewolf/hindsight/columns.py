@@ -21,18 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import frozen, like, power_of_two, to_numpy
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.best_point import (
-    Bases,
-    Best,
-    BestPoint,
-    HalfSpaces,
-    Objective,
-    Program,
-)
+from tidewolf.hindsight.best_point import Bases, Best, BestPoint, HalfSpaces, Objective, Program
 from tidewolf.hindsight.rows import compact
 from tidewolf.hindsight.task import ACROSS
 from tidewolf.hindsight.warm_model import Basis, Solved
@@ -55,14 +47,9 @@ class BestOfVertices(BestPoint):
     """The best convex combination of some vertices of a set, for given losses and limits."""
 
     def __init__(
-        self,
-        K: HasLMO,
-        who: str,
-        vertices: tuple[Vertex, ...],
-        before: BestOfVertices | None = None,
+        self, K: Any, who: str, vertices: tuple[Vertex, ...], before: BestOfVertices | None = None
     ) -> None:
-        self.K: Any = K
-        self.who, self.vertices = who, vertices
+        self.K, self.who, self.vertices = K, who, vertices
         self.V = _matrix(vertices, K.center, before)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -81,25 +68,19 @@ class BestOfVertices(BestPoint):
         return np.asarray(c - c.mean())  # weights are 1 in all
 
     def _rows_within(self, A: Any) -> tuple[Any, Floats]:
-        count = A.shape[1]
-        mean = np.asarray(A.sum(axis=1)).reshape(-1) / count
-        square = np.asarray((A.multiply(A) if is_sparse(A) else A * A).sum(axis=1)).reshape(-1)
-        spread = np.sqrt(np.maximum(square / count - mean**2, 0.0))
+        dense = A.toarray() if is_sparse(A) else A
+        mean, spread = dense.mean(axis=1), dense.std(axis=1)
         mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)
-        if not mean.any():
-            return A, mean
-        return compact((A.toarray() if is_sparse(A) else A) - mean[:, None]), mean
+        return (compact(dense - mean[:, None]) if mean.any() else A), mean
 
-    def weights(self, found: Best) -> Floats:
+    def weights(self, found: Best | Solved) -> Floats:
         """The weights of the vertices: at least 0, and 1 in all."""
-        return self._weights(found.end)
-
-    def _weights(self, end: Solved) -> Floats:
+        end = found.end if isinstance(found, Best) else found
         w = np.clip(end.v[: len(self.vertices)], 0.0, 1.0)
         return np.asarray(w / w.sum())
 
     def flat_point(self, found: Solved) -> Floats:
-        return np.asarray(self.V @ self._weights(found))
+        return np.asarray(self.V @ self.weights(found))
 
     def member(self, x: Floats) -> Array:
         return frozen(like(x.reshape(self.K.shape), self.K.center))
@@ -128,13 +109,12 @@ class BestOfVertices(BestPoint):
 
 def _matrix(vertices: tuple[Vertex, ...], center: Array, before: BestOfVertices | None) -> Floats:
     """The vertices, one a column; those that another had are taken from it."""
-    V = np.empty((int(np.prod(center.shape)), len(vertices)))
-    places = {} if before is None else {id(v): j for j, v in enumerate(before.vertices)}
-    old = np.array([places.get(id(v), -1) for v in vertices])
+    V, old = np.empty((int(np.prod(center.shape)), len(vertices))), dict[int, Floats]()
     if before is not None:
-        V[:, old >= 0] = before.V[:, old[old >= 0]]
-    for j in np.flatnonzero(old < 0).tolist():
-        V[:, j] = to_numpy(vertices[j].dense(center)).reshape(-1)
+        old = dict(zip(map(id, before.vertices), before.V.T, strict=True))
+    for j, vertex in enumerate(vertices):
+        known = old.get(id(vertex))
+        V[:, j] = to_numpy(vertex.dense(center)).reshape(-1) if known is None else known
     return V
 
 

@@ -23,13 +23,8 @@ import numpy as np
 from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.types import Array, NDArray
-from tidewolf.sets.base import (
-    ConvexSet,
-    LinearDescription,
-    Polyhedral,
-    Projectable,
-    membership_tolerance,
-)
+from tidewolf.sets import base
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
 
 PROJECTION_ACCURACY = 1e-13
 """Of residuals and of the duality gap; an answer on the border that is its own question is off by
@@ -60,8 +55,7 @@ class ExactProjection(Described):
     def __init__(self, K: ConvexSet) -> None:
         if not isinstance(K, Projectable | Polyhedral):
             raise NotSupported(
-                f"No exact projection on {type(K).__name__}: it offers neither `project` nor a "
-                "linear description."
+                f"Expected a set with `project` or a linear description, not {type(K).__name__}."
             )
         self.K, self._solving = K, threading.Lock()
 
@@ -95,13 +89,12 @@ class ExactProjection(Described):
         """Whether x is a member, and the oracle proves |x - projection|^2 <= <x - y, x - v> to be
         next to nothing.
         """
-        if not np.isfinite(x).all() or self.K.infeasibility(
-            x.reshape(self.K.shape)
-        ) > membership_tolerance(x, self.K.radius):
+        K, r = self.K, x - y
+        tolerance = base.membership_tolerance(x, K.radius)
+        if not np.isfinite(x).all() or K.infeasibility(x.reshape(K.shape)) > tolerance:
             return False
-        r = x - y
-        v = to_numpy(self.K.lmo(r.reshape(self.K.shape))).reshape(-1)
-        return float(r @ (x - v)) <= STALLED * (self.K.radius**2 + float(r @ r))
+        v = to_numpy(K.lmo(r.reshape(K.shape))).reshape(-1)
+        return float(r @ (x - v)) <= STALLED * (K.radius**2 + float(r @ r))
 
     @cached_property
     def _unit(self) -> float:

@@ -123,7 +123,7 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
     for most in (size, 0.0):
         kept = values <= most
         best = _best_of(K, stream, kept)
-        if best is not None:
+        if best.point is not None:
             break
     else:  # x* keeps the last ones, whatever a solver makes of them
         total = float(_values(stream.losses, point).sum())
@@ -149,19 +149,17 @@ def _positive_part(limits: Batch) -> Batch:
     """max(0, g_t), round by round."""
     from scipy.sparse import csr_array
 
-    rounds, entries = len(limits), math.prod(limits.shape)
-    if len(limits.shape) == 1 and isinstance(limits, PiecewiseLinear):
-        return Max(limits, Affine(csr_array((rounds, entries)), np.zeros(rounds)))
-    return Max(limits, Affine(np.zeros((rounds, *limits.shape)), np.zeros(rounds)))
+    shape = (len(limits), *limits.shape)
+    flat = len(shape) == 2 and isinstance(limits, PiecewiseLinear)
+    return Max(limits, Affine(csr_array(shape) if flat else np.zeros(shape), np.zeros(shape[0])))
 
 
-def _best_of(K: HasLMO, stream: Stream, kept: Bools) -> Comparator | None:
-    """The best point that is feasible in these rounds; None if none was found."""
+def _best_of(K: HasLMO, stream: Stream, kept: Bools) -> Comparator:
+    """The best point that is feasible in these rounds."""
     limits = stream.constraints
     ends = [0, *(np.flatnonzero(np.diff(kept)) + 1).tolist(), len(kept)]
     runs = [limits.view(slice(*run)) for run in pairwise(ends) if kept[run[0]]]
-    found = best_point(K, stream.losses, chained(runs) if runs else Unlimited(limits.shape))
-    return None if found.point is None else found
+    return best_point(K, stream.losses, chained(runs) if runs else Unlimited(limits.shape))
 
 
 def _values(batch: Batch, point: Array) -> Floats:

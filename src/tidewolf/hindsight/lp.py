@@ -34,6 +34,7 @@ MANY = 5_000
 """From so many pieces on HiGHS is asked for its interior-point method."""
 _VIOLATED = 2.0 * TOLERANCE
 """A row of size 1 that is violated by more is added."""
+_WHO = "The best point in hindsight"
 _BASIC = 1
 """HiGHS's status of a row that no point needs to touch."""
 
@@ -53,8 +54,7 @@ class LinearProgramming:
         loss = _objective(task)
         if isinstance(task.A, ManyRows):
             return _few_of_many(task, task.A, loss)
-        method = "highs-ipm" if len(loss.e) > MANY else "highs"
-        solver = BestPoint(task.K, "The best point in hindsight", method)
+        solver = BestPoint(task.K, _WHO, "highs-ipm" if len(loss.e) > MANY else "highs")
         program = solver.prepared(loss, HalfSpaces(task.A, task.b))
         found = solver.feasible_best(program)
         if found is None:
@@ -66,8 +66,7 @@ class LinearProgramming:
 
 def _objective(task: Task) -> Objective:
     if task.pieces is None:
-        assert task.c is not None
-        return Objective(task.c, None, np.zeros(0), None, 0)
+        return Objective(np.asarray(task.c), None, np.zeros(0), None, 0)
     A, d, rounds = task.pieces
     return Objective(np.zeros(A.shape[1]), A, d, rounds, len(task.losses))
 
@@ -76,7 +75,7 @@ def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
     """The weights by which some rows show that no point satisfies them; None if the solver found
     none.
     """
-    solver = BestPoint(task.K, "The best point in hindsight", "highs")
+    solver = BestPoint(task.K, _WHO, "highs")
     none = Objective(np.zeros(task.A.shape[1]), None, np.zeros(0), None, 0)
     worst = solver.breached(solver.prepared(none, HalfSpaces(task.rows(chosen), task.b[chosen])))
     if worst is None:
@@ -87,7 +86,7 @@ def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
 
 
 def _few_of_many(task: Task, rows: ManyRows, loss: Objective) -> Solution | None:
-    solver = BestPoint(task.K, "The best point in hindsight")
+    solver = BestPoint(task.K, _WHO)
     sizes = rows.each(row_sizes) * solver.unit
     chosen, basis = np.zeros(0, dtype=np.int64), None
     while True:

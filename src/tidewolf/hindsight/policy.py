@@ -80,16 +80,13 @@ def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
     from scipy.sparse import csr_array
 
     if not callable(getattr(context, "features", None)) or not hasattr(context, "cells"):
-        raise WrongType(
-            f"The context of a policy is one such as context.Season(96), not {shown(context)}."
-        )
+        raise WrongType(f"Expected a context such as experts.Season(96), not {shown(context)}.")
     cells, found = as_count(context.cells, "The cells of the context"), []
     for t in range(first, first + rounds):
         features = context.features(stream.info(t), t)
         if features is None:
             raise InvalidInput(
-                f"{context!r} needs the time or the context of every round, and round {t + 1} has "
-                "none: give it to the stream, or leave such rounds out by start and stop."
+                f"{context!r} needs the time or context of every round; round {t + 1} has none."
             )
         found.append(checked_features(features, cells, t))
     rows = np.repeat(np.arange(rounds), [len(which) for which, _ in found])
@@ -219,11 +216,9 @@ class PolicyBatch(Batch):
 
         entries, starts = coo_array(told.A), self.phi.indptr
         row, rounds = entries.row, told.rounds[entries.row]
-        times = (starts[1:] - starts[:-1])[rounds]
+        times = np.diff(starts)[rounds]
         each = np.repeat(np.arange(len(row)), times)
-        at = (
-            starts[rounds][each] + np.arange(len(each)) - np.repeat(np.cumsum(times) - times, times)
-        )
+        at = np.arange(len(each)) + np.repeat(starts[rounds] - np.cumsum(times) + times, times)
         column = self.phi.indices[at].astype(np.int64) * self._size + entries.col[each]
         shape = (told.A.shape[0], self.shape[0])
         A = csr_array((self.phi.data[at] * entries.data[each], (row[each], column)), shape=shape)

@@ -19,17 +19,16 @@ SMALL = 20_000
 
 def compact(A: Any) -> Any:
     """A plain matrix of floats where it is small, else compressed rows."""
-    if is_sparse(A):
-        return A.toarray().astype(np.float64, copy=False) if _small(A) else _compressed(A)
-    A = np.asarray(A, dtype=np.float64)
-    return A if _small(A) else _compressed(A)
+    if A.shape[0] * A.shape[1] > SMALL:
+        from scipy.sparse import csr_array
+
+        return csr_array(A, dtype=np.float64)
+    return np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
 
 
 def largest(A: Any) -> float:
     """The largest size of an entry."""
-    if 0 in A.shape:
-        return 0.0
-    return float(abs(A).max())
+    return 0.0 if 0 in A.shape else float(abs(A).max())
 
 
 def row_sizes(A: Any) -> Floats:
@@ -75,30 +74,11 @@ def nonzeros(A: Any) -> tuple[NDArray, NDArray, Floats]:
     return starts, places.astype(np.int32), A[rows, places]
 
 
-def several_entries(A: Any) -> NDArray:
-    """Which rows have more than one entry."""
-    counts = np.diff(A.indptr) if is_sparse(A) else np.count_nonzero(A, axis=1)
-    return np.asarray(counts > 1)
-
-
 def same_rows(a: Any, b: Any) -> bool:
     """Whether two matrices are the same, entry for entry as they are stored."""
     if a is b or a is None or b is None:
         return a is b
     if is_sparse(a) != is_sparse(b) or a.shape != b.shape:
         return False
-    if not is_sparse(a):
-        return np.array_equal(a, b)
-    return all(
-        np.array_equal(getattr(a, part), getattr(b, part)) for part in ("indptr", "indices", "data")
-    )
-
-
-def _small(A: Any) -> bool:
-    return bool(A.shape[0] * A.shape[1] <= SMALL)
-
-
-def _compressed(A: Any) -> Any:
-    from scipy.sparse import csr_array
-
-    return csr_array(A, dtype=np.float64)
+    parts = (nonzeros(a), nonzeros(b)) if is_sparse(a) else ((a,), (b,))
+    return all(map(np.array_equal, *parts))

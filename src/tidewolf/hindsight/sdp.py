@@ -1,33 +1,51 @@
-"""The task in hindsight as a semidefinite program, for the sets of matrices that lifted.py knows.
+"""The task in hindsight as a semidefinite program, for four kinds of sets of matrices.
 
-interior.py solves it over the distinct rows (distinct_rows.py). Equations are all there; of many
-bounds few matter, so they are generated: solve with some, add those that the point breaches most,
-until it breaches none. The point is brought onto the equations once more, and where it still does
-not keep every row, by Newton's steps for a factor L of X = L L', whose rank stays what it is.
+    BoundedPSD     X psd, tr X <= tau            Spectraplex    X psd, tr X = tau
+    Fantope        0 <= X <= I, tr X = k         NuclearBall    the corner of Y psd, tr Y <= 2 tau
 
-Where that is no point either, or the bounds are apart, the same is done for
+with Y = [ . X; X' . ] in the last. Points are divided by tau, k or 2 tau, so that traces are at
+most 1; of costs and rows only what a symmetric matrix has a product with is kept.
+
+Rows. Of rows that are multiples of each other, as those of repeated rounds are, and as X_ij and
+X_ji are for symmetric matrices, only the tightest bound from above and the tightest from below
+count; if the two meet the row is an equation. Equations that depend on others are left out, and
+bounds that equations decide, such as tr X <= n if every X_ii = 1: those leave an interior-point
+method no room, and have no unique multipliers.
+
+interior.py solves the program. Equations are all there; of many bounds few matter, so they are
+generated: solve with some, add those that the point violates most, until it violates none. The
+point is projected on the equations once more. If it still does not satisfy every row, Newton steps
+follow for a factor L of X = L L', whose rank stays what it is.
+
+If that gives no point either, or the bounds are apart, the same is done for
 
     min { s >= 0 : X in the set, <A_i, X> - b_i <= s for every row },    an equation being two.
 
-If s > 0, its multipliers are weights that show that no point keeps every row. If s = 0, as where
+If s > 0, its multipliers are weights that show that no point satisfies every row. If s = 0, as when
 entries are fixed such that no positive definite matrix has them, they expose the face that all such
 points lie in: the program is solved again in there, where it has an inside. Its multipliers prove a
 bound on the whole set once enough of the weights is added to them.
+
+A face is { B Y B' + S : Y psd }, B orthonormal: the eigenvectors that are left free, and S the cap
+(the bound I of a Fantope) on those that are bound to it. If D is a sum of rows, weighted >= 0, that
+no member brings below what the rows allow together, members that satisfy all rows are least for D:
+without a cap X D = 0, so they live in its kernel; with one, eigenvectors of negative eigenvalues of
+D have the cap (facial reduction, Borwein & Wolkowicz 1981).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.types import Floats
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.functions.entries import Squared
 from tidewolf.hindsight.admm import entry_totals
-from tidewolf.hindsight.distinct_rows import DistinctRows, Sides, Span
 from tidewolf.hindsight.interior import MatrixProgram, solve_matrix_program
-from tidewolf.hindsight.lifted import Lifted, order_of
-from tidewolf.hindsight.task import Solution, Task, joining
+from tidewolf.hindsight.task import Solution, Task, joining, positive
+from tidewolf.sets.spectra import BoundedPSD, Fantope, NuclearBall, Spectraplex
 
 MAX_ORDER, MAX_LARGE, FEW = 200, 1000, 4
 """Up to matrices of this order; of a nuclear ball: rows and columns together. Larger ones, up to
@@ -45,6 +63,11 @@ _FACES, _PUSHES = 4, [0.0, *(10.0 ** (k / 2) for k in range(17))]
 _NEAR, _POLISHED, _RANK = 1e-6, 4, 1e-6
 """Bounds that need no more work, as a share of their size; the last steps for a point, and what
 counts as an eigenvalue of it, as a share of the largest."""
+_ZERO, _LOST = 1e-11, 1e-6
+"""The share of a row that is rounding within a face: of an entry, and of all of it."""
+_SAME, _IMPLIED, _FEASIBLE = 1e-12, 1e-8, 1e-6
+"""Bounds that differ by this are an equation; a row of which this share, squared, is outside the
+span of equations is decided by them; and contradicts them from the last on."""
 
 
 @final
@@ -80,11 +103,11 @@ def _facial_reduction(lifted: Lifted, task: Task) -> Solution:
     count = len(lifted.b)
     lam = push = np.zeros(count)
     anchor, point, weights = lifted.point(np.eye(lifted.n) / lifted.n), None, None
-    lower, upper, whole = -np.inf, np.inf, DistinctRows.of(*lifted.limits())
+    lower, upper, whole = -np.inf, np.inf, DistinctRows(*lifted.limits())
     if whole.impossible >= 0:
         return Solution(None, lam, np.eye(1, count, whole.impossible)[0], anchor)
     for face in range(_FACES):
-        rows = whole if face == 0 else DistinctRows.of(*lifted.restricted(*lifted.limits()))
+        rows = whole if face == 0 else DistinctRows(*lifted.restricted(*lifted.limits()))
         if (found := _row_generation(lifted, rows, relaxed=False)) is not None:
             x, own = lifted.point(lifted.matrix(found.Y)), lifted.cost * found.lam[:count]
             for t in _PUSHES if push.any() else [0.0]:
@@ -100,7 +123,7 @@ def _facial_reduction(lifted: Lifted, task: Task) -> Solution:
         tight = _row_generation(lifted, rows, relaxed=True)
         assert tight is not None
         at, weights = lifted.point(lifted.matrix(tight.Y)), tight.lam[:count]
-        if point is None and weights.any() and task.constraints_bound(weights, at) > 0.0:
+        if point is None and task.least(task.below_constraints(weights, at))[0] > 0.0:
             return Solution(None, lam, weights, at)
         smaller = lifted.face(tight.Y, tight.D)
         if smaller is None:
@@ -119,9 +142,8 @@ class _Generated(NamedTuple):
 
 def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Generated | None:
     """The first program, or the second; None where equations exclude each other."""
-    equal = rows.equal() & ~relaxed
-    span, sides = Span(rows.equations(np.flatnonzero(equal))), rows.bounds(~equal)
-    order = lifted.order
+    equations, sides = rows.sides(relaxed=relaxed)
+    span, order = Span(equations), lifted.order
     if order == 0:
         return _Generated(np.zeros((0, 0)), np.zeros(len(rows.size)), np.zeros((0, 0)))
     if not span.consistent:
@@ -188,7 +210,7 @@ def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
     large = values > _RANK * values.max(initial=0.0)
     L = lifted.basis @ (vectors[:, large] * np.sqrt(values[large]))
     X = L @ L.T + lifted.shift
-    sides = rows.bounds(np.ones(len(rows.low), dtype=bool))
+    sides = rows.sides(relaxed=True)[1]
     sides = sides.take(sides.breach(X) > -_JOIN)
     for _ in range(_POLISHED):
         left = -sides.breach(X)
@@ -198,3 +220,255 @@ def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
         L = L + (J.T @ step).reshape(L.shape)
         X = L @ L.T + lifted.shift
     return lifted.point(X)
+
+
+# --- rows -----------------------------------------------------------------------------------------
+
+
+class Sides(NamedTuple):
+    """Bounds A x <= b, or equations A x = b, rows of norm 1."""
+
+    A: Any
+    b: Floats
+    up: Int64s
+    """the given row that a positive multiplier is of"""
+    down: Int64s
+    """the same of a negative one"""
+
+    def take(self, some: Any) -> Sides:
+        return Sides(*(each[some] for each in self))
+
+    def breach(self, X: Floats) -> Floats:
+        """How far X is above each."""
+        return np.asarray(self.A @ X.reshape(-1) - self.b)
+
+
+class DistinctRows:
+    """Distinct rows of norm 1 with low <= A x <= high, of sparse rows as given."""
+
+    def __init__(self, A: Any, b: Floats) -> None:
+        size = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).reshape(-1))
+        some, empty = np.flatnonzero(size > 0.0), np.where(size > 0.0, 0.0, b)
+        self.impossible = int(np.argmin(empty)) if empty.min(initial=0.0) < 0.0 else -1
+        """a row 0 <= b with b < 0, -1 for none"""
+        self.size, sign = positive(size), np.ones(len(b))
+        sign[some] = np.sign(A.data[A.indptr[some]])
+        A, b = A.multiply((sign / self.size)[:, None]).tocsr(), b / self.size
+        number: dict[bytes, int] = {}
+        which = [number.setdefault(_key(A, i), len(number)) for i in some]
+        first = some[np.unique(np.array(which, dtype=np.int64), return_index=True)[1]]
+        self.A, self.high, self.low = A[first], *np.full((2, len(number)), np.inf)
+        self.above, self.below = np.full((2, len(number)), -1)
+        """the row that gives each bound, -1 for none"""
+        for i, j in zip(some, which, strict=True):
+            least, whose = (self.high, self.above) if sign[i] > 0.0 else (self.low, self.below)
+            if b[i] < least[j]:
+                least[j], whose[j] = b[i], i
+        self.low = -self.low
+
+    def multipliers(self, sides: Sides, y: Floats) -> Floats:
+        """Those of the rows as given."""
+        row, lam = np.where(y > 0.0, sides.up, sides.down), np.zeros(len(self.size))
+        np.add.at(lam, row, np.abs(y) / self.size[row])
+        return lam
+
+    def sides(self, *, relaxed: bool) -> tuple[Sides, Sides]:
+        """The equations, none if relaxed, and both bounds of the other rows, if there are both."""
+        from scipy.sparse import csr_array, vstack
+
+        size = 1.0 + np.abs(np.minimum(self.low, self.high))
+        equal = np.isfinite(self.low) & (self.high - self.low <= _SAME * size) & (not relaxed)
+        values = 0.5 * (self.low[equal] + self.high[equal])
+        equations = Sides(self.A[equal], values, self.above[equal], self.below[equal])
+        up, down = (np.flatnonzero(~equal & (there >= 0)) for there in (self.above, self.below))
+        owner, A = np.concatenate([self.above[up], self.below[down]]), [self.A[up], -self.A[down]]
+        b = np.concatenate([self.high[up], -self.low[down]])
+        return equations, Sides(csr_array(vstack(A)), b, owner, owner)
+
+
+def _key(A: Any, i: Any) -> bytes:
+    """What is the same for rows that are."""
+    part = slice(A.indptr[i], A.indptr[i + 1])
+    return bytes(A.indices[part].tobytes() + (A.data[part].round(12) + 0.0).tobytes())
+
+
+class Span:
+    """Equations that do not depend on each other, and what they imply."""
+
+    def __init__(self, sides: Sides) -> None:
+        from scipy.linalg import cho_factor
+        from scipy.linalg.lapack import dpstrf
+
+        self.sides, self.consistent, self._factor = sides, True, None
+        if len(sides.b) == 0:
+            return
+        order, rank = dpstrf((sides.A @ sides.A.T).toarray(), tol=_IMPLIED)[1:3]
+        left = sides.take(order[rank:] - 1)
+        self.sides = sides.take(np.sort(order[:rank] - 1))
+        self._factor = cho_factor((self.sides.A @ self.sides.A.T).toarray())
+        self.consistent = bool((np.abs(self._infeasibility(left)) <= _FEASIBLE).all())
+
+    def implied(self, bounds: Sides) -> tuple[Any, bool]:
+        """Which bounds the equations decide, and whether those all hold."""
+        if self._factor is None:
+            return np.zeros(len(bounds.b), dtype=bool), True
+        inner = (self.sides.A @ bounds.A.T).toarray()
+        known = 1.0 - np.einsum("ij,ij->j", inner, self._solved(inner)) <= _IMPLIED
+        return known, bool((self._infeasibility(bounds)[known] <= _FEASIBLE).all())
+
+    def onto(self, X: Floats) -> Floats:
+        """The nearest matrix that keeps the equations."""
+        if self._factor is None:
+            return X
+        change = self.sides.A.T @ self._solved(-self.sides.breach(X))
+        return np.asarray(X + change.reshape(X.shape))
+
+    def _infeasibility(self, others: Sides) -> Floats:
+        """What rows in the span are above their b."""
+        return others.breach(np.asarray(self.sides.A.T @ self._solved(self.sides.b)))
+
+    def _solved(self, right: Floats) -> Floats:
+        from scipy.linalg import cho_solve
+
+        return np.asarray(cho_solve(self._factor, right))
+
+
+# --- sets -----------------------------------------------------------------------------------------
+
+
+def order_of(K: HasLMO) -> int | None:
+    """The order of the matrices a set is described by; None where it has no such description."""
+    if type(K.center) is not np.ndarray or (isinstance(K, Fantope) and K.k == K.n):  # {I}
+        return None
+    if isinstance(K, BoundedPSD | Spectraplex | Fantope):
+        return K.n
+    return sum(K.shape) if isinstance(K, NuclearBall) else None
+
+
+class Squares(NamedTuple):
+    """Squared errors (<A_i, X> - b_i)^2/(2 give_i)."""
+
+    A: Any
+    b: Floats
+    give: Floats
+
+
+class Lifted(NamedTuple):
+    """A task on matrices in units: points divided by `unit`, totals by `unit` and `cost`."""
+
+    K: HasLMO
+    A: Any
+    """the rows of the task"""
+    b: Floats
+    n: int
+    unit: float
+    trace: bool
+    """whether the trace is given, not only bounded"""
+    cap: float | None
+    basis: Floats
+    shift: Floats
+    cost: float
+    C: Floats
+    squares: Squares | None = None
+
+    @classmethod
+    def of(cls, K: HasLMO, A: Any, b: Floats) -> Lifted:
+        """Without costs."""
+        n, trace, cap = order_of(K) or 0, isinstance(K, Spectraplex | Fantope), None
+        if isinstance(K, Fantope):
+            unit, cap = float(K.k), 1.0 / K.k
+        else:
+            assert isinstance(K, BoundedPSD | Spectraplex | NuclearBall)
+            unit = K.tau * (2.0 if isinstance(K, NuclearBall) else 1.0)
+        zero = np.zeros((n, n))
+        return cls(K, A, b, n, unit, trace, cap, np.eye(n), zero, 1.0, zero)
+
+    def with_costs(self, c: Floats) -> Lifted:
+        """With <c, x>."""
+        C = self.matrices(c[None, :]).toarray().reshape(self.n, self.n)
+        cost = float(positive(np.linalg.norm(C)))
+        return self._replace(cost=cost, C=C / cost)
+
+    def with_squares(self, times: Floats, sums: Floats) -> Lifted:
+        """With squared errors: how often each entry was seen, and the sum of what was seen."""
+        from scipy.sparse import csr_array
+
+        if self._corner == 0:  # entries above and below the diagonal are one
+            upper = np.triu(np.ones((self.n, self.n)))
+            times, sums = (upper * (v + v.T - np.diag(np.diag(v))) for v in (times, sums))
+        seen = np.flatnonzero(times)
+        times, sums = times.reshape(-1)[seen], sums.reshape(-1)[seen]
+        size = max(np.linalg.norm(sums), self.unit * np.linalg.norm(times) / self.n)
+        cost, shape = float(positive(size)), (len(seen), int(np.prod(self.K.shape)))
+        rows = csr_array((np.ones(len(seen)), seen, np.arange(len(seen) + 1)), shape=shape)
+        give = cost / times / self.unit
+        squares = Squares(self.matrices(rows), sums / times / self.unit, give)
+        return self._replace(cost=cost, squares=squares)
+
+    @property
+    def order(self) -> int:
+        """The order of the Y of a face."""
+        return int(self.basis.shape[1])
+
+    @property
+    def _corner(self) -> int:
+        return self.K.shape[0] if isinstance(self.K, NuclearBall) else 0
+
+    def matrices(self, rows: Any) -> Any:
+        """Rows of flattened points as flattened symmetric matrices with the same products."""
+        from scipy.sparse import coo_array, csr_array
+
+        if self._corner == 0 and isinstance(rows, np.ndarray):
+            square = rows.reshape(-1, self.n, self.n)
+            return csr_array(0.5 * (square + square.transpose(0, 2, 1)).reshape(rows.shape))
+        rows = coo_array(rows)
+        i, j = np.divmod(rows.col.astype(np.int64), self.K.shape[1])
+        j = j + self._corner
+        where = np.concatenate([i * self.n + j, j * self.n + i])
+        values, which = np.tile(0.5 * rows.data, 2), np.tile(rows.row, 2)
+        found = csr_array((values, (which, where)), shape=(rows.shape[0], self.n * self.n))
+        found.sum_duplicates()
+        found.eliminate_zeros()
+        return found
+
+    def limits(self) -> tuple[Any, Floats]:
+        """All rows on X: the task's, then the trace, from above and, where it is given, below."""
+        from scipy.sparse import csr_array, vstack
+
+        signs = np.array([1.0, -1.0] if self.trace else [1.0])
+        trace = csr_array(np.eye(self.n).reshape(1, -1))
+        A = vstack([self.matrices(self.A), *(sign * trace for sign in signs)])
+        return csr_array(A), np.concatenate([self.b / self.unit, signs])
+
+    def restricted(self, A: Any, b: Floats) -> tuple[Any, Floats]:
+        """Rows on X as rows on Y, what is rounding left out."""
+        from scipy.sparse import csr_array
+
+        if self.order == self.n:
+            return A, b
+        whole = (A[[i], :].toarray().reshape(self.n, self.n) for i in range(A.shape[0]))
+        dense = np.array([self.basis.T @ a @ self.basis for a in whole]).reshape(A.shape[0], -1)
+        sizes = np.sqrt(A.multiply(A).sum(axis=1)).reshape(-1, 1)
+        lost = np.linalg.norm(dense, axis=1, keepdims=True) <= _LOST * sizes
+        within = csr_array(np.where(lost | (np.abs(dense) <= _ZERO * sizes), 0.0, dense))
+        return within, b - A @ self.shift.reshape(-1)
+
+    def face(self, Y: Floats, D: Floats) -> Lifted | None:
+        """The face that D exposes, Y being a member in its inside; None where that is all."""
+        values, vectors = np.linalg.eigh(Y - D)
+        kept, top = values > 0.0, np.zeros(self.order, dtype=bool)
+        if self.cap is not None:
+            kept, top = kept & (values < self.cap), values >= self.cap
+        if kept.all():
+            return None
+        high = self.basis @ vectors[:, top]
+        shift = self.shift if self.cap is None else self.shift + self.cap * high @ high.T
+        return self._replace(basis=self.basis @ vectors[:, kept], shift=shift)
+
+    def matrix(self, Y: Floats) -> Floats:
+        """The X of a Y."""
+        return np.asarray(self.basis @ Y @ self.basis.T + self.shift)
+
+    def point(self, X: Floats) -> Floats:
+        """A matrix X as a flattened point of K."""
+        return np.asarray(self.unit * X[: self.K.shape[0], self._corner :]).reshape(-1)

@@ -129,8 +129,8 @@ class Task:
             with np.errstate(over="ignore", invalid="ignore"):  # refused next
                 totals: Any = zip(*(part.total() for part in linear), strict=True)
                 c, constant = (sum(each) for each in totals)
-            unbounded = 0.0 if np.isfinite(constant) else np.inf
-            require_moderate("losses", np.append(np.abs(c).max(), unbounded))
+            size = float(np.abs(c).max()) if np.isfinite(constant) else np.inf
+            require_moderate("losses", np.array([size]))
             return replace(task, c=c.reshape(-1), constant=constant)
         if rows is not None and isinstance(K, Polyhedral) and isinstance(losses, PiecewiseLinear):
             pieces = losses.epigraph()
@@ -146,7 +146,7 @@ class Task:
     @cached_property
     def norms(self) -> Floats:
         """The norms of the rows of A, 1 in place of 0."""
-        return np.asarray(positive(np.sqrt(self.of_rows(_squares_of_rows))))
+        return np.asarray(positive(self.of_rows(_norms_of_rows)))
 
     def rows(self, some: Int64s) -> Any:
         """Some rows of A, dense or sparse."""
@@ -212,12 +212,6 @@ class Task:
         """What the multipliers prove every feasible point to lose at least."""
         below = proposed.below or self.below_losses(proposed.anchor)
         return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
-
-    def constraints_bound(self, weights: Floats, anchor: Floats | None = None) -> float:
-        """What the weighted sum of the constraints is at least on K; no point is feasible if that
-        is positive.
-        """
-        return self.least(self.below_constraints(weights, anchor))[0]
 
     def below_losses(self, anchor: Floats | None = None) -> Minorant:
         """F itself if it is linear, some of its pieces, or else its tangent at the anchor."""
@@ -304,13 +298,9 @@ class Method(Protocol):
 
 
 def _of_rows(A: Any, b: Floats, weights: Floats) -> Minorant:
-    return Minorant(
-        np.asarray(A.T @ weights),
-        -float(weights @ b),
-        np.asarray(abs(A).T @ weights),
-        float(weights @ np.abs(b)),
-        int(np.count_nonzero(weights)),
-    )
+    slope, sizes = np.asarray(A.T @ weights), np.asarray(abs(A).T @ weights)
+    offset, terms = -float(weights @ b), float(weights @ np.abs(b))
+    return Minorant(slope, offset, sizes, terms, int(np.count_nonzero(weights)))
 
 
 def _tangent(slope: Floats, values: Floats, weights: Floats, x: Floats) -> Minorant:
@@ -351,8 +341,8 @@ def require_moderate(name: str, slopes: Floats) -> None:
     odd = slopes[(slopes != 0.0) & ~((slopes >= LEAST) & (slopes <= MOST))]
     if len(odd):
         raise NotSupported(
-            f"The best point in hindsight is not computed for {name} with a slope of {odd[0]:.3g}; "
-            f"slopes from {LEAST:g} to {MOST:g} are accepted: give the {name} in other units."
+            f"Expected {name} with slopes from {LEAST:g} to {MOST:g}, not {odd[0]:.3g}: give the "
+            f"{name} in other units."
         )
 
 
@@ -394,8 +384,8 @@ def largest_of_rows(A: Any) -> Floats:
     return np.asarray(abs(A).max(axis=1).toarray().reshape(-1))
 
 
-def _squares_of_rows(A: Any) -> Floats:
-    """The squared norm of each row."""
-    if isinstance(A, np.ndarray):
-        return np.asarray(np.einsum("ij,ij->i", A, A))
-    return np.asarray(A.multiply(A).sum(axis=1)).reshape(-1)
+def _norms_of_rows(A: Any) -> Floats:
+    """The norm of each row."""
+    from scipy.sparse.linalg import norm
+
+    return np.asarray((np.linalg.norm if isinstance(A, np.ndarray) else norm)(A, axis=1))
