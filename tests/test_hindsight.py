@@ -143,7 +143,6 @@ def test_two_rounds_that_exclude_each_other_are_named():
     assert (proof.rounds.tolist(), proof.rows.tolist()) == ([4, 7], [2, 5])
     np.testing.assert_allclose(proof.weights, [0.75, 0.25])
     assert proof.bound == pytest.approx(0.075)
-    assert "rounds 5 (0.75) and 8 (0.25)" in proof.sentence
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e12])

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from covering import few, thinned
+from covering import few
 from tidewolf import baselines, learners
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.evaluation.intervals import _family, shared_intervals
@@ -64,9 +64,13 @@ def test_every_long_interval_holds_a_third_of_itself(data, rounds, least):
 
 
 def test_numbers_are_those_of_the_rounds_and_of_their_own_comparator():
-    run = played("moving", 300, 60)
-    found = tw.intervals(run, 50)
-    assert {each.length for each in found.every} == {64, 128, 256, 300}
+    run = played("moving", 150, 30)
+    told: list[tuple[int, int]] = []
+    found = tw.intervals(run, 25, progress=lambda *done: told.append(done))
+    assert told == [(i + 1, len(found.every)) for i in range(len(found.every))]
+    summary = json.loads(json.dumps(found.summary(), allow_nan=False))
+    assert len(summary["intervals"]) == len(found.every)
+    assert {each.length for each in found.every} == {32, 64, 128, 150}
     for each in found.every[::3]:
         best = tw.best_in_hindsight(K, run.stream, each.start, each.stop)
         loss = run.losses[each.start : each.stop].sum()
@@ -79,15 +83,14 @@ def test_numbers_are_those_of_the_rounds_and_of_their_own_comparator():
 
 
 def test_runs_on_one_stream_share_the_best_points_of_intervals():
-    stream = tw.problems.adversarial(64, 0, K=K).stream
-    runs = [tw.run(kind(K), stream) for kind in (tw.LyapunovDescent, tw.LyapunovFrankWolfe)]
-    both = shared_intervals(runs, 16)
-    for run, found in zip(runs, both, strict=True):
-        assert found.every == tw.intervals(run, 16).every
-    parts = [[each.comparator for each in found.every[:-1]] for found in both]
+    first, other = (tw.problems.adversarial(32, seed, K=K).stream for seed in (0, 1))
+    kinds = (tw.LyapunovDescent, tw.LyapunovFrankWolfe)
+    runs = [*(tw.run(kind(K), first) for kind in kinds), tw.run(tw.LyapunovDescent(K), other)]
+    shared = shared_intervals(runs, 8)
+    for run, found in zip(runs, shared, strict=True):
+        assert found.every == tw.intervals(run, 8).every
+    parts = [[each.comparator for each in found.every[:-1]] for found in shared[:2]]
     assert all(one is other for one, other in zip(*parts, strict=True))
-    other = tw.run(tw.LyapunovDescent(K), tw.problems.adversarial(64, 1, K=K).stream)
-    assert shared_intervals([runs[0], other], 16)[1].every == tw.intervals(other, 16).every
 
 
 def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
@@ -96,22 +99,19 @@ def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
     for each in found.every:
         assert each.feasible is (each.start // 100 == (each.stop - 1) // 100)
         assert (each.regret is None) is (each.feasible is False)
-    first = found.infeasible[0]
-    assert first.comparator.infeasibility.sentence in repr(found)
     assert found.worst_regret.feasible
-    assert "none" in repr(found).splitlines()[-4]
+    assert "none" in repr(found)
 
 
-@thinned(
-    6, name={name: name for name in (*PROMISING, *SILENT)}, kind={kind: kind for kind in KINDS}
-)
-def test_promises_for_intervals_are_kept(name, kind):
+@pytest.mark.parametrize("kind", few(3, KINDS))
+def test_promises_for_intervals_are_kept(kind):
     """On a dense family, for every learner that promises something for a part of the rounds."""
-    slopes = dict.fromkeys(
-        {"loss_lipschitz", "constraint_lipschitz"} & EVERY[name].__dataclass_fields__.keys(), 1.0
-    )
-    found = tw.intervals(played(kind, 128, 32, EVERY[name](K, horizon=128, **slopes)), 8)
-    assert found.holds is (None if name in SILENT else True), found.failures
+    stream, runs = tw.problems.adversarial(128, 1, kind=kind, K=K, phase=32).stream, []
+    for name in (*PROMISING, *SILENT):
+        known = {"loss_lipschitz", "constraint_lipschitz"} & EVERY[name].__dataclass_fields__.keys()
+        runs.append(tw.run(EVERY[name](K, horizon=128, **dict.fromkeys(known, 1.0)), stream))
+    for found in shared_intervals(runs, 8):
+        assert found.holds is (None if found.learner in SILENT else True), found.failures
 
 
 @pytest.mark.parametrize("kind", few(1, KINDS))
@@ -194,18 +194,10 @@ def test_without_an_exact_comparator_violations_are_still_counted():
     assert "none" in repr(found)
 
 
-def test_progress_is_reported_and_the_summary_is_plain():
-    told: list[tuple[int, int]] = []
-    found = tw.intervals(played("moving", 100, 20), 30, progress=lambda *done: told.append(done))
-    assert told == [(i + 1, len(found.every)) for i in range(len(found.every))]
-    summary = json.loads(json.dumps(found.summary(), allow_nan=False))
-    assert len(summary["intervals"]) == len(found.every)
-
-
 def test_what_is_no_run_is_refused():
     with pytest.raises(WrongType, match="Expected a run"):
         tw.intervals(3)
-    with pytest.raises(InvalidInput, match="The shortest interval must be at least 1, not 0"):
+    with pytest.raises(InvalidInput, match="The shortest interval"):
         tw.intervals(played("moving", 10, 5), 0)
     empty = tw.Stream(Linear(np.zeros((0, 6))), Capacity(np.zeros((0, 6))))
     with pytest.raises(InvalidInput, match="A run of no rounds has no intervals"):

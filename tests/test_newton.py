@@ -106,7 +106,6 @@ def test_limits_that_exclude_each_other_are_proved_to():
     assert set(proof.rounds) == {0, 1}
     for x in members(K, np.random.default_rng(0), 50):
         assert proof.weights @ limits.values(x)[proof.rows] >= proof.bound > 0
-    assert "rounds 1 (0.5) and 2 (0.5)" in proof.sentence
     assert tw.run(tw.LyapunovDescent(K, horizon=3), stream).regret is None
     assert tw.best_in_hindsight(K, stream, 1, 3).feasible
     assert tw.best_in_hindsight(K, tw.Stream(limits, limits)[1:2], 0, 1).feasible

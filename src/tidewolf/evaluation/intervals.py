@@ -153,13 +153,8 @@ class Intervals(Value):
             bounds = regret and regret.bound.regret, violation.violation, violation.bound.violation
             between = precise_interval(*most) if most else "none"
             rows.append([*counts, between, *map(number_or_none, bounds)])
-        proofs = [
-            f"{each}: {each.comparator.infeasibility.sentence}"
-            for each in self.infeasible[:1]
-            if each.comparator is not None and each.comparator.infeasibility is not None
-        ]
         reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
-        lines = (*aligned(rows), *proofs, *reasons, *self.failures)
+        lines = (*aligned(rows), *reasons, *self.failures)
         return "\n  ".join([f"Intervals of a run of {self.learner}", *lines])
 
 

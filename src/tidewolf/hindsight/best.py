@@ -27,7 +27,6 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.names import listed
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
@@ -55,8 +54,6 @@ METHODS: tuple[Method, ...] = (
 )
 """What may find the best point, in the order of trying."""
 
-_NAMED = 6
-"""How many rounds a sentence names, those of the largest weights."""
 _ENOUGH = 1e-6
 """A larger gap that cuts leave between the bounds of pieces is left to a linear program."""
 
@@ -77,18 +74,6 @@ class Infeasibility(Value):
     where those are no half-spaces.
     """
     bound: float
-
-    @property
-    def sentence(self) -> str:
-        """The verdict in words."""
-        rounds, where = np.unique(self.rounds, return_inverse=True)
-        shares = np.bincount(where, self.weights)
-        heaviest = np.argsort(-shares.round(9), kind="stable")
-        named = listed((f"{rounds[i] + 1} ({shares[i]:.3g})" for i in heaviest), most=_NAMED)
-        return (
-            "No point of the set satisfies every constraint: the weighted sum of those of rounds "
-            f"{named}, weights in brackets, is at least {self.bound:.3g} everywhere on it."
-        )
 
 
 @final
