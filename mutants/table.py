@@ -290,7 +290,7 @@ PATCHES = (
         "hindsight/task.py",
         "mu = mu / np.where(sums > 0.0, sums, 1.0)[rounds]",
         "mu = mu / np.where(sums > 0.0, 1.0, 1.0)[rounds]",
-        "tests/test_epigraph.py",
+        "tests/test_lp.py",
     ),
     Patch(
         "equal rows of rounds with other features merged",

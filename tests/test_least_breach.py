@@ -18,8 +18,8 @@ from test_problems import needs_records
 from tidewolf.core.arrays import to_numpy
 from tidewolf.evaluation.hindsight_words import contradiction, hindsight_sentences
 from tidewolf.evaluation.metrics import sweep_values, table_metrics
-from tidewolf.hindsight import least_breach as module
-from tidewolf.hindsight.least_breach import least_breach
+from tidewolf.hindsight import best as module
+from tidewolf.hindsight.best import least_breach
 
 RNG = np.random.default_rng(7)
 

@@ -564,7 +564,7 @@ def test_breaches_are_counted_as_they_would_be_by_hand(seed, rounds, limits):
 def test_rounding_is_no_breach():
     found = Breaches(2)
     found.see(0, np.array([[1e-12, -5.0], [1e-12, 1e-3]]))
-    assert found.rounds.tolist() == [0, 1]
+    assert found.when[0].tolist() == [0, 1]
 
 
 def test_what_was_broken_is_said_by_name_the_most_broken_first():

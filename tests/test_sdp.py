@@ -1,5 +1,6 @@
-"""Comparators where there is no linear program: brackets around what is known otherwise, two
-methods beside each other, and Example II.
+"""Comparators over matrices, and over sets without a linear program: brackets around what is known
+otherwise or was planted, two methods beside each other, equations and the proofs that no point
+satisfies them, and Example II.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.batch import Stream
-from tidewolf.functions import Affine, Linear, MaxAffine
+from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
 from tidewolf.hindsight import best as hindsight
 from tidewolf.hindsight import sdp as semidefinite
+from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.hindsight.bracket import LevelBundle
+from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.sets import BoundedPSD, L2Ball, Simplex, Translated
+from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex, Translated
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=12, deadline=None)
@@ -48,7 +52,7 @@ def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
     )
 
 
-def diagonal(seed: int, n: int, k: int, room: float) -> tuple[Stream, Stream]:
+def diagonal_rounds(seed: int, n: int, k: int, room: float) -> tuple[Stream, Stream]:
     """The same rounds for matrices, of which only the diagonal counts, and for vectors."""
     rng = np.random.default_rng(seed)
     c, a, b = rng.normal(size=(k, n)), rng.normal(size=(k, 2, n)), room + 0.2 * rng.random((k, 2))
@@ -63,7 +67,7 @@ def diagonal(seed: int, n: int, k: int, room: float) -> tuple[Stream, Stream]:
 @given(seed=seeds, n=st.integers(1, 4), k=st.integers(1, 6), room=st.sampled_from(ROOM))
 @few
 def test_diagonal_rounds_are_a_linear_program(solver, seed, n, k, room):
-    matrices, vectors = diagonal(seed, n, k, room)
+    matrices, vectors = diagonal_rounds(seed, n, k, room)
     K, want = BoundedPSD(n, 1.5), best_in_hindsight(Simplex(n, 1.5, at_most=True), vectors)
     got = known(solver, K, matrices)
     assert got.feasible == want.feasible
@@ -205,3 +209,313 @@ def test_its_limits_bind_and_can_be_met(problem):
     assert (stream.constraints.values(free) > 0).mean() > 0.5
     assert float(stream.losses.values(free).sum()) < 1.5 * best.lower < 0
     assert (stream.constraints.values(best.point) > -1e-3).sum() >= 5
+
+
+# --- equations -----------------------------------------------------------------------------------
+
+ROUNDS = 4
+
+
+def symmetric(rng, n):
+    G = rng.normal(size=(n, n))
+    return (G + G.T) / 2
+
+
+def fixed(entries, shape):
+    """One round that fixes entries, given as {(i, j): value}."""
+    i, j = zip(*entries, strict=True)
+    values = list(entries.values())
+    return Range.of([((list(i), list(j)), values, values)], shape)
+
+
+def spread(rng, C, i, j, X):
+    """Rounds whose losses add up to C and which fix the entries i, j of X, some in each round."""
+    parts = np.array_split(rng.permutation(len(i)), ROUNDS)
+    each = [((i[part], j[part]), X[i[part], j[part]]) for part in parts]
+    limits = Range.of([(where, values, values) for where, values in each], X.shape)
+    return Stream(Linear(rng.dirichlet(np.ones(ROUNDS))[:, None, None] * C), limits)
+
+
+def some_entries(rng, n, more):
+    """The diagonal and some entries above it."""
+    above = np.stack(np.triu_indices(n, 1))[:, rng.permutation(n * (n - 1) // 2)[:more]]
+    return np.hstack([[np.arange(n), np.arange(n)], above])
+
+
+def planted(seed, n, more, kind):
+    """A set, a stream, the best matrix and the least total: multipliers are chosen, then costs."""
+    rng = np.random.default_rng(seed)
+    i, j = some_entries(rng, n, more)
+    Q, rank = np.linalg.qr(rng.normal(size=(n, n)))[0], max(2, n // 4)
+    Y = np.zeros((n, n))
+    Y[i, j] = rng.normal(size=len(i))
+    if kind == "fantope":
+        values, d = np.zeros(n), np.ones(n)
+        values[:rank], values[rank : rank + 2], d[:rank], d[rank : rank + 2] = 1.0, 0.5, -1.0, 0.0
+        X, K, C = Q * values @ Q.T, Fantope(n, rank + 1), Q * d @ Q.T - Y
+    elif kind == "nuclear":
+        j, left = j % (n - 1), Q[:, :rank]
+        right = np.linalg.qr(rng.normal(size=(n - 1, n - 1)))[0]
+        Y = np.zeros((n, n - 1))
+        Y[i, j] = rng.normal(size=len(i))
+        size = rng.uniform(0.5, 2.0, rank)
+        rest = 0.5 * Q[:, rank:-1] @ right[:, rank:].T
+        X, K = left * size @ right[:, :rank].T, NuclearBall((n, n - 1), float(size.sum()))
+        C = -(left @ right[:, :rank].T + rest) - Y
+        return K, spread(rng, C, *np.unique([i, j], axis=1), X), X, float((C * X).sum())
+    else:
+        X = Q[:, :rank] * rng.uniform(0.5, 2.0, rank) @ Q[:, :rank].T
+        C = Q[:, rank:] * rng.uniform(0.5, 2.0, n - rank) @ Q[:, rank:].T - Y
+        tau = float(np.trace(X)) * (1.5 if kind == "room" else 1.0)
+        K = (Spectraplex if kind == "spectraplex" else BoundedPSD)(n, tau)
+    C = (C + C.T) / 2
+    return K, spread(rng, C, i, j, X), X, float((C * X).sum())
+
+
+def holds(K, stream, got, width):
+    """The laws of a bracket with a point."""
+    assert got.feasible
+    assert got.method == SemidefiniteProgramming.name
+    assert got.lower <= got.upper
+    assert got.upper - got.lower <= width * abs(got.upper)
+    assert K.infeasibility(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
+    size = max(1.0, K.radius)
+    assert stream.constraints.values(got.point).max() <= 2e-9 * size
+    assert float(stream.losses.values(got.point).sum()) <= got.upper + 1e-12 * abs(got.upper)
+
+
+# --- what was planted is found ------------------------------------------------------------------
+
+KINDS = ["room", "full", "spectraplex", "fantope", "nuclear"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 12), more=st.integers(0, 8))
+@settings(max_examples=8, deadline=None)
+def test_the_bracket_holds_what_was_planted(kind, seed, n, more):
+    K, stream, X, value = planted(seed, n, min(more, n * (n - 1) // 2), kind)
+    got = best_in_hindsight(K, stream)
+    assert stream.constraints.values(X).max() <= 1e-12
+    slack = 1e-6 * np.linalg.norm(stream.losses.C.sum(axis=0)) * K.radius
+    assert got.lower - 1e-9 * slack <= value <= got.upper + slack
+    assert got.feasible
+    assert got.upper - got.lower <= 2 * slack
+
+
+@pytest.mark.parametrize(
+    ("n", "more"), [(50, 150), (100, 0), pytest.param(100, 900, marks=pytest.mark.soak)]
+)
+@pytest.mark.parametrize("kind", ["full", "spectraplex"])
+def test_many_equations_take_a_narrow_bracket(kind, n, more):
+    K, stream, _, value = planted(1, n, more, kind)
+    got = best_in_hindsight(K, stream)
+    holds(K, stream, got, 1e-6)
+    assert got.lower - 1e-9 <= value <= got.upper + 1e-8 * abs(value)
+
+
+def test_however_equations_are_said_they_are_the_same():
+    rng = np.random.default_rng(3)
+    n, C = 5, symmetric(rng, 5)
+    i, j = some_entries(rng, n, 2)
+
+    def rounds(count):
+        return Linear(np.tile(C / count, (count, 1, 1)))
+
+    X = np.eye(n) + 0.1 * symmetric(rng, n)
+    E = np.zeros((len(i), n, n))
+    E[np.arange(len(i)), i, j] = 1.0
+    v, K = X[i, j], BoundedPSD(n, 8.0)
+    k = len(i)
+    said = {
+        "entries": Stream(rounds(3), Range.of([((i, j), v, v)] * 3, (n, n))),
+        "mirrored": Stream(rounds(1), Range.of([((j, i), v, v)], (n, n))),
+        "both signs": Stream(rounds(k), MaxAffine(np.stack([E, -E], 1), np.stack([v, -v], 1))),
+        "rounds of either sign": Stream(
+            rounds(2 * k),
+            Affine(np.concatenate([3 * E, -0.7 * E]), np.concatenate([3 * v, -0.7 * v])),
+        ),
+        "squares": Stream(rounds(2), Squared.of([((i, j), v), (([], []), [])], (n, n))),
+    }
+    found = {name: best_in_hindsight(K, stream) for name, stream in said.items()}
+    for name, got in found.items():
+        assert got.feasible, name
+        assert got.method == SemidefiniteProgramming.name
+        assert got.upper - got.lower <= 1e-7 * abs(got.upper), name
+        assert got.upper == pytest.approx(found["entries"].upper, rel=1e-7)
+
+
+def test_bounds_beside_equations_bind():
+    rng = np.random.default_rng(4)
+    n, rows = 8, rng.normal(size=(400, 1, 8, 8))
+    diagonal = np.eye(n)[:, :, None] * np.eye(n)[:, None, :]
+    X = np.eye(n)
+    pairs = np.concatenate([diagonal[:, None], -diagonal[:, None]], axis=1)
+    A = np.concatenate([np.repeat(rows, 2, axis=1), pairs])
+    room = np.repeat(rows.reshape(400, -1) @ X.reshape(-1, 1) + 0.3, 2, axis=1)
+    b = np.concatenate([room, np.array([[1.0, -1.0]] * n)])
+    stream = Stream(Linear(np.tile(symmetric(rng, n), (len(b), 1, 1))), MaxAffine(A, b))
+    K = BoundedPSD(n, float(n))
+    got = best_in_hindsight(K, stream)
+    loose = best_in_hindsight(K, Stream(stream.losses[:n], MaxAffine(A[400:], b[400:])))
+    holds(K, stream, got, 1e-7)
+    assert got.lower / len(b) > loose.upper / n
+
+
+# --- no point keeps them ------------------------------------------------------------------------
+
+IMPOSSIBLE = [
+    pytest.param(BoundedPSD(4, 2.0), {(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.5}, id="minor"),
+    pytest.param(BoundedPSD(4, 2.0), {(0, 0): 0.5, (1, 1): 0.5, (0, 1): 0.500001}, id="by little"),
+    pytest.param(BoundedPSD(4, 1.0), {(i, i): 0.3 for i in range(4)}, id="trace too large"),
+    pytest.param(Spectraplex(3, 1.0), {(i, i): 0.3 for i in range(3)}, id="trace too small"),
+    pytest.param(BoundedPSD(4, 2.0), {(0, 0): -0.1}, id="diagonal below 0"),
+    pytest.param(BoundedPSD(4, 2.0), {(0, 1): 0.3, (1, 0): 0.2}, id="not symmetric"),
+    pytest.param(Fantope(6, 2), {(0, 0): 0.9, (1, 1): 0.9, (0, 1): 0.3}, id="fantope"),
+    pytest.param(NuclearBall((4, 3), 1.0), {(0, 0): 0.8, (1, 1): 0.8}, id="nuclear"),
+    pytest.param(BoundedPSD(50, 2.0), {(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.2}, id="minor of fifty"),
+]
+
+
+@pytest.mark.parametrize(("K", "entries"), IMPOSSIBLE)
+@pytest.mark.parametrize("squares", [False, True])
+def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
+    rng = np.random.default_rng(5)
+    limits = fixed(entries, K.shape)
+    if squares:
+        limits = Squared(limits.low, limits.places, limits.sides)
+    got = best_in_hindsight(K, Stream(Linear.one(rng.normal(size=K.shape)), limits))
+    assert got.feasible is False
+    assert got.method == SemidefiniteProgramming.name
+    proof = got.infeasibility
+    assert proof.bound > 0
+    assert proof.weights.sum() == pytest.approx(1.0)
+    members = [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]
+    for x in members:
+        if squares:
+            assert proof.weights @ limits.values(x)[proof.rounds] >= proof.bound * (1 - 1e-9)
+        else:
+            A, b, _ = limits.halfspaces()
+            assert proof.weights @ (A @ x.reshape(-1) - b)[proof.rows] >= proof.bound - 1e-12
+
+
+def test_squares_that_contradict_each_other_are_proved_to_by_their_rounds():
+    squares = Squared.of([(([0], [1]), [0.1]), (([], []), []), (([0], [1]), [0.3])], (3, 3))
+    stream = Stream(Linear(np.zeros((3, 3, 3))), squares)
+    proof = best_in_hindsight(Spectraplex(3), stream).infeasibility
+    assert proof.rounds.tolist() == [0, 2]
+    assert proof.bound == pytest.approx(0.5 * 0.1**2, rel=1e-6)  # halfway between the two
+
+
+# --- sets that the equations leave no inside of -------------------------------------------------
+
+
+def diagonal(values):
+    return {(i, i): value for i, value in values.items()}
+
+
+QUARTERS = diagonal(dict.fromkeys(range(4), 0.25))
+
+
+@pytest.mark.parametrize(
+    ("K", "entries", "smaller", "rest", "kept"),
+    [
+        (BoundedPSD(4, 2.0), {0: 0.0, 1: 0.1}, BoundedPSD(3, 2.0), {0: 0.1}, slice(1, None)),
+        (BoundedPSD(50, 2.0), {0: 0.0, 1: 0.1}, BoundedPSD(49, 2.0), {0: 0.1}, slice(1, None)),
+        (Fantope(10, 4), {0: 1.0, 1: 0.0, 2: 0.9}, Fantope(8, 3), {0: 0.9}, slice(2, None)),
+    ],
+)
+def test_zeros_and_ones_on_the_diagonal_take_their_rows_with_them(K, entries, smaller, rest, kept):
+    C = symmetric(np.random.default_rng(6), K.n)
+    stream = Stream(Linear.one(C), fixed(diagonal(entries), K.shape))
+    of_rest = Stream(Linear.one(C[kept, kept]), fixed(diagonal(rest), smaller.shape))
+    got, want = best_in_hindsight(K, stream), best_in_hindsight(smaller, of_rest)
+    ones = C[0, 0] if entries[0] == 1.0 else 0.0
+    assert got.feasible
+    assert got.lower <= ones + want.upper + 1e-6
+    assert got.upper >= ones + want.lower - 1e-4 * abs(want.lower)
+    assert got.upper - got.lower <= 1e-4 * abs(want.lower)
+
+
+@pytest.mark.parametrize("K", [BoundedPSD(12), Spectraplex(12)])
+def test_a_trace_that_some_entries_use_up_leaves_the_others_nothing(K):
+    C = symmetric(np.random.default_rng(7), 12)
+    got = best_in_hindsight(K, Stream(Linear.one(C), fixed(QUARTERS, (12, 12))))
+    rest = Stream(Linear.one(C[:4, :4]), fixed(QUARTERS, (4, 4)))
+    want = best_in_hindsight(Spectraplex(4), rest)
+    assert got.feasible
+    assert got.lower <= want.upper
+    assert got.upper >= want.lower
+    assert got.upper - got.lower <= 1e-4 * abs(want.lower)
+
+
+@pytest.mark.parametrize("K", [BoundedPSD(6), Spectraplex(6), Fantope(6, 1)])
+def test_a_single_point_is_found(K):
+    rng = np.random.default_rng(8)
+    u = rng.normal(size=6)
+    u /= np.linalg.norm(u)
+    C = symmetric(rng, 6)
+    got = best_in_hindsight(K, Stream(Linear.one(C), Affine.one(-np.outer(u, u), -1.0)))
+    value = float(u @ C @ u)
+    assert got.feasible
+    assert got.lower <= value <= got.upper + 1e-4 * np.linalg.norm(C)
+    assert got.upper - got.lower <= 1e-3 * np.linalg.norm(C)
+
+
+# --- squared losses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["room", "full", "spectraplex"])
+@pytest.mark.parametrize("n", [5, 20])
+def test_squared_losses_under_equations_are_bracketed(kind, n):
+    K, stream, X, _ = planted(10, n, n, kind)
+    targets = X - stream.losses.C.sum(axis=0)  # the slope at X is that of the planted costs
+    i, j = np.divmod(np.random.default_rng(0).permutation(n * n), n)
+    parts = np.array_split(np.arange(n * n), ROUNDS)
+    each = [((i[part], j[part]), targets[i[part], j[part]]) for part in parts]
+    squares = Squared.of(each, (n, n))
+    got = best_in_hindsight(K, Stream(squares, stream.constraints))
+    value = float(squares.values(X).sum())
+    holds(K, Stream(squares, stream.constraints), got, 1e-6)
+    assert got.lower <= value * (1 + 1e-9)
+    assert value <= got.upper * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_squared_losses_where_entries_leave_some_rows_no_choice(seed):
+    rng = np.random.default_rng(seed)
+    n, u = 8, rng.normal(size=8)
+    places = np.stack(np.triu_indices(n, 1), axis=1)[rng.permutation(n * (n - 1) // 2)[:3]]
+    entries = {(i, i): u[i] ** 2 for i in range(n)} | {(i, j): u[i] * u[j] for i, j in places}
+    K, i, j = Spectraplex(n, float(u @ u)), rng.permutation(n), rng.permutation(n)
+    stream = Stream(Squared.one((i, j), rng.normal(size=n), (n, n)), fixed(entries, (n, n)))
+    holds(K, stream, best_in_hindsight(K, stream), 1e-3)
+
+
+def test_a_row_of_nothing_that_asks_for_something_is_the_proof():
+    nothing = np.array([[0.0, 1.0], [-1.0, 0.0]])  # a symmetric matrix has no product with it
+    stream = Stream(Linear(np.zeros((2, 2, 2))), Affine([np.eye(2), nothing], [5.0, -0.5]))
+    got = best_in_hindsight(BoundedPSD(2), stream)
+    proof = got.infeasibility
+    assert got.method == SemidefiniteProgramming.name
+    assert proof.rounds.tolist() == [1]
+    assert proof.bound == pytest.approx(0.5)
+
+
+def test_every_comparator_says_what_found_it():
+    losses, limits = Linear([[1.0, 2.0]]), Affine([[1.0, 0.0]], [0.7])
+    seen = Squared.one([[0]], [0.5], (2,))
+    inside = Range.one([[0]], [-0.9], [0.9], (2,))
+    matrices = Stream(Linear.one(np.eye(2)), fixed({(0, 1): 0.1}, (2, 2)))
+    found = {
+        LinearProgramming.name: best_in_hindsight(Simplex(2), Stream(losses, limits)),
+        LevelBundle.name: best_in_hindsight(L2Ball(2), Stream(losses, limits)),
+        AlternatingDirections.name: best_in_hindsight(L2Ball(2), Stream(seen, inside)),
+        NewtonSteps.name: best_in_hindsight(Simplex(2), Stream(seen, limits)),
+        SemidefiniteProgramming.name: best_in_hindsight(Spectraplex(2), matrices),
+    }
+    for method, got in found.items():
+        assert got.feasible
+        assert got.method == method
+    run = tw.run(tw.LyapunovDescent(Spectraplex(2), horizon=5), matrices)
+    assert f"best fixed point in hindsight by: {SemidefiniteProgramming.name}" in str(run)
+    assert run.summary()["hindsight_method"] == SemidefiniteProgramming.name

@@ -377,11 +377,11 @@ def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
 
 def certify(run: Run) -> Certificate:
     """The certificate of a run; computes the comparator if it is not known."""
-    rounding = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
+    allowed = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
     worst, found = run.max_infeasibility, run.membership
-    membership = CertificateCheck("membership", found.law, worst, worst, rounding, found.how)
+    membership = CertificateCheck("membership", found.law, worst, worst, allowed, found.how)
     guards = run.learner.guards(run.final_state)
-    checks = [membership, *run.audit.checks(rounding), *_calls(run), *_guards(run, guards)]
+    checks = [membership, *run.audit.checks(allowed), *_calls(run), *_guards(run, guards)]
     bound, guarantee = run.bound, _guarantee(run)
     slopes, size = run.learner.slopes(run.final_state), run.learner.hard_set.diameter * run.rounds
     trivial = (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
@@ -416,10 +416,10 @@ def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
     size = max(abs(guard.left or 0.0) + abs(guard.right) for guard in guards)
     size = float(np.abs(run.losses).sum()) + (size if math.isfinite(size) else 0.0)
     law = f"the run loses to each member, {worst} first, at most what its guard says"
-    return [CertificateCheck("guards", law, over, over, _rounding(run) * size)]
+    return [CertificateCheck("guards", law, over, over, rounding(run) * size)]
 
 
-def _rounding(run: Run) -> float:
+def rounding(run: Run) -> float:
     """What totals may be off by, as a share of what was added up."""
     return SUMS * eps_of(run.learner.hard_set.center)
 
@@ -449,7 +449,7 @@ def _limits(run: Run) -> list[CertificateCheck]:
         return []
     over, worst = max(known, key=lambda each: each[0])
     size = max(one.violation + (one.bound or 0.0) for _, one in known)
-    allowed = feasibility_slack(run, run.rounds) + _rounding(run) * size
+    allowed = feasibility_slack(run, run.rounds) + rounding(run) * size
     law = f"each limit, {worst.name} first, is broken within its measured bound"
     return [CertificateCheck("limits", law, over if _feasible(run) else -math.inf, over, allowed)]
 
@@ -472,7 +472,7 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]
         ):
             most: float | None = getattr(total, name)
             if most is not None:
-                allowed = most + more + _rounding(run) * (size + abs(most))
+                allowed = most + more + rounding(run) * (size + abs(most))
                 law = f"the {which} is within its {what}"
                 checks.append(CertificateCheck(f"{which} {name}", law, *between, allowed))
     for which, total in (("regret", regret), ("violation", violation)):

@@ -28,15 +28,9 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFor
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.registry import presenter_of
 from tidewolf.core.values import Value
+from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts
-from tidewolf.evaluation.formatting import (
-    Column,
-    aligned,
-    applying,
-    data_frame,
-    finite_or_none,
-    plain_interval,
-)
+from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import Point
 
 COMPARISON_FORMAT = 4
@@ -455,7 +449,7 @@ class Comparison(Value):
 
     def to_pandas(self) -> Any:
         """One row for each run, as a pandas DataFrame."""
-        return data_frame(self._rows())
+        return formatting.data_frame(self._rows())
 
     def plot(self) -> Any:
         """The frontiers of every stream: a matplotlib Figure, which a notebook shows."""
@@ -536,9 +530,10 @@ class Comparison(Value):
             names = [ranking_name(ranking) for ranking in its]
             said = (*self.steps(stream), *self.choice(stream), *self.against_resolving(stream))
             for first, columns in TABLES:
-                cells = [(c.title, *ranking_cells(c, its)) for c in applying(columns, its)]
+                shown = formatting.applying(columns, its)
+                cells = [(column.title, *ranking_cells(column, its)) for column in shown]
                 rows = [*zip((first, *names), *cells, strict=True)]
-                lines += [f"  {line}".rstrip() for line in aligned(rows)]
+                lines += [f"  {line}".rstrip() for line in formatting.aligned(rows)]
             lines += [f"  {sentence}" for sentence in said]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)

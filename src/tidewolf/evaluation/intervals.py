@@ -23,17 +23,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arguments import as_callback
-from tidewolf.core.arrays import as_count, eps_of
+from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import (
-    IN_ORDER,
-    SUMS,
-    UNSEEN,
-    CertificateCheck,
-    all_hold,
-    feasibility_slack,
-)
+from tidewolf.evaluation import certificate
+from tidewolf.evaluation.certificate import CertificateCheck
 from tidewolf.evaluation.formatting import aligned, number_or_none, plain_interval, precise_interval
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
@@ -123,7 +117,7 @@ class Intervals(Value):
         """Whether every interval is within its measured bound; None where there is no bound or
         something is undecided.
         """
-        return all_hold(self.checks) if self.checks else None
+        return certificate.all_hold(self.checks) if self.checks else None
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -257,9 +251,9 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
     if best is not None and best.feasible is False:
         return Interval(start, stop, best, None, violation, Bound(None, None))
     if run.unseen:
-        bound = Bound(None, None, UNSEEN)
+        bound = Bound(None, None, certificate.UNSEEN)
     elif run.stream.late or run.stream.played is not None:
-        bound = Bound(None, None, IN_ORDER)
+        bound = Bound(None, None, certificate.IN_ORDER)
     else:
         bound = run.learner.bound_between(run, start, stop)
     regret = None if best is None else (loss - best.upper, loss - best.lower)
@@ -268,7 +262,7 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
 
 def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
     """Regret and violation of each interval against its measured bounds, if there are such."""
-    eps, per_round = SUMS * eps_of(run.learner.hard_set.center), feasibility_slack(run, 1)
+    eps, per_round = certificate.rounding(run), certificate.feasibility_slack(run, 1)
     for each in every:
         losses = float(abs(run.losses[each.start : each.stop]).sum())
         least = each.violation if each.feasible else -math.inf

@@ -65,45 +65,40 @@ class Breaches:
         self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
         """in how many rounds each was broken, the worst, the first and the last"""
         self.when[0] = 0
-        self.worst: Floats = np.zeros(limits)
-        """by how much, in its worst round"""
-        self.rounds, self.worst_round, self.first, self.last = self.when
+        self.sizes: Floats = np.zeros((2, limits))
+        """by how much each was broken in all, and in its worst round"""
 
     def see(self, start: int, limits: Floats) -> None:
         """The limits of rounds from `start` on, (rounds, limits): positive where broken."""
+        self.sizes[0] += np.maximum(limits, 0.0).sum(axis=0)
         broken = is_broken(limits)
-        if not broken.any():
-            return
         these = np.flatnonzero(broken.any(axis=0))
-        found = broken[:, these]
-        self.rounds[these] += found.sum(axis=0)
-        began = self.first[these] < 0
-        self.first[these[began]] = start + found[:, began].argmax(axis=0)
-        self.last[these] = start + len(found) - 1 - found[::-1].argmax(axis=0)
+        if not len(these):
+            return
+        rounds, worst_round, first, last = self.when
+        found, worst = broken[:, these], self.sizes[1]
+        rounds[these] += found.sum(axis=0)
+        began = first[these] < 0
+        first[these[began]] = start + found[:, began].argmax(axis=0)
+        last[these] = start + len(found) - 1 - found[::-1].argmax(axis=0)
         at = limits[:, these].argmax(axis=0)
         most = limits[at, these]
-        worse = most > self.worst[these]
-        self.worst[these[worse]] = most[worse]
-        self.worst_round[these[worse]] = start + at[worse]
-
-    def took(self, worst: Floats, when: Int64s) -> None:
-        """The same after more rounds, counted elsewhere, by who keeps these up to date."""
-        self.worst, self.when = worst, when
-        self.rounds, self.worst_round, self.first, self.last = when
+        worse = most > worst[these]
+        worst[these[worse]], worst_round[these[worse]] = most[worse], start + at[worse]
 
     def of(self, limit: int) -> Breach:
         """Those of one limit."""
         rounds, *where = self.when[:, limit].tolist()
-        return Breach(rounds, float(self.worst[limit]), *where)
+        return Breach(rounds, float(self.sizes[1, limit]), *where)
 
     def parts(self) -> tuple[Any, ...]:
-        """Everything as arrays and numbers, for a file."""
-        return self.rounds, self.worst, self.worst_round, self.first, self.last
+        """Everything but what was broken in all as arrays, for a file."""
+        return self.when[0], self.sizes[1], *self.when[1:]
 
     def restore(self, parts: tuple[Any, ...], reference: Any) -> None:
         """What `parts` gave."""
-        rounds, worst, *others = parts
-        self.took(np.array(worst), np.array((rounds, *others)))
+        rounds, self.sizes[1], *others = parts
+        self.when[:] = (rounds, *others)
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
@@ -149,5 +144,5 @@ def broken_limits(run: Run) -> list[BrokenLimit]:
     return [
         BrokenLimit(names[i], float(each[i]), found.of(i), bounds[i])
         for i in np.argsort(-each, kind="stable").tolist()
-        if each[i] > 0.0 and found.rounds[i]
+        if each[i] > 0.0 and found.when[0, i]
     ]

@@ -20,7 +20,7 @@ import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import norm, ones, to_numpy
-from tidewolf.core.batch import Stream
+from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling, interpreting
@@ -28,10 +28,11 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit, Weighed
 from tidewolf.evaluation.decisions import DecisionSink
-from tidewolf.evaluation.gradient_check import GradientCheck
 from tidewolf.evaluation.limits import Breaches
-from tidewolf.evaluation.membership import Membership
+from tidewolf.evaluation.membership import Membership, active_set
 from tidewolf.evaluation.trajectory_summary import Movement, TrajectorySummary
+from tidewolf.functions import support
+from tidewolf.functions.support import Member, own_functions
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner, ProjectionRecord
@@ -134,8 +135,7 @@ class Recording:
         self._gradients = GradientCheck(learner, stream)
         first, center = stream.constraints.view(slice(0, 1)), learner.hard_set.center
         limits = first.pieces(center) if rounds else None
-        self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
-        self.breaches = Breaches(len(self.each))
+        self.breaches = Breaches(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
         self.untold: tuple[float, ...] = (0.0, 0.0)
         """slopes of losses, and of broken limits, summed over rounds without feedback"""
 
@@ -192,11 +192,7 @@ class Recording:
         measures = self.learner.compiled.measures
         records = Records(n, rounds, 0, points, samples, parts, measures)
         records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
-        shared, records.when = self.each.base, self.breaches.when
-        if shared is None or self.breaches.worst.base is not shared:
-            shared = np.array((self.each, self.breaches.worst))
-            self.each, self.breaches.worst = shared
-        records.each = shared
+        records.each, records.when = self.breaches.sizes, self.breaches.when  # changed in place
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
@@ -207,10 +203,6 @@ class Recording:
         part, records.room = self.trajectory.tell(records.total), self.audit.room
         records.marks[:] = (self.membership.worst, *self.audit.numbers(), 0.0, part)
         records.first = first
-        if len(self.each):
-            records.when = self.breaches.when
-            if not np.may_share_memory(self.each, records.each):
-                records.each[0], records.each[1] = self.each, self.breaches.worst
 
     def _take_records(self, records: Records, found: Progressed) -> None:
         if not found.done:
@@ -234,9 +226,6 @@ class Recording:
         self.trajectory.took(found.done, records.total, int(part))
         if self.decisions is not None:
             self.decisions.see(records.points[: found.done], found.done)
-        if len(self.each):
-            self.each = records.each[0]
-            self.breaches.took(records.each[1], records.when)
         self.ends.extend(range(self.t + 1, stop + 1))
         self.measures.extend(records.measures[: found.done].reshape(-1).tolist())
         if found.solves is not None:
@@ -292,7 +281,6 @@ class Recording:
         each = 1 if points.shape[0] > 1 else stop - self.t
         for i, t in enumerate(range(self.t, stop, each)):
             limits = self.stream.constraints.view(slice(t, t + each)).pieces(points[i, ...])
-            self.each = self.each + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
             self.breaches.see(t, to_numpy(limits))
 
     def _count_slopes(self, played: Played) -> None:
@@ -305,9 +293,9 @@ class Recording:
         self.untold = (losses + loss, limits + norm(limit) * broken)
 
     @property
-    def each_violation(self) -> Floats | None:
-        """Where a round has several limits, how much each was broken so far."""
-        return self.each if len(self.each) else None
+    def each(self) -> Floats:
+        """How much each of several limits was broken so far; empty if a round has one."""
+        return self.breaches.sizes[0]
 
     @property
     def done(self) -> bool:
@@ -359,8 +347,8 @@ class Recording:
             recording.state = learner.load(found.state.tobytes(), source=folder or file)
             for name in _GATHERED:
                 getattr(recording, name).restore(getattr(found, name), learner.hard_set.center)
-            for name in _SAME:
-                setattr(recording, name, getattr(found, name))
+            recording.breaches.sizes[0] = found.each
+            recording.t, recording.seconds, recording.untold = found.t, found.seconds, found.untold
             for name in _ROUNDS:
                 getattr(recording, name)[: found.t] = getattr(found, name)
             recording.ends = array("q", found.ends.tolist())
@@ -398,3 +386,56 @@ class Recording:
     @cached_property
     def _settings(self) -> str:
         return fingerprint((self.learner, self._source))
+
+
+@final
+class GradientCheck:
+    """Test subgradients of a user's own functions in the first updates of a run that begins with
+    the stream's first round.
+
+    In each of them the first round's, at the point that was played, against members that the run
+    has met anyway: the set's center, the decision before, the last vertices of the oracle; if all
+    are the point itself, a point beside the center, within the set's inner radius. It costs at most
+    some dozen looks at the function of an update, and no call of the oracle. Built-in functions,
+    and learners that never ask for gradients, are left alone.
+    """
+
+    def __init__(self, learner: Learner[Any], stream: Stream) -> None:
+        self.learner, self.stream, self.left = learner, stream, 0
+        self._before: Array | None = None
+        if learner.needs is not Bandit and len(stream):
+            batches = (stream.losses, stream.constraints)
+            self.left = support.FIRST if any(map(own_functions, batches)) else 0
+
+    def see(self, t: int, played: Played) -> None:
+        """The update whose first round is round t."""
+        if not self.left:
+            return
+        self.left -= 1
+        center, one = self.learner.hard_set.center, slice(t, t + 1)
+        others = support.members_of(
+            center, (self._before, "the decision before"), *self._vertices(played, center)
+        )
+        x = Member(played.x, "the point that was played")
+        alone = not any(bool((other.point != x.point).any()) for other in others)
+        for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
+            f = batch.view(one)
+            beside = self._beside(f, x.point) if alone and own_functions(f) else ()
+            support.require_subgradients(kind, f, t, x, (*others, *beside))
+        self._before = played.x
+
+    def _beside(self, f: Batch, center: Array) -> tuple[Member, ...]:
+        """A member beside the center, down the slope that the function says it has."""
+        K = self.learner.hard_set
+        way = K.tangent(f.subgradient(center, ones(1, center)))
+        room, length = getattr(K, "inner_radius", None), norm(way)
+        if not room or not 0.0 < length < np.inf:
+            return ()
+        return (Member(center - 0.5 * room / length * way, "a point beside the center"),)
+
+    def _vertices(self, played: Played, center: Array) -> list[tuple[Array, str]]:
+        active = active_set(played.state)
+        if active is None:
+            return []
+        vertices = active.atoms.vertices[: len(active.weights)][-2:]
+        return [(vertex.dense(center), "a vertex of the set") for vertex in vertices]

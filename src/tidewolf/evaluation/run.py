@@ -30,8 +30,7 @@ from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
-from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.hindsight.least_breach import LeastBreach, least_breach
+from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.late import Overrides
 
@@ -534,7 +533,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     same = "losses violations calls distances learner stream membership seconds audit trajectory"
     return Run(
         **{name: getattr(recording, name) for name in same.split()},
-        each_violation=recording.each_violation,
+        each_violation=recording.each if len(recording.each) else None,
         final_state=recording.state,
         ends=ends,
         measures=measures,

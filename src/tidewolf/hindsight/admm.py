@@ -46,9 +46,8 @@ class AlternatingDirections:
     name = "alternating direction method of multipliers"
 
     def supports(self, task: Task) -> bool:
-        if not isinstance(task.losses, Squared) or not isinstance(task.constraints, Range):
-            return False
-        if not isinstance(task.K, Projectable):
+        known = isinstance(task.losses, Squared) and isinstance(task.constraints, Range)
+        if not known or not isinstance(task.K, Projectable):
             return False
         at_home = type(task.K.center) is np.ndarray
         return at_home and float(task.values(flattened(task.K.center)).max()) < 0.0

@@ -96,8 +96,7 @@ class _VertexBundle:
         assert task.c is not None
         self.task, self.c, self.radius = task, task.c, float(positive(task.K.radius))
         self.cost = float(positive(np.linalg.norm(self.c)))
-        self.f = np.zeros(0)
-        self.rows = np.zeros(0, dtype=np.int64)
+        self.f, self.rows = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.r = np.zeros((0, 0))  # of the rows in use: there may be very many others
         self.slack = 0.0  # what the rows are widened by, where no combination is strictly inside
         center = task.K.atom(task.K.center)
@@ -128,9 +127,7 @@ class _VertexBundle:
 
     def _of_all_rows(self, own: Floats) -> Floats:
         """Multipliers of the rows in use, 0 for the others."""
-        lam = np.zeros(len(self.task.b))
-        lam[self.rows] = own
-        return lam
+        return np.asarray(np.bincount(self.rows, own, len(self.task.b)), dtype=np.float64)
 
     def maximise_dual(self, *, costs: bool) -> tuple[Floats | None, Floats]:
         """A point within the rows, if any, and multipliers: with costs, or for the largest breach

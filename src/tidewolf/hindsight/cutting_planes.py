@@ -32,18 +32,10 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of
 from tidewolf.core.types import Floats
+from tidewolf.hindsight import task as proofs
 from tidewolf.hindsight.best_point import BestPoint, HalfSpaces, Objective, Program
 from tidewolf.hindsight.columns import BestOfVertices
-from tidewolf.hindsight.task import (
-    Minorant,
-    Solution,
-    Task,
-    combined,
-    flattened,
-    joining,
-    positive,
-    require_moderate,
-)
+from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, positive
 from tidewolf.sets.base import Polyhedral
 
 METHOD = "level bundle method on gradients"
@@ -74,17 +66,13 @@ class CuttingPlanes:
     def __init__(self, task: Task) -> None:
         K = task.K
         self.task, self.center, self.radius = task, flattened(K.center), float(positive(K.radius))
-        first = self._cut(self.center)
-        self.cuts, self.base, self.size = [first], float(first.slope @ self.center), 1.0
-        self.base += first.offset
-        self.used = np.zeros(0, dtype=np.int64)
+        first, self.size, self.used = self._cut(self.center), 1.0, np.zeros(0, dtype=np.int64)
+        self.cuts, self.base = [first], float(first.slope @ self.center) + first.offset
         self.described = isinstance(K, Polyhedral)
         self.solver: BestPoint = (
             BestPoint(K, _WHO) if self.described else BestOfVertices(K, _WHO, (K.atom(K.center),))
         )
-        self.looks, self.gap = LOOKS, GAP
-        if task.pieces is not None:
-            self.looks, self.gap = MANY_LOOKS, MANY_GAP
+        self.looks, self.gap = (LOOKS, GAP) if task.pieces is None else (MANY_LOOKS, MANY_GAP)
 
     @property
     def linear_task(self) -> Task:
@@ -114,8 +102,7 @@ class CuttingPlanes:
             master = self._master()
             if master is None:
                 break
-            shares = master.mu / positive(master.mu.sum())
-            below = combined(self.cuts, shares)
+            below = proofs.combined(self.cuts, master.mu / positive(master.mu.sum()))
             self._ask(below.slope + task.below_constraints(master.lam).slope)
             proposed = Solution(best, master.lam, below=below)
             if (value := task.lower_bound(proposed)) > lower:
@@ -132,7 +119,7 @@ class CuttingPlanes:
 
     def _cut(self, x: Floats) -> Minorant:
         cut = self.task.tangent(x)
-        require_moderate("losses", np.abs(cut.slope).max(keepdims=True))
+        proofs.require_moderate("losses", np.abs(cut.slope).max(keepdims=True))
         return cut
 
     def _converged(self, lower: float, upper: float, cut: Minorant) -> bool:
@@ -153,32 +140,27 @@ class CuttingPlanes:
 
     def _program(self) -> Program:
         """The least of the cuts, less the value at the center, under the half-spaces in use."""
-        slopes = np.array([cut.slope for cut in self.cuts])
-        offsets = self.base - np.array([cut.offset for cut in self.cuts])
+        slopes, offsets = map(np.array, zip(*(cut[:2] for cut in self.cuts), strict=True))
         which = np.zeros(len(offsets), dtype=np.int64)
-        loss = Objective(0.0 * self.center, slopes, offsets, which, 1)
+        loss = Objective(0.0 * self.center, slopes, self.base - offsets, which, 1)
         limits = HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
         return self.solver.prepared(loss, limits)
 
     def _joined(self, x: Floats) -> bool:
         """Whether a point violates half-spaces that were not in use; the worst join."""
-        more = joining(self.task.violations(x) / self.radius, self.used, _EXACT)
+        more = proofs.joining(self.task.violations(x) / self.radius, self.used, _EXACT)
         self.used = np.concatenate([self.used, more])
         return bool(len(more))
 
     def _master(self) -> _Master | None:
         while True:
-            program = self._program()
-            found = self.solver.feasible_best(program)
-            if found is None:
+            program, lam = self._program(), np.zeros(len(self.task.b))
+            if (found := self.solver.feasible_best(program)) is None:
                 return None
             x = self.solver.flat_point(found)
-            if self._joined(x):
-                continue
-            mu, own = self.solver.multipliers(program, found)
-            lam = np.zeros(len(self.task.b))
-            lam[self.used] = own
-            return _Master(x, max(float(c.slope @ x) + c.offset for c in self.cuts), mu, lam)
+            if not self._joined(x):
+                mu, lam[self.used] = self.solver.multipliers(program, found)
+                return _Master(x, max(float(c.slope @ x) + c.offset for c in self.cuts), mu, lam)
 
     def _nearest(self, best: Floats, level: float) -> Floats | None:
         """The point nearest to the best one whose cuts are at most the level; None if the solver

@@ -21,7 +21,7 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Floats
 from tidewolf.hindsight.task import Solution, Task, flattened, joining, moved_inside, positive
 
 _GAP, _ITERATIONS = 1e-7, 100
@@ -62,39 +62,30 @@ class _Search:
     """Atoms seen, one a row, and limits in use."""
 
     def __init__(self, task: Task) -> None:
-        self.task = task
-        center = flattened(task.K.center)
-        self.atoms = center[None, :]
-        self.used = np.zeros(0, dtype=np.int64)
+        self.task, K, center = task, task.K, flattened(task.K.center)
+        self.atoms, self.used = center[None, :], np.zeros(0, dtype=np.int64)
         # at the center itself slopes may be 0
-        direction = task.unflattened(task.slope(center))
-        apart = (center + flattened(task.K.answer(direction).vertex.dense(task.K.center))) / 2
-        points = [task.unflattened(x) for x in (center, apart)]
-        self.cost = float(positive(max(map(self._steepness, points)) * task.K.radius))
-        steepness = max(float(task.constraints.slopes(x).max()) for x in points)
-        self.size = float(positive(steepness * task.K.radius))
+        vertex = K.answer(task.unflattened(task.slope(center))).vertex
+        points = [center, (center + flattened(vertex.dense(K.center))) / 2]
+        along = [flattened(K.tangent(task.unflattened(task.slope(x)))) for x in points]
+        self.cost = float(positive(max(map(np.linalg.norm, along)) * K.radius))
+        steep = max(float(task.constraints.slopes(task.unflattened(x)).max()) for x in points)
+        self.size = float(positive(steep * K.radius))
         self.base, cut = task.total(center), task.tangent(center)
-        self.rounding = cut.rounding(cut.terms, eps_of(task.K.center))
+        self.rounding = cut.rounding(cut.terms, eps_of(K.center))
         self.inside: Floats | None = None
-
-    def _steepness(self, x: Array) -> float:
-        """|grad F| within the affine hull."""
-        slope = self.task.unflattened(self.task.slope(flattened(x)))
-        return float(np.linalg.norm(flattened(self.task.K.tangent(slope))))
 
     def minimise(self, x: Floats, *, costs: bool) -> Solution:
         """Newton steps from x for the total loss, or for the largest limit alone; its point is None
         where it found none inside.
         """
-        lam = np.zeros(len(self.task.b))
-        best, weight = Solution(None, lam, None, x), 0.0
-        lower, upper = -np.inf, np.inf
+        lam, weight, lower, upper = np.zeros(len(self.task.b)), 0.0, -np.inf, np.inf
+        best = Solution(None, lam, None, x)
         self._add_atom(x)
         w = (self.atoms == x).all(axis=1).astype(np.float64)
         for _ in range(_ITERATIONS):
             self._add_limits(w @ self.atoms)
-            found = self._newton_step(w, lam, costs)
-            if found is None:
+            if (found := self._newton_step(w, lam, costs)) is None:
                 break
             target, lam = found
             self._add_limits(target @ self.atoms)
