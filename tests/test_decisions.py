@@ -18,6 +18,7 @@ LEARNERS = {
     "every round": tw.LyapunovDescent(PROBLEM.K, horizon=23),
     "blocks": tw.PrimalDual(PROBLEM.K, horizon=23),
     "a point each": tw.BanditPrimalDual(PROBLEM.K, horizon=23, block=4),
+    "whole functions": tw.DriftPlusPenalty(PROBLEM.K, horizon=23),
 }
 
 
@@ -30,18 +31,26 @@ def played(learner, stream):
     return np.array(rows)
 
 
-@pytest.mark.parametrize("every", [1, 5, 23, 24])
+def moved(points):
+    """Half the L1 change from round to round, on all points at once."""
+    return 0.5 * np.abs(np.diff(points, axis=0, prepend=points[:1])).sum(axis=1)
+
+
+@pytest.mark.parametrize("every", [1, 5, 24])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_decisions_are_the_points_that_were_played(name, every):
+def test_a_run_keeps_the_points_that_were_played_their_means_and_their_moves(name, every):
     learner = LEARNERS[name]
     run = tw.run(learner, PROBLEM.stream, decisions=True, every=every)
     found, points = run.decisions, played(learner, PROBLEM.stream)
     np.testing.assert_array_equal(found.points, points[::every])
     np.testing.assert_array_equal(found.rounds, np.arange(0, 23, every))
-    assert len(found) == len(points[::every])
-    assert found.times is None
+    assert (len(found), found.times) == (len(points[::every]), None)
     losses = [PROBLEM.stream.losses[t : t + 1].values(points[t])[0] for t in range(23)]
     np.testing.assert_allclose(run.losses, losses, atol=1e-12)
+    np.testing.assert_allclose(run.churn, moved(points), rtol=1e-12, atol=1e-15)
+    last = points[run.trajectory.begins[-1] :].mean(axis=0)
+    np.testing.assert_allclose(run.trajectory.mean, points.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(run.trajectory.means[-1], last, atol=1e-12)
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7])

@@ -20,7 +20,7 @@ import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import norm, ones, to_numpy
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling, interpreting
@@ -394,10 +394,9 @@ class GradientCheck:
     the stream's first round.
 
     In each of them the first round's, at the point that was played, against members that the run
-    has met anyway: the set's center, the decision before, the last vertices of the oracle; if all
-    are the point itself, a point beside the center, within the set's inner radius. It costs at most
-    some dozen looks at the function of an update, and no call of the oracle. Built-in functions,
-    and learners that never ask for gradients, are left alone.
+    has met anyway: the set's center, the decision before, the last vertices of the oracle. It costs
+    at most some dozen evaluations of the function per update, and no oracle call. Built-in
+    functions, and learners that never ask for gradients, are left alone.
     """
 
     def __init__(self, learner: Learner[Any], stream: Stream) -> None:
@@ -417,21 +416,9 @@ class GradientCheck:
             center, (self._before, "the decision before"), *self._vertices(played, center)
         )
         x = Member(played.x, "the point that was played")
-        alone = not any(bool((other.point != x.point).any()) for other in others)
         for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
-            f = batch.view(one)
-            beside = self._beside(f, x.point) if alone and own_functions(f) else ()
-            support.require_subgradients(kind, f, t, x, (*others, *beside))
+            support.require_subgradients(kind, batch.view(one), t, x, others)
         self._before = played.x
-
-    def _beside(self, f: Batch, center: Array) -> tuple[Member, ...]:
-        """A member beside the center, down the slope that the function says it has."""
-        K = self.learner.hard_set
-        way = K.tangent(f.subgradient(center, ones(1, center)))
-        room, length = getattr(K, "inner_radius", None), norm(way)
-        if not room or not 0.0 < length < np.inf:
-            return ()
-        return (Member(center - 0.5 * room / length * way, "a point beside the center"),)
 
     def _vertices(self, played: Played, center: Array) -> list[tuple[Array, str]]:
         active = active_set(played.state)
