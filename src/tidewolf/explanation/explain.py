@@ -38,7 +38,7 @@ from tidewolf.explanation.record import Entry
 from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.methods.available import entries_out
-from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.base import Learner, bound_so_far
 from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Decide, Event, Observe, SetInfo, decision, waiting
 from tidewolf.methods.late import TakesLate, next_round
@@ -68,7 +68,7 @@ class Stood(NamedTuple):
 
     round: int
     state: Any
-    """a ArrayState if a kernel played the round"""
+    """an ArrayState if a kernel played the round"""
     feedback: RoundFeedback | None
     """the newest feedback when it was decided"""
 
@@ -413,7 +413,7 @@ def explained(
         observed=state.t,
         run_loss=None if whole is None else whole.run_loss,
         run_violation=None if whole is None else whole.run_violation,
-        proved=_proved(learner, state),
+        proved=bound_so_far(learner, state) if state.t and hasattr(learner, "bound_of") else None,
         overrides=getattr(latest, "overrides", None),
         pending=pending,
         notes=(*learner.notes(state), *notes),
@@ -461,18 +461,6 @@ def _mix(proposals: Sequence[Any]) -> Floats | None:
     """The weighted sum of the points that were proposed; None without one."""
     points = [one.weight * to_numpy(one.point) for one in proposals if one.point is not None]
     return sum(points[1:], points[0]) if points else None
-
-
-def _proved(learner: Learner[Any], state: Any) -> Bound | None:
-    """The measured bound, if it needs the state only."""
-    if not state.t or learner.on_average:
-        return None
-    run = Record.__new__(Record)
-    object.__setattr__(run, "final_state", state)
-    try:
-        return learner.bound(run)
-    except AttributeError:  # it needs more than the state
-        return None
 
 
 def _experts(learner: Learner[Any], stood: Stood, last: Last, newest: LastRound) -> dict[str, Any]:

@@ -242,22 +242,17 @@ class BestPoint(Described):
         """
         from scipy.sparse import csr_array
 
-        d, c = self._description, loss.c
-        if not loss.maxima:
-            size = float(power_of_two(np.abs(c).max()))
-            c = self._along((c / size)[None])[0]
-            c = c if d.lift is None else self._within(d.lift.T @ c)
-            again = float(power_of_two(np.abs(c).max()))
-            return c / again, None, size * again
-        D = compact(loss.d)
-        size = float(power_of_two(max(np.abs(c).max(), largest(D))))
-        c, (D, e) = self._along(c[None] / size)[0], self._rows_along(D / size)
-        e = loss.e / size - e
+        d, D = self._description, compact(loss.d) if loss.maxima else np.zeros((0, len(loss.c)))
+        size = float(power_of_two(max(np.abs(loss.c).max(), largest(D))))
+        c, (D, shift) = self._along(loss.c[None] / size)[0], self._rows_along(D / size)
+        e = loss.e / size - shift
         if d.shift is not None:
             e = e - D @ d.shift
         if d.lift is not None:
             D, c = compact(D @ self._lift), self._within(d.lift.T @ c)
         again = float(power_of_two(max(np.abs(c).max(), largest(D))))
+        if not loss.maxima:
+            return c / again, None, size * again
         places = (np.arange(len(e)), loss.which)
         which = csr_array((-np.ones(len(e)), places), shape=(len(e), loss.maxima))
         rows = Rows(beside(D / again, compact(which)), e / (again * self.unit))
