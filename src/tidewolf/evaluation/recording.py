@@ -295,7 +295,7 @@ class Recording:
     @property
     def each(self) -> Floats:
         """How much each of several limits was broken so far; empty if a round has one."""
-        return self.breaches.sizes[0]
+        return np.asarray(self.breaches.sizes[0])
 
     @property
     def done(self) -> bool:
