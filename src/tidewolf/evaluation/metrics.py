@@ -245,7 +245,7 @@ def _interval(name: str) -> Callable[[Run], str]:
     return lambda run: "none" if (ends := getattr(run, name)) is None else interval(ends)
 
 
-def _known(name: str) -> Callable[[Run], bool]:
+def _has(name: str) -> Callable[[Run], bool]:
     return lambda run: getattr(run, name) not in (None, 0)
 
 
@@ -257,10 +257,10 @@ TABLE: tuple[Column[Run], ...] = (
     Column("total loss", "loss\ntotal", lambda run: number(float(run.losses.sum()))),
     _mean("loss", "\nmean"),
     _mean("churn", "churn\nmean"),
-    Column("regret", "regret", _interval("regret"), 0, _known("regret"), _regret_details),
+    Column("regret", "regret", _interval("regret"), 0, _has("regret"), _regret_details),
     Column(
         *("regret, kept rounds", "regret,\nkept rounds", _interval("regret_kept")),
-        *(0, _known("regret_kept"), _kept_details),
+        *(0, _has("regret_kept"), _kept_details),
     ),
     Column("violation", "violation", _number("violation"), details=_violation_details),
     Column(
@@ -269,11 +269,11 @@ TABLE: tuple[Column[Run], ...] = (
     ),
     Column(
         *("LP solves a round", "LPs\na round", _number("solves_per_round")),
-        *(2, _known("solves"), _in_all("solves")),
+        *(2, _has("solves"), _in_all("solves")),
     ),
     Column("largest infeasibility", "largest\ninfeasibility", _number("max_infeasibility"), 3),
-    Column("late rounds", "late\nrounds", _number("late"), 1, _known("late")),
-    Column("pending rounds", "pending\nrounds", _number("pending"), 1, _known("pending")),
+    Column("late rounds", "late\nrounds", _number("late"), 1, _has("late")),
+    Column("pending rounds", "pending\nrounds", _number("pending"), 1, _has("pending")),
     Column("seconds", "seconds", _number("seconds"), 1),
 )
 """From left to right; what differs from run to run comes last."""
