@@ -138,7 +138,7 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     are too large to listen to losses by then, and a damped multiplier forgets slowly; the bound of
     DriftPlusPenalty for these rounds is below what they lose.
     """
-    line, rounds = Box([-1.0], [1.0]), 4096
+    line, rounds = Box([-1.0], [1.0]), 2048
     stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
     regrets, bounds = {}, {}
     runs = [tw.run(EVERY[name](line, horizon=rounds), stream) for name in names]
@@ -151,9 +151,9 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
         assert found.holds is not False
         regrets[name] = second.regret[0] / (line.diameter * second.length)
         bounds[name] = second.bound.regret and second.bound.regret / (line.diameter * second.length)
-    assert regrets["LyapunovDescent"] > 0.75
-    assert regrets["SinhaVaze"] > 0.75
-    assert 0.5 > regrets["PrimalDual"] > bounds["DriftPlusPenalty"]
+    assert regrets["LyapunovDescent"] > 0.6
+    assert regrets["SinhaVaze"] > 0.6
+    assert 0.55 > regrets["PrimalDual"] > 0.5 > bounds["DriftPlusPenalty"]
     assert regrets["DriftPlusPenalty"] < bounds["DriftPlusPenalty"] < 0.4
 
 
