@@ -39,12 +39,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import (
-    CyclicGraph,
-    InvalidInput,
-    UnknownNode,
-    WrongShape,
-)
+from tidewolf.core.errors import CyclicGraph, InvalidInput, UnknownNode, WrongShape
 from tidewolf.core.frames import columns_in_order, in_order
 from tidewolf.core.names import all_different, did_you_mean, listed
 from tidewolf.core.settings import Check, Count, Number, Text
@@ -252,8 +247,7 @@ class Network(OnLinks):
         ),
     ] = None
     demand: Annotated[
-        float,
-        Number("How much the one commodity sends, in the unit of the capacities.", above=0.0),
+        float, Number("How much the one commodity sends, in the unit of the capacities.", above=0.0)
     ] = 1.0
     paths: Annotated[
         str,

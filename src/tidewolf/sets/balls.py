@@ -104,9 +104,9 @@ class NormBall(SparseSet, Relaxable):
         return clipped(y, -self.reach, self.reach)
 
 
-def require_at_most_entries(K: ConvexSet, k: int) -> None:
-    """Refuse a number k of entries beyond those that points have."""
-    if k > (n := math.prod(K.shape)):
+def require_at_most(K: ConvexSet, k: int, n: int) -> None:
+    """Refuse a setting k above n."""
+    if k > n:
         raise InvalidInput(
             f"k of {type(K).__name__} must be at most n = {n}, not {k}.", setting="k"
         )
@@ -126,11 +126,14 @@ def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
     of a point on a device no more than those come here.
     """
     d = flat(direction)
-    if type(d) is np.ndarray:
-        places = largest_places(np.abs(d), k)
-        return places, d[places]
     xp = namespace(d)
     sizes = xp.abs(d)
+    if k == 1:
+        largest = int(xp.argmax(sizes))
+        return np.array([largest], dtype=np.int32), to_numpy(d[largest : largest + 1])
+    if type(d) is np.ndarray:
+        places = largest_places(sizes, k)
+        return places, d[places]
     least = xp.sort(sizes)[int(d.shape[0]) - k]
     above = xp.nonzero(sizes > least)[0]
     ties = xp.nonzero(sizes == least)[0][: k - int(above.shape[0])]
@@ -475,9 +478,50 @@ class LpBall(NormBall):
 # tau and sum (p + q) <= k tau.
 
 
+class _FewEntries(NormBall, Projectable, Polyhedral):
+    """Abstract: the convex hull of arrays with at most k nonzero entries, each at most tau."""
+
+    k: int
+
+    @property
+    def _radii(self) -> tuple[float, float]:
+        inside = min(1.0, self.k / math.sqrt(math.prod(self.shape)))
+        return self.tau * math.sqrt(self.k), self.tau * inside
+
+    def norm(self, x: Array) -> float:
+        """max(|x|_inf, |x|_1 / k)."""
+        xp = namespace(x)
+        sizes = xp.abs(x)
+        return max(float(xp.max(sizes)), float(xp.sum(sizes)) / self.k)
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        chosen, entries = largest_entries(direction, self.k)
+        return Answer(Sparse(self.shape, chosen, np.where(entries < 0, self.tau, -self.tau)))
+
+    def project(self, y: Array) -> Array:
+        """Sizes cut at tau; if they sum to more than k tau, projected on the simplex of that sum,
+        capped at tau.
+        """
+        xp, n, total = namespace(y), math.prod(self.shape), self.k * self.tau
+        sizes = xp.abs(y)
+        cut = xp.clip(sizes, 0.0, self.tau)
+        if float(xp.sum(cut)) > total:
+            of_sum = Simplex(n, total) if self.k == 1 else CappedSimplex(n, self.tau, total)
+            cut = xp.reshape(of_sum.project(flat(sizes)), self.shape)
+        return signed(cut, y)
+
+    def description(self) -> LinearDescription:
+        from scipy.sparse import eye_array, hstack
+
+        n = math.prod(self.shape)
+        lift, row = hstack([eye_array(n), -eye_array(n)], format="csr"), np.ones((1, 2 * n))
+        bounds, total = (np.zeros(2 * n), np.full(2 * n, self.tau)), np.array([self.k * self.tau])
+        return LinearDescription(*bounds, A_ub=row, b_ub=total, lift=lift)
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class KSparse(NormBall, Projectable, Polyhedral):
+class KSparse(_FewEntries):
     """The convex hull of arrays with at most k nonzero entries, each at most `tau` in size.
     Geometry exact.
 
@@ -502,60 +546,21 @@ class KSparse(NormBall, Projectable, Polyhedral):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_most_entries(self, self.k)
-
-    @property
-    def _radii(self) -> tuple[float, float]:
-        inside = min(1.0, self.k / math.sqrt(math.prod(self.shape)))
-        return self.tau * math.sqrt(self.k), self.tau * inside
-
-    def norm(self, x: Array) -> float:
-        """max(|x|_inf, |x|_1 / k)."""
-        xp = namespace(x)
-        sizes = xp.abs(x)
-        return max(float(xp.max(sizes)), float(xp.sum(sizes)) / self.k)
-
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        chosen, entries = largest_entries(direction, self.k)
-        return Answer(Sparse(self.shape, chosen, np.where(entries < 0, self.tau, -self.tau)))
-
-    def project(self, y: Array) -> Array:
-        """Sizes cut at tau; where they sum to more than k tau, projected on the capped simplex of
-        that sum.
-        """
-        xp = namespace(y)
-        sizes = xp.abs(y)
-        cut = xp.clip(sizes, 0.0, self.tau)
-        if float(xp.sum(cut)) > self.k * self.tau:
-            capped = CappedSimplex(math.prod(self.shape), self.tau, self.k * self.tau)
-            cut = xp.reshape(capped.project(flat(sizes)), self.shape)
-        return signed(cut, y)
-
-    def description(self) -> LinearDescription:
-        from scipy.sparse import eye_array, hstack
-
-        n = math.prod(self.shape)
-        lift, row = hstack([eye_array(n), -eye_array(n)], format="csr"), np.ones((1, 2 * n))
-        bounds, total = (np.zeros(2 * n), np.full(2 * n, self.tau)), np.array([self.k * self.tau])
-        return LinearDescription(*bounds, A_ub=row, b_ub=total, lift=lift)
+        require_at_most(self, self.k, math.prod(self.shape))
 
     @classmethod
     def examples(cls) -> Sequence[KSparse]:
         return (cls(1, 1), cls(5, 2, 0.5), cls((2, 2), 4, 3.0))
 
 
-# The cross-polytope: arrays whose entries are together at most tau in size.
+# The cross-polytope: arrays whose entries are together at most tau in size. It is the case k = 1.
 #
 #     { |x|_1 <= tau },    |x|_1 = sum_i |x_i|                 vertices  +-tau e_i
-#
-# Oracle: the entry of largest size, the first among equals, gets tau against its sign. The farthest
-# members are the vertices, radius tau; the facets sum_i s_i x_i = tau, s_i = +-1, are at
-# tau/sqrt(n).
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class L1Ball(NormBall, Projectable, Polyhedral):
+class L1Ball(_FewEntries):
     """Arrays whose entries have sizes of at most `tau` in sum. Geometry exact.
 
     Parameters
@@ -574,30 +579,7 @@ class L1Ball(NormBall, Projectable, Polyhedral):
     n: Entries
     tau: Bound = 1.0
 
-    @property
-    def _radii(self) -> tuple[float, float]:
-        return self.tau, self.tau / math.sqrt(math.prod(self.shape))
-
-    def norm(self, x: Array) -> float:
-        """|x|_1."""
-        xp = namespace(x)
-        return float(xp.sum(xp.abs(x)))
-
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        xp, d = namespace(direction), flat(direction)
-        largest = int(xp.argmax(xp.abs(d)))
-        value = self.tau if float(d[largest]) < 0 else -self.tau
-        return Answer(Sparse(self.shape, np.array([largest], dtype=np.int32), np.array([value])))
-
-    def project(self, y: Array) -> Array:
-        """The sizes projected on the simplex of sums of at most tau, with the signs of y."""
-        xp = namespace(y)
-        sizes = Simplex(math.prod(self.shape), self.tau, at_most=True).project(flat(xp.abs(y)))
-        return signed(xp.reshape(sizes, self.shape), y)
-
-    def description(self) -> LinearDescription:
-        """That of `KSparse` with k = 1, which this is."""
-        return KSparse(self.n, 1, self.tau).description()
+    k = 1
 
     @classmethod
     def examples(cls) -> Sequence[L1Ball]:
@@ -648,8 +630,7 @@ class OrderedWeightedBall(NormBall, Projectable):
     """
 
     weights: Annotated[
-        Array,
-        Numbers("The weight of the largest entry, of the second largest and so on.", axes=1),
+        Array, Numbers("The weight of the largest entry, of the second largest and so on.", axes=1)
     ]
     tau: Bound = 1.0
 
@@ -801,7 +782,7 @@ class KNormBall(NormBall, Projectable, Polyhedral):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_most_entries(self, self.k)
+        require_at_most(self, self.k, math.prod(self.shape))
 
     @property
     def _radii(self) -> tuple[float, float]:
@@ -897,8 +878,7 @@ class GroupBall(NormBall, Projectable):
     """
 
     groups: Annotated[
-        Array,
-        GroupNumbers("The number of each entry's group, in the shape of a point."),
+        Array, GroupNumbers("The number of each entry's group, in the shape of a point.")
     ]
     tau: Bound = 1.0
     weights: Annotated[Array, Numbers("The weight of each group, above 0. None: 1 each.")] = None

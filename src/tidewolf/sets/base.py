@@ -47,18 +47,12 @@ def _check_direction(method: Any) -> Any:
     def checked(self: ConvexSet, direction: Array, warm: Any = None) -> Answer:
         direction = self.as_direction(direction)
         with SILENCE:
-            require_numbers(direction)
+            # kernels might never end on a NaN; if squares add up to a number there is none
+            if type(direction) is np.ndarray and not math.isfinite(inner(direction, direction)):
+                require_finite(direction, "The direction")
             return cast(Answer, method(self, direction, warm))
 
     return checked
-
-
-def require_numbers(direction: Array) -> None:
-    """Refuse a NaN or an infinite entry, on which kernels might never end; where squares add up to
-    a number there is none.
-    """
-    if type(direction) is np.ndarray and not math.isfinite(inner(direction, direction)):
-        require_finite(direction, "The direction")
 
 
 def _check_array(accept: Any, what: str, method: Any) -> Any:
@@ -66,20 +60,6 @@ def _check_array(accept: Any, what: str, method: Any) -> Any:
     def checked(self: ConvexSet, x: Array) -> Any:
         with SILENCE:
             return method(self, accept(x, self.shape, what))
-
-    return checked
-
-
-def _check_vertex(method: Any) -> Any:
-    @wraps(method)
-    def checked(self: ConvexSet, vertex: Vertex) -> float:
-        if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
-            raise WrongType(
-                "The excess of a vertex is that of what `answer` or `atom` of this set gave, not "
-                f"of {shown(vertex)}."
-            )
-        infeasibility: float = method(self, vertex)
-        return infeasibility
 
     return checked
 
@@ -92,7 +72,6 @@ _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "project": partial(_check_array, as_point, "The point to project"),
     "relax": partial(_check_array, as_point, "The point to relax"),
     "tangent": partial(_check_array, as_direction, "The direction"),
-    "vertex_infeasibility": _check_vertex,
 }
 """What checks the arguments of each method of a set, so that its class need not."""
 
@@ -131,12 +110,6 @@ class Factors(NamedTuple):
     radii: Floats
     diameters: Floats
     exact: bool = False
-
-    def scaled(self, scale: float) -> Factors:
-        """Those of the set made larger or smaller."""
-        return self._replace(
-            radii=frozen(scale * self.radii), diameters=frozen(scale * self.diameters)
-        )
 
 
 class ConvexSet(Value, ABC):
@@ -285,13 +258,10 @@ class ConvexSet(Value, ABC):
                 f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; "
                 f"its points have shape {self.shape}."
             )
-        infeasibility = self.infeasibility(point)
-        if infeasibility > membership_tolerance(point, self.radius):
+        if (off := self.infeasibility(point)) > membership_tolerance(point, self.radius):
             raise OracleError(
-                f"The oracle of {type(self).__name__} answered a point outside its set: excess "
-                f"{infeasibility:.3g}. Its lmo or its excess is wrong; "
-                "`tidewolf.testing.check_set` "
-                "tells which."
+                f"The oracle of {type(self).__name__} answered a point that is infeasible by "
+                f"{off:.3g}: its lmo or its infeasibility is wrong; run tidewolf.testing.check_set."
             )
         return Answer(Dense(like(point, direction)))
 

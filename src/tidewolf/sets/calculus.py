@@ -107,8 +107,10 @@ class Image(Composed, ConvexSet):
 
     @cached_property
     def factors(self) -> Factors | None:
-        inside = self.K.factors
-        return None if inside is None else inside.scaled(self.scale)
+        if (inside := self.K.factors) is None:
+            return None
+        radii, diameters = (frozen(self.scale * sizes) for sizes in inside[1:3])
+        return inside._replace(radii=radii, diameters=diameters)
 
     def tangent(self, direction: Array) -> Array:
         return self.K.tangent(direction)
@@ -160,7 +162,10 @@ class Image(Composed, ConvexSet):
         shift = offset if inside.shift is None else offset + self.scale * inside.shift
         lift = inside.lift
         if lift is not None or self.scale != 1.0:
-            lift = self.scale * (eye_of(len(offset)) if lift is None else lift)
+            from scipy.sparse import eye_array
+
+            identity = eye_array(len(offset), format="csr")
+            lift = self.scale * (identity if lift is None else lift)
         return inside._replace(shift=shift, lift=lift)
 
     def _preimage(self, x: Array) -> Array:
@@ -170,13 +175,6 @@ class Image(Composed, ConvexSet):
 def lacking(whole: ConvexSet, part: ConvexSet, what: str) -> NotSupported:
     """The refusal of a capability that a part has not."""
     return NotSupported(f"{whole!r} has no {what}, because its {type(part).__name__} has none.")
-
-
-def eye_of(n: int) -> Any:
-    """The identity, sparse."""
-    from scipy.sparse import eye_array
-
-    return eye_array(n, format="csr")
 
 
 # A set moved elsewhere: K + shift = { v + shift : v in K }.

@@ -36,7 +36,6 @@ from tidewolf.sets.graphs import (
     Supplies,
     bridges,
     connected_parts,
-    first_names,
     incidence_matrix,
     link_names,
     node_number,
@@ -279,7 +278,7 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
     """Describe a cut that is too small."""
     needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
-    names = first_names([net.nodes[v] for v in np.flatnonzero(members)])
+    names = listed([repr(net.nodes[v]) for v in np.flatnonzero(members)], 6)
     return (
         f"No flow exists: the nodes {names} supply {needed:g} in all, and the arcs out of them "
         f"take at most {most:g}. Change bounds or supplies by {needed - most:g}."

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongSha
 from tidewolf.core.names import all_different, listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
-from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, Link, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels.dag import flow_infeasibility, shortest_path, shortest_paths
 from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
@@ -107,6 +107,18 @@ def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
     """The path along these arcs of a graph with tails, heads and nodes."""
     ends = graph.tails[arcs[0]], *graph.heads[list(arcs)]
     return Path(weight, arcs, tuple(graph.nodes[end] for end in ends))
+
+
+def hull_of(dag: Dag) -> HullProjection:
+    """The projection on the circulations of a graph."""
+    return HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
+
+
+def _inner_radius(dag: Dag, center: Floats, hull: HullProjection) -> float:
+    """That of unit flows on a graph with several paths, around a center that covers its arcs."""
+    c, norms = center[dag.arcs], hull.unit_norms()
+    optional = c < ON_EVERY_PATH
+    return float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
 
 
 class DagFlows(Flows):
@@ -274,7 +286,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
 
     @cached_property
     def diameter(self) -> float:
-        optional = (self.center < ON_EVERY_PATH).astype(float)
+        optional = (self.center < ON_EVERY_PATH).astype(np.float64)
         longest = float(optional[self.minimiser(-optional).indices].sum())
         return min(2.0 * self.radius, math.sqrt(2.0 * longest))
 
@@ -282,14 +294,11 @@ class FlowPolytope(DagFlows, CompiledGeometry):
     def inner_radius(self) -> float:
         if self.dimension == 0:
             return 0.0
-        c = self.center[self.dag.arcs]
-        free = c < ON_EVERY_PATH
-        reach = self._hull.unit_norms()
-        return float(np.min(c[free] if reach is None else c[free] / reach[free]))
+        return _inner_radius(self.dag, self.center, self._hull)
 
     @cached_property
     def _hull(self) -> HullProjection:
-        return HullProjection(self.dag.arcs, self.dag.tails, self.dag.heads, len(self.dag.order))
+        return hull_of(self.dag)
 
     def infeasibility(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
@@ -398,13 +407,23 @@ def links_used(
     they must be free of cycles.
     """
     pairs = [(nodes[tail], nodes[head]) for tail, head in zip(tails, heads, strict=True)]
-    lengths = None if lengths is None else lengths_of(pairs, lengths)
-    used, away_from = list[Int32s](), dict[Hashable, Sequence[int]]()
-    for i, asked in enumerate(commodities):
-        commodity = _require_links(i, asked, len(tails))
+    steps = None if lengths is None else lengths_of(pairs, lengths)
+
+    @cache
+    def away(source: Hashable, links: Sequence[int]) -> Sequence[int]:
+        """Those of the links that lead away from the source."""
+        if steps is None:
+            return links
+        some, of_some = [pairs[e] for e in links], [steps[e] for e in links]
+        return [links[i] for i in leading_away(some, source=source, lengths=of_some)]
+
+    used = list[Int32s]()
+    for i, commodity in enumerate(commodities):
+        every = range(len(tails))
+        chosen = every if commodity.links is None else _chosen_links(i, commodity, every)
         ends = commodity.source, commodity.target
         try:
-            allowed = np.array(_allowed(pairs, commodity, lengths, away_from), dtype=np.int32)
+            allowed = np.array(away(commodity.source, chosen), dtype=np.int32)
             dag = build_dag(tails[allowed], heads[allowed], nodes, *ends)
         except CyclicGraph as error:
             message = f"{commodity.called(i)}: {error} Or give `lengths`."
@@ -415,39 +434,17 @@ def links_used(
     return used
 
 
-def _require_links(i: int, commodity: Commodity, count: int) -> Commodity:
-    """The commodity with the links that it names in order, once each; they must be there."""
-    if commodity.links is None:
-        return commodity
-    try:
-        chosen = tuple(commodity.links)
-    except TypeError:
-        chosen = (-1,)
-    if not all(isinstance(e, int | np.integer) and 0 <= e < count for e in chosen):
+def _chosen_links(i: int, commodity: Commodity, every: range) -> tuple[int, ...]:
+    """The links that a commodity names, in order, once each; they must be there."""
+    links = commodity.links
+    chosen = tuple(links) if isinstance(links, Iterable) else (-1,)
+    if not all(isinstance(e, int | np.integer) and e in every for e in chosen):
         raise InvalidInput(
-            f"{commodity.called(i)}: links must be places from 0 to {count - 1}, not "
-            f"{shown(commodity.links)}.",
+            f"{commodity.called(i)}: links must be places from 0 to {every[-1]}, not "
+            f"{shown(links)}.",
             setting="commodities",
         )
-    return commodity._replace(links=sorted(set(chosen)))
-
-
-def _allowed(
-    pairs: Sequence[Link],
-    commodity: Commodity,
-    lengths: Lengths | None,
-    away_from: dict[Hashable, Sequence[int]],
-) -> Sequence[int]:
-    """The links a commodity may use; `away_from` holds what leads away from sources met before."""
-    source, links = commodity.source, commodity.links
-    if lengths is None:
-        return range(len(pairs)) if links is None else links
-    if links is not None:
-        some, their_lengths = [pairs[e] for e in links], [lengths[e] for e in links]
-        return [links[i] for i in leading_away(some, source=source, lengths=their_lengths)]
-    if source not in away_from:
-        away_from[source] = leading_away(pairs, source=source, lengths=lengths)
-    return away_from[source]
+    return tuple(sorted(set(chosen)))
 
 
 # Flows of many commodities over one network, each with its own source, target and demand: a product
@@ -746,18 +743,11 @@ class MultiFlow(DagFlows):
 
     @cached_property
     def inner_radius(self) -> float:
-        reaches = []
-        for dag, start, demand, free in zip(
-            self.dags, self.starts, self.demands, self._dimensions, strict=False
-        ):
-            if free > 0:
-                c = self._center[start + dag.arcs]
-                norms = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order)).unit_norms()
-                optional = c < ON_EVERY_PATH * demand
-                reaches.append(
-                    float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
-                )
-        return min(reaches, default=0.0)
+        parts = zip(self.dags, np.split(self._center, self.starts[1:-1]), self.demands, strict=True)
+        several = [part for part, free in zip(parts, self._dimensions, strict=True) if free > 0]
+        return min(
+            (d * _inner_radius(dag, c / d, hull_of(dag)) for dag, c, d in several), default=0.0
+        )
 
     @cached_property
     def _hull(self) -> HullProjection:

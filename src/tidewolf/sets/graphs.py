@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,23 +44,15 @@ def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) 
         raise WrongType(f"{what} must be an iterable of pairs (tail, head), not {shown(links)}.")
     pairs: list[Link] = []
     for i, link in enumerate(links):
-        pair = _as_pair(link)
-        if pair is None:
+        try:
+            tail, head = () if isinstance(link, str) else link
+            hash((tail, head))
+        except (TypeError, ValueError):
             raise WrongType(
                 f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
-            )
-        pairs.append(pair)
+            ) from None
+        pairs.append((tail, head))
     return pairs
-
-
-def _as_pair(link: Any) -> Link | None:
-    """The two ends of a link; None where it is no pair, as a word of two letters is none."""
-    try:
-        tail, head = link
-        hash((tail, head))
-    except (TypeError, ValueError):
-        return None
-    return None if isinstance(link, str) else (tail, head)
 
 
 def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
@@ -81,10 +73,9 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
     be.
     """
     if node not in numbers:
-        known = first_names(tuple(numbers))
+        known = listed(map(repr, numbers), 6)
         raise UnknownNode(
-            f"{what} {shown(node)} is not a node of the graph, whose nodes are {known}.",
-            setting=setting,
+            f"{what} {shown(node)} is not a node of the graph; nodes are {known}.", setting=setting
         )
     return numbers[node]
 
@@ -96,12 +87,6 @@ def require_places(places: Int32s, count: int, setting: str) -> None:
             f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}.",
             setting=setting,
         )
-
-
-def first_names(names: Sequence[Hashable]) -> str:
-    """The first six names, and how many more there are."""
-    listed = ", ".join(repr(name) for name in names[:6])
-    return listed if len(names) <= 6 else f"{listed} and {len(names) - 6} more"
 
 
 def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:
@@ -179,7 +164,13 @@ class Node(Check):
     words: ClassVar[str] = "the name of a node: text or a whole number"
 
     def __call__(self, value: Any, what: str) -> Hashable:
-        return _as_name(value, what)
+        try:
+            hash(value)
+        except TypeError:
+            words = f"{what} must be a name that can be hashed, not {shown(value)}."
+            raise WrongType(words) from None
+        name: Hashable = value
+        return name
 
     def read(self, value: Any) -> str | int | None:
         return value if _is_name(value) else None
@@ -192,9 +183,8 @@ class NodeNames(Check):
     words: ClassVar[str] = "a list of names: text or whole numbers"
 
     def __call__(self, value: Any, what: str) -> tuple[Hashable, ...]:
-        return tuple(
-            _as_name(name, f"Each of the {what}") for name in as_items(value, what, "['s', 't']")
-        )
+        names = as_items(value, what, "['s', 't']")
+        return tuple(Node()(name, f"Each of the {what}") for name in names)
 
     def read(self, value: Any) -> tuple[str | int, ...] | None:
         return tuple(value) if isinstance(value, list) and all(map(_is_name, value)) else None
@@ -334,18 +324,6 @@ PositiveLengths: TypeAlias = Annotated[
 """Lengths of links that default to 1."""
 
 
-def _as_name(value: Any, what: str) -> Hashable:
-    try:
-        hash(value)
-    except TypeError:
-        raise WrongType(
-            f"{what} must be a name that can be hashed, such as text or a number, not "
-            f"{shown(value)}."
-        ) from None
-    name: Hashable = value
-    return name
-
-
 def _as_commodity(i: int, commodity: Any) -> Commodity:
     try:
         asked = Commodity(*(commodity if not isinstance(commodity, str) else ()))
@@ -410,9 +388,8 @@ class Dag(NamedTuple):
 
     def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
-        return np.concatenate([[len(self.order)], self.first, self.tails, self.arcs]).astype(
-            np.int32
-        )
+        parts = [len(self.order)], self.first, self.tails, self.arcs
+        return np.concatenate(parts).astype(np.int32)
 
 
 def build_dag(
@@ -435,7 +412,8 @@ def build_dag(
             setting="target",
         )
     order = _topological(tails, heads, names)
-    useful_node = _reached(order, tails, heads, start) & _reached(order[::-1], heads, tails, end)
+    places = np.arange(len(names))
+    useful_node = reached(tails, heads, places == start) & reached(heads, tails, places == end)
     if not useful_node[start]:
         raise UnreachableTarget(
             f"No path leads from {source!r} to {target!r}: the target cannot be reached along the "
@@ -463,12 +441,16 @@ def build_dag(
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
     """The nodes that walks from some nodes get to."""
-    ahead = start.copy()
-    ahead[heads[start[tails]]] = True
-    while (ahead != start).any():
-        start, ahead = ahead, ahead.copy()
-        ahead[heads[start[tails]]] = True
-    return start
+    leaving: list[list[int]] = [[] for _ in start]
+    for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
+        leaving[tail].append(head)
+    found, left = start.tolist(), np.flatnonzero(start).tolist()
+    while left:
+        for head in leaving[left.pop()]:
+            if not found[head]:
+                found[head] = True
+                left.append(head)
+    return np.array(found)
 
 
 def is_reached_without(
@@ -480,58 +462,21 @@ def is_reached_without(
 
 
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
-    """Kahn's order of all nodes, first come first served."""
-    leaving: list[list[int]] = [[] for _ in names]
-    waiting = [0] * len(names)
+    """All nodes in an order in which tails come before heads."""
+    sorter = TopologicalSorter[int](dict.fromkeys(range(len(names)), ()))
     for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
-        leaving[tail].append(head)
-        waiting[head] += 1
-    ready = deque(node for node, count in enumerate(waiting) if count == 0)
-    order = []
-    while ready:
-        node = ready.popleft()
-        order.append(node)
-        for head in leaving[node]:
-            waiting[head] -= 1
-            if waiting[head] == 0:
-                ready.append(head)
-    if len(order) < len(names):
-        cycle = _cycle(leaving, {node for node, count in enumerate(waiting) if count > 0})
-        named = tuple(names[node] for node in cycle)
+        sorter.add(head, tail)
+    try:
+        return np.array(list(sorter.static_order()), dtype=np.int32)
+    except CycleError as error:
+        cycle = tuple(names[node] for node in error.args[1])
         raise CyclicGraph(
-            f"The graph has a cycle, {' -> '.join(map(str, named))}; paths need a graph without "
+            f"The graph has a cycle, {' -> '.join(map(str, cycle))}; paths need a graph without "
             "one. Keep only the links that lead away from the source, with "
             "sets.graph_tools.away.",
-            named,
+            cycle,
             setting="edges",
-        )
-    return np.array(order, dtype=np.int32)
-
-
-def _cycle(leaving: list[list[int]], left: set[int]) -> list[int]:
-    """A closed walk among the nodes Kahn's order could not place; each of them has a predecessor
-    there.
-    """
-    before = {head: node for node in left for head in leaving[node] if head in left}
-    node, seen = next(iter(left)), dict[int, None]()
-    while node not in seen:
-        seen[node] = None
-        node = before[node]
-    walk = list(seen)
-    return [node, *reversed(walk[walk.index(node) :])]
-
-
-def _reached(order: Int32s, tails: Int32s, heads: Int32s, start: int) -> Bools:
-    """Which nodes a walk from `start` reaches; `order` is topological for arcs tail -> head."""
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    by_rank = np.argsort(rank[tails], kind="stable")
-    reached = [False] * len(order)
-    reached[start] = True
-    for tail, head in zip(tails[by_rank].tolist(), heads[by_rank].tolist(), strict=True):
-        if reached[tail]:
-            reached[head] = True
-    return np.array(reached)
+        ) from None
 
 
 def weighted_paths(

@@ -103,14 +103,7 @@ class HullProjection:
             return self._dense_factor()
         if self.method == "conjugate gradients":
             return None
-        from scipy.sparse.linalg import splu
-
-        made = splu(
-            self._laplacian,
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
+        made = self._sparse_factor
         if not np.array_equal(made.perm_r, made.perm_c):
             return None
         lower = made.L.tocsc()
@@ -124,6 +117,13 @@ class HullProjection:
             lower.data.astype(np.float64),
             1.0 / made.U.diagonal(),
         )
+
+    @cached_property
+    def _sparse_factor(self) -> Any:
+        from scipy.sparse.linalg import splu
+
+        how = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
+        return splu(self._laplacian, diag_pivot_thresh=0.0, **how)
 
     def _dense_factor(self) -> Factor:
         """By Cholesky, nodes of the least degree first: what is 0 in it stays out."""
@@ -200,8 +200,16 @@ class HullProjection:
         work = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         most = FACTOR_ENTRIES
         if factor_entries(permuted.indptr, permuted.indices, most, *work) <= most:
-            return "sparse factor", _factorised(permuted, self._free[order])
-        return "conjugate gradients", _conjugate_gradients(self._laplacian, self._free)
+            return "sparse factor", self._on_free_nodes(self._sparse_factor.solve)
+        return "conjugate gradients", self._on_free_nodes(_conjugate_gradients(self._laplacian))
+
+    def _on_free_nodes(self, solve: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+        def potentials(divergence: Floats) -> Floats:
+            found = np.zeros(len(divergence))
+            found[self._free] = solve(divergence[self._free])
+            return found
+
+        return potentials
 
     def _inverse_of_parts(self, part: NDArray) -> Any:
         """The inverse of a Laplacian in small parts, sparse, with zeros at grounded nodes."""
@@ -252,22 +260,7 @@ def least_degree(tails: NDArray, heads: NDArray, nodes: int) -> NDArray:
     return np.array(order, dtype=np.int64)
 
 
-def _factorised(permuted: Any, order: NDArray) -> Callable[[Floats], Floats]:
-    from scipy.sparse.linalg import splu
-
-    factor = splu(
-        permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
-
-    def solve(divergence: Floats) -> Floats:
-        potentials = np.zeros(len(divergence))
-        potentials[order] = factor.solve(divergence[order])
-        return potentials
-
-    return solve
-
-
-def _conjugate_gradients(laplacian: Any, free: NDArray) -> Callable[[Floats], Floats]:
+def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
     """Jacobi-preconditioned; the residual is relative to the right-hand side."""
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import cg
@@ -276,12 +269,11 @@ def _conjugate_gradients(laplacian: Any, free: NDArray) -> Callable[[Floats], Fl
     jacobi = diags_array(1.0 / laplacian.diagonal())
 
     def solve(divergence: Floats) -> Floats:
-        potentials = np.zeros(len(divergence))
-        potentials[free], failed = cg(
-            rows, divergence[free], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi
-        )
+        steps = 20 * len(divergence)
+        found, failed = cg(rows, divergence, rtol=CG_TOLERANCE, maxiter=steps, M=jacobi)
         if failed:
             raise SolverFailed("Conjugate gradients took over 20 steps per node of the graph.")
+        potentials: Floats = found
         return potentials
 
     return solve

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, GraphError, SolverFailed, WrongShape
-from tidewolf.core.names import all_different
+from tidewolf.core.names import all_different, listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
@@ -34,7 +34,6 @@ from tidewolf.sets.graphs import (
     NodeNames,
     blocks,
     connected_parts,
-    first_names,
     incidence,
     number_nodes,
     one_node_of_each,
@@ -345,7 +344,7 @@ class Matching(_EdgeSet):
         partner = maximum_bipartite_matching(graph, perm_type="column")
         if size[0] == size[1] and (partner >= 0).all():
             return
-        alone = first_names([self.lefts[left] for left in np.flatnonzero(partner < 0)])
+        alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
         raise EmptySet(
             f"A perfect matching needs a partner for each of {size[0]} left and {size[1]} right "
             f"nodes; a largest matching leaves {alone or 'right nodes'} without one.",
@@ -458,7 +457,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         object.__setattr__(self, "nodes", called)
         parts = self._blocks.part_of_node
         if parts.max() > 0:
-            apart = first_names([self.nodes[v] for v in np.flatnonzero(parts > 0)])
+            apart = listed([repr(self.nodes[v]) for v in np.flatnonzero(parts > 0)], 6)
             raise GraphError(
                 f"A spanning tree needs a connected graph; this one has {parts.max() + 1} parts, "
                 f"and {apart} are not connected with {self.nodes[0]!r}.",

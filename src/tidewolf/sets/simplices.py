@@ -60,6 +60,9 @@ from tidewolf.sets.base import (
 class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
     """Abstract: vectors of n entries at least 0 whose sum is bounded."""
 
+    tangents: ClassVar = within_sum
+    point_infeasibility: ClassVar = sum_infeasibility
+
     n: int
 
     @property
@@ -72,6 +75,24 @@ def _weighted_sum(w: Floats, total: float, upper: Floats, at_most: bool) -> Line
     rows, sides = ("A_ub", "b_ub") if at_most else ("A_eq", "b_eq")
     bounds = np.zeros(len(w)), upper
     return LinearDescription(*bounds, **{rows: w[None, :], sides: np.array([total])})
+
+
+def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
+    """clip(z - t, 0, widths) with the t for which <weights, .> is the total, by bisection over the
+    kinks z_i and z_i - widths_i.
+    """
+    xp = namespace(z)
+    kinks = xp.sort(xp.concat([z, z - widths]))
+    low, high = 0, int(kinks.shape[0]) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = inner(weights, xp.clip(z - kinks[middle], 0 * z, widths)) >= total
+        low, high = (middle, high) if enough else (low, middle)
+    full = z - widths > kinks[low]
+    partial = xp.astype((z > kinks[low]) & ~full, z.dtype)
+    spare = inner(weights, partial * z + xp.where(full, widths, 0 * z)) - total
+    count = inner(weights, partial)
+    return xp.clip(z - (spare / count if count else kinks[low]), 0 * z, widths)
 
 
 # The simplex: shares of a total.
@@ -107,8 +128,6 @@ class Simplex(_SumSet):
     """
 
     oracle: ClassVar = cheapest_entry
-    tangents: ClassVar = within_sum
-    point_infeasibility: ClassVar = sum_infeasibility
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
@@ -231,8 +250,6 @@ class CappedSimplex(_SumSet):
     """
 
     oracle: ClassVar = cheapest_entries
-    tangents: ClassVar = within_sum
-    point_infeasibility: ClassVar = sum_infeasibility
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
@@ -241,11 +258,8 @@ class CappedSimplex(_SumSet):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.n * self.cap < self.total * (1 - _ROUNDING):
-            raise EmptySet(
-                f"A capped simplex of {self.n} entries of at most {self.cap:g} each cannot reach "
-                f"the total {self.total:g}: raise the cap to at least {self.total / self.n:g}.",
-                setting="cap",
-            )
+            least = f"{self.total / self.n:g}, or no entries sum to the total"
+            raise EmptySet(f"cap of CappedSimplex must be at least {least}.", setting="cap")
 
     @cached_property
     def center(self) -> Array:
@@ -297,8 +311,7 @@ class CappedSimplex(_SumSet):
         return len(self._shares)
 
     def project(self, y: Array) -> Array:
-        """x = clip(y - tau, 0, u) with the tau that meets the total, found by bisection over the
-        kinks y_i and y_i - u.
+        """x = clip(y - tau, 0, u) with the tau that meets the total.
 
         With m entries in a vertex, tau lies within u below the m-th largest y_i: in z, which is y
         measured from there, farther entries may be clipped.
@@ -307,17 +320,7 @@ class CappedSimplex(_SumSet):
             return like(self.center, y)
         xp, u = namespace(y), self._top
         z = xp.clip(y - xp.sort(y)[self.n - len(self._shares)], -u, u)
-        kinks = xp.sort(xp.concat([z, z - u]))
-        low, high = 0, 2 * self.n - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = float(xp.sum(xp.clip(z - kinks[middle], 0.0, u))) >= self.total
-            low, high = (middle, high) if enough else (low, middle)
-        full = z - u > kinks[low]
-        partial = (z > kinks[low]) & ~full
-        count, filled = int(xp.count_nonzero(partial)), u * int(xp.count_nonzero(full))
-        spare = float(xp.sum(xp.where(partial, z, 0 * z))) + filled - self.total
-        return xp.clip(z - (spare / count if count else kinks[low]), 0.0, u)
+        return _meet_total(z, 0 * z + u, 0 * z + 1.0, self.total)
 
     def relax(self, y: Array) -> Array:
         """The box [0, u]^n around it."""
@@ -594,9 +597,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
             )
         if not self.at_most and self.total > most * (1 + self._rounding):
             raise EmptySet(
-                f"A knapsack whose weight is at most {most:g} in all cannot weigh exactly "
-                f"{self.total:g}: lower the total.",
-                setting="total",
+                f"total of Knapsack must be at most {most:g}, not {self.total:g}.", setting="total"
             )
 
     @property
@@ -652,8 +653,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
         return Answer(Sparse(self.shape, chosen.astype(np.int32), amounts))
 
     def project(self, y: Array) -> Array:
-        """x = clip(y - t w, 0, u) with the t that meets the total, found by bisection over the
-        kinks of its weight.
+        """x = clip(y - t w, 0, u) with the t that meets the total.
 
         In the order of y/w, t lies below the ratio at which full amounts reach the total, by max
         u/w at most: measured from there, ratios farther off may be clipped.
@@ -667,17 +667,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
         reached = int(np.searchsorted(np.cumsum((w * u)[order]), self.total * (1 - self._rounding)))
         far = float(np.max(widths))
         ratios = np.clip(ratios - ratios[order[min(reached, len(w) - 1)]], -far, far)
-        kinks = np.sort(np.concatenate([ratios, ratios - widths]))
-        low, high = 0, len(kinks) - 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            enough = float(w**2 @ np.clip(ratios - kinks[middle], 0.0, widths)) >= self.total
-            low, high = (middle, high) if enough else (low, middle)
-        full = ratios - widths > kinks[low]
-        partial = (ratios > kinks[low]) & ~full
-        spare = float((w**2 * ratios)[partial].sum()) + float((w * u)[full].sum()) - self.total
-        t = spare / float((w[partial] ** 2).sum()) if partial.any() else kinks[low]
-        return like(w * np.clip(ratios - t, 0.0, widths), y)
+        return like(w * _meet_total(ratios, widths, w**2, self.total), y)
 
     def relax(self, y: Array) -> Array:
         """The box [0, u] around it."""

@@ -38,7 +38,7 @@ from tidewolf.core.arrays import (
     with_diagonal,
     zeros,
 )
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.errors import WrongShape
 from tidewolf.core.matrices import (
     Matrix,
     SparsePlusLowRank,
@@ -54,6 +54,7 @@ from tidewolf.core.settings import REQUIRED, Count, Flag, Number, Seed, Size, as
 from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.vertices import LowRank, Outer, Vertex
 from tidewolf.kernels.lanczos import Found, above, converged, probable, proved, start
+from tidewolf.sets.balls import require_at_most
 from tidewolf.sets.base import ClosedForm, Projectable, Sizes, require_floating
 from tidewolf.sets.simplices import CappedSimplex, Simplex
 
@@ -634,10 +635,7 @@ class Fantope(SymmetricSpectral):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.k > self.n:
-            raise InvalidInput(
-                f"k of Fantope must be at most n = {self.n}, not {self.k}.", setting="k"
-            )
+        require_at_most(self, self.k, self.n)
 
     @property
     def ridge(self) -> float:
