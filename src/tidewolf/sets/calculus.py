@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_point, flat, frozen, length, like, to_numpy
+from tidewolf.core.arrays import as_point, frozen, length, like, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
@@ -133,15 +133,13 @@ class Image(Composed, ConvexSet):
 
     def project(self, y: Array) -> Array:
         """The image of K's own projection."""
-        if not isinstance(self.K, Projectable):
-            raise lacking(self, self.K, "exact projection")
-        return like(self.offset, y) + self.scale * self.K.project(self._preimage(y))
+        inside = able(self, self.K, Projectable).project(self._preimage(y))
+        return like(self.offset, y) + self.scale * inside
 
     def relax(self, y: Array) -> Array:
         """The image of K's own superset."""
-        if not isinstance(self.K, Relaxable):
-            raise lacking(self, self.K, "cheap superset")
-        return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
+        inside = able(self, self.K, Relaxable).relax(self._preimage(y))
+        return like(self.offset, y) + self.scale * inside
 
     def vertex_infeasibility(self, vertex: Vertex) -> float:
         """That of K's own vertex, in the image's units."""
@@ -155,9 +153,7 @@ class Image(Composed, ConvexSet):
         return self.scale * self.K.vertex_infeasibility(inside)
 
     def description(self) -> LinearDescription:
-        if not isinstance(self.K, Polyhedral):
-            raise lacking(self, self.K, "linear description")
-        inside = self.K.description()
+        inside: LinearDescription = able(self, self.K, Polyhedral).description()
         offset = to_numpy(self.offset).astype(np.float64).reshape(-1)
         shift = offset if inside.shift is None else offset + self.scale * inside.shift
         lift = inside.lift
@@ -172,9 +168,19 @@ class Image(Composed, ConvexSet):
         return (x - like(self.offset, x)) / self.scale
 
 
-def lacking(whole: ConvexSet, part: ConvexSet, what: str) -> NotSupported:
-    """The refusal of a capability that a part has not."""
-    return NotSupported(f"{whole!r} has no {what}, because its {type(part).__name__} has none.")
+def able(whole: ConvexSet, part: ConvexSet, capability: type) -> Any:
+    """The part, if it has a capability; else what it lacks is refused."""
+    if not isinstance(part, capability):
+        what = _CALLED[capability]
+        raise NotSupported(f"{whole!r} has no {what}, because its {type(part).__name__} has none.")
+    return part
+
+
+_CALLED: dict[type, str] = {
+    Projectable: "exact projection",
+    Polyhedral: "linear description",
+    Relaxable: "cheap superset",
+}
 
 
 # A set moved elsewhere: K + shift = { v + shift : v in K }.
@@ -334,13 +340,12 @@ class Shrunk(Image):
 #     excess                                   the largest
 #
 # The factors are the parts, or theirs where a part is a product itself. A part's warm start is its
-# own. Where all parts have a projection or a description, so has the product; where any can be
-# relaxed, so can it. Where all parts are simplices of shares, or all are boxes, their passes over
-# the whole vector answer, not a loop over parts.
+# own. If all parts have a projection or a description, so has the product; if any can be relaxed,
+# so can it. If all parts are simplices of shares, or all are boxes, passes over the whole vector
+# answer, not a loop over parts.
 
 _NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: any}
 """Whether all parts need a capability for the product to have it, or any."""
-_ENDS = ("lower", "upper")
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -509,13 +514,13 @@ class Product(Composed, ConvexSet):
 
     @cached_property
     def whole(self) -> SimplexProduct | Box | None:
-        """The same set where all parts are simplices of shares, or boxes of NumPy's."""
-        parts = self.parts
+        """The same set if all parts are simplices of shares, or boxes of NumPy's."""
+        parts: Any = self.parts
         if all(type(part) is Simplex and part.total == 1.0 and not part.at_most for part in parts):
             return SimplexProduct([math.prod(shape) for shape in self._shapes])
         if all(type(part) is Box and type(part.lower) is np.ndarray for part in parts):
-            lower, upper = ([flat(getattr(part, end)) for part in parts] for end in _ENDS)
-            return Box(np.concatenate(lower), np.concatenate(upper))
+            ends = [(part.lower.reshape(-1), part.upper.reshape(-1)) for part in parts]
+            return Box(*map(np.concatenate, zip(*ends, strict=True)))
         return None
 
     def tangent(self, direction: Array) -> Array:
@@ -537,13 +542,9 @@ class Product(Composed, ConvexSet):
             part.answer(d, start)
             for (part, d), start in zip(self._along(direction), starts, strict=True)
         ]
-        after = tuple(answer.warm for answer in answers)
-        kept = None if all(start is None for start in after) else after
-        return Answer(
-            join_vertices([answer.vertex for answer in answers]),
-            sum(answer.error for answer in answers),
-            kept,
-        )
+        vertices, errors, after = zip(*answers, strict=True)
+        warm = None if all(start is None for start in after) else after
+        return Answer(join_vertices(vertices), sum(errors), warm)
 
     def atom(self, point: Array) -> Vertex:
         if isinstance(self.whole, SimplexProduct):
@@ -552,18 +553,15 @@ class Product(Composed, ConvexSet):
 
     def project(self, y: Array) -> Array:
         """Every part projected on its own set."""
-        parts: Any = self._parts_with(Projectable, "exact projection")
         if self.whole is not None:
             return self.whole.project(y)
-        each = zip(parts, pieces(y, self._shapes), strict=True)
-        return end_to_end([part.project(piece) for part, piece in each])
+        along = self._along(y)
+        return end_to_end([able(self, part, Projectable).project(piece) for part, piece in along])
 
     def relax(self, y: Array) -> Array:
         """Every part on its own superset; parts that have none stay as they are."""
         if not isinstance(self, Relaxable):
-            raise NotSupported(
-                f"{self!r} has no cheap superset, because none of its parts has one."
-            )
+            raise NotSupported(f"{self!r} has no cheap superset, because no part has one.")
         along = self._along(y)
         return end_to_end(
             [part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along]
@@ -571,19 +569,17 @@ class Product(Composed, ConvexSet):
 
     def vertex_infeasibility(self, vertex: Vertex) -> float:
         """The largest of a part, cheap where the part's is."""
-        along = list(self._along(vertex.dense(self.center)))
-        found = [
-            part.infeasibility(x) for part, x in along if not isinstance(part, CostlyMembership)
-        ]
-        for part, x in along:
-            if isinstance(part, CostlyMembership):
-                found.append(part.vertex_infeasibility(part.atom(x)))
-        return max(found)
+        return max(
+            part.vertex_infeasibility(part.atom(x))
+            if isinstance(part, CostlyMembership)
+            else part.infeasibility(x)
+            for part, x in self._along(vertex.dense(self.center))
+        )
 
     def description(self) -> LinearDescription:
         """The parts' descriptions as blocks of one."""
-        parts: Any = self._parts_with(Polyhedral, "linear description")
-        return _blocks([part.description() for part in parts], list(map(math.prod, self._shapes)))
+        parts = [able(self, part, Polyhedral).description() for part in self.parts]
+        return _blocks(parts, list(map(math.prod, self._shapes)))
 
     @classmethod
     def examples(cls) -> Sequence[Product]:
@@ -603,12 +599,6 @@ class Product(Composed, ConvexSet):
 
     def _along(self, x: Array) -> Iterator[tuple[ConvexSet, Array]]:
         return zip(self.parts, pieces(x, self._shapes), strict=True)
-
-    def _parts_with(self, capability: type, what: str) -> tuple[ConvexSet, ...]:
-        for part in self.parts:
-            if not isinstance(part, capability):
-                raise lacking(self, part, what)
-        return self.parts
 
 
 def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from heapq import heappop, heappush
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from tidewolf.core.errors import UnreachableTarget, WrongShape
 from tidewolf.core.settings import validated
@@ -32,14 +32,13 @@ from tidewolf.sets.graphs import (
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 
+Source: TypeAlias = Annotated[Hashable, Node("The node to start from.")]
+Target: TypeAlias = Annotated[Hashable, Node("The node to arrive at.")]
+
 
 @validated
 def away(
-    links: GraphLinks,
-    *,
-    source: Annotated[Hashable, Node("The node to lead away from.")],
-    target: Annotated[Hashable, Node("The node to arrive at.")],
-    lengths: PositiveLengths = None,
+    links: GraphLinks, *, source: Source, target: Target, lengths: PositiveLengths = None
 ) -> list[int]:
     """The links that lead away from the source and lie on a way to the target.
 
@@ -50,7 +49,7 @@ def away(
         separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
         pandas or polars with columns tail and head.
     source : Hashable
-        The node to lead away from.
+        The node to start from.
     target : Hashable
         The node to arrive at.
     lengths : sequence of float or array, optional
@@ -83,10 +82,7 @@ def away(
 
 @validated
 def leading_away(
-    links: GraphLinks,
-    *,
-    source: Annotated[Hashable, Node("The node to lead away from.")],
-    lengths: PositiveLengths = None,
+    links: GraphLinks, *, source: Source, lengths: PositiveLengths = None
 ) -> list[int]:
     """The links whose head is strictly farther from the source than their tail.
 
@@ -97,7 +93,7 @@ def leading_away(
         separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
         pandas or polars with columns tail and head.
     source : Hashable
-        The node to lead away from.
+        The node to start from.
     lengths : sequence of float or array, optional
         How long each link is, above 0. None: each is 1 long.
 
@@ -127,12 +123,7 @@ def leading_away(
 
 
 @validated
-def useful(
-    links: GraphLinks,
-    *,
-    source: Annotated[Hashable, Node("The node where walks start.")],
-    target: Annotated[Hashable, Node("The node where walks end.")],
-) -> list[int]:
+def useful(links: GraphLinks, *, source: Source, target: Target) -> list[int]:
     """The links on some walk from the source to the target; there may be cycles.
 
     Parameters
@@ -142,9 +133,9 @@ def useful(
         separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
         pandas or polars with columns tail and head.
     source : Hashable
-        The node where walks start.
+        The node to start from.
     target : Hashable
-        The node where walks end.
+        The node to arrive at.
 
     Returns
     -------
@@ -170,12 +161,7 @@ def useful(
 
 
 @validated
-def count_paths(
-    links: GraphLinks,
-    *,
-    source: Annotated[Hashable, Node("The node where paths start.")],
-    target: Annotated[Hashable, Node("The node where paths end.")],
-) -> int:
+def count_paths(links: GraphLinks, *, source: Source, target: Target) -> int:
     """How many paths lead from the source to the target; exact, however many.
 
     Parameters
@@ -185,9 +171,9 @@ def count_paths(
         separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of
         pandas or polars with columns tail and head.
     source : Hashable
-        The node where paths start.
+        The node to start from.
     target : Hashable
-        The node where paths end.
+        The node to arrive at.
 
     Returns
     -------
@@ -220,9 +206,7 @@ def count_paths(
 
 @validated
 def shortest(
-    links: GraphLinks,
-    lengths: PositiveLengths,
-    source: Annotated[Hashable, Node("The node to start from.")],
+    links: GraphLinks, lengths: PositiveLengths, source: Source
 ) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
     """Shortest paths from a source, by Dijkstra's algorithm.
 

@@ -45,7 +45,7 @@ def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) 
     pairs: list[Link] = []
     for i, link in enumerate(links):
         try:
-            tail, head = () if isinstance(link, str) else link
+            tail, head = tuple[Any, ...]() if isinstance(link, str) else link
             hash((tail, head))
         except (TypeError, ValueError):
             raise WrongType(
