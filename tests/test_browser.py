@@ -54,7 +54,8 @@ def files(runs, tmp_path_factory):
     learners = [tw.LyapunovDescent, tw.baselines.SinhaVaze]
     problem = {"routing": tw.problems.routing(rounds=40)}
     compared = tw.compare(learners, problem, cautions=[1.0, 10.0])
-    comparison.write_comparison_page(folder / "comparison.html", compared, date=DATE)
+    page = comparison.comparison_page(compared, date=DATE)
+    (folder / "comparison.html").write_text(page, encoding="utf-8")
     return {file.stem: file.as_uri() for file in folder.glob("*.html")}
 
 

@@ -18,11 +18,10 @@ import tidewolf as tw
 from tidewolf import report
 from tidewolf.evaluation.experts import Experts
 from tidewolf.methods.base import Expert
-from tidewolf.report import charts, rendering
-from tidewolf.report.charts import Chart, Curve, HeatMap, PlotLine, figure, picture, saved
-from tidewolf.report.clock import Clock
+from tidewolf.report import charts
+from tidewolf.report.charts import Chart, Clock, Curve, PlotLine, ShownRun, figure, picture, saved
+from tidewolf.report.rendering import HUES, RunStyle
 from tidewolf.report.sections import PARTS, frontier_chart, shown_runs, trust_of
-from tidewolf.report.tables import HUES, RunStyle
 
 seeds = st.integers(0, 2**16)
 
@@ -45,9 +44,9 @@ def test_colours_are_those_of_the_page_and_of_its_light_style():
     assert "#" not in made
     assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(re.findall(r"[\w()-]+", made))
     assert ">0.5</text>" in made
-    light, _ = rendering.asset("colors.css").split("@media")
-    for family, colors in (("line", charts.PLAIN.line), ("use", charts.PLAIN.use)):
-        assert all(f"--{family}-{i}: {color};" in light for i, color in enumerate(colors))
+    assert [len(colors) for colors in charts.PLAIN[3:]] == [
+        len(colors) for colors in charts.PAGE[3:]
+    ]
 
 
 def test_long_series_are_thinned_and_keep_their_ends():
@@ -81,11 +80,12 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(entries, parts))
     edges = np.concatenate([[0], np.cumsum(rng.integers(1, 4, parts))])
-    shown = HeatMap([f"n{i}" for i in range(entries)], values, edges)
+    names = [f"n{i}" for i in range(entries)]
+    shown = ShownRun(RunStyle(hue=2), None, names, values, edges)
     scale = float(np.abs(values).max())
     axes = Figure().add_subplot()
     clock = Clock(int(edges[-1]))
-    told = charts.draw_heat(axes, charts.PLAIN, shown=shown, hue=2, scale=scale, clock=clock)
+    told = charts.draw_heat(axes, charts.PLAIN, shown=shown, scale=scale, clock=clock)
     found = np.zeros((entries, parts))
     for line in axes.get_lines():
         sign = -1.0 if line.get_color() == charts.PLAIN.negative else 1.0
@@ -109,12 +109,12 @@ def test_the_largest_entries_of_all_runs_are_shown_in_their_own_order():
     means = np.zeros((3, 100))
     means[:, :50] = np.arange(50) + 1.0
     first, second = shown_runs([run(means), run(means[:, ::-1])])
-    assert first.map.entries == second.map.entries == [f"entry {i}" for i in range(30, 70)]
+    assert first.entries == second.entries == [f"entry {i}" for i in range(30, 70)]
     (alone,) = shown_runs([run(means)], [f"n{i}" for i in range(100)])
-    assert alone.map.entries == [f"n{i}" for i in range(10, 50)]
-    np.testing.assert_array_equal(alone.map.values, means[:, 10:50].T)
+    assert alone.entries == [f"n{i}" for i in range(10, 50)]
+    np.testing.assert_array_equal(alone.values, means[:, 10:50].T)
     (matrix,) = shown_runs([run(np.ones((2, 2, 3)))])
-    assert matrix.map.entries[3:5] == ["entry 1, 0", "entry 1, 1"]
+    assert matrix.entries[3:5] == ["entry 1, 0", "entry 1, 1"]
 
 
 # --- frontiers ------------------------------------------------------------------------------------
@@ -199,21 +199,21 @@ def test_areas_are_means_and_add_up_to_all(seed, count, updates):
     generator = np.random.default_rng(seed)
     weights = generator.dirichlet(np.full(count, 0.3), size=updates)
     ends = np.cumsum(generator.integers(1, 5, size=updates))
-    trust = trust_of(mixed(weights, ends))
-    areas, parts = trust.shares.shape
-    assert areas == len(trust.styles) == min(count, HUES)
+    styles, means, edges, shares = trust_of(mixed(weights, ends))
+    areas, parts = shares.shape
+    assert areas == len(styles) == min(count, HUES)
     assert parts == min(PARTS, ends[-1])
-    assert len({style.hue for style in trust.styles}) == areas
-    assert (trust.edges[0], trust.edges[-1]) == (0, ends[-1])
-    np.testing.assert_allclose(trust.shares.sum(axis=0), 1.0)
-    assert (trust.shares >= -1e-12).all()
-    lengths = np.diff(trust.edges)
-    np.testing.assert_allclose((trust.shares * lengths).sum(axis=1) / ends[-1], trust.means)
+    assert len({style.hue for style in styles}) == areas
+    assert (edges[0], edges[-1]) == (0, ends[-1])
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0)
+    assert (shares >= -1e-12).all()
+    lengths = np.diff(edges)
+    np.testing.assert_allclose((shares * lengths).sum(axis=1) / ends[-1], means)
     each_round, p = np.repeat(weights, np.diff(ends, prepend=0), axis=0), parts // 2
-    for k, style in enumerate(trust.styles):
+    for k, style in enumerate(styles):
         if style.label.startswith("m"):  # the others are those of the least weight
-            own = each_round[trust.edges[p] : trust.edges[p + 1], int(style.label[1:])]
-            assert trust.shares[k, p] == pytest.approx(own.mean(), abs=1e-9)
+            own = each_round[edges[p] : edges[p + 1], int(style.label[1:])]
+            assert shares[k, p] == pytest.approx(own.mean(), abs=1e-9)
 
 
 def test_pages_notebooks_and_pictures_show_the_weights(mixed_run):

@@ -27,8 +27,8 @@ from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
 from tidewolf.report import comparison, sections
-from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.tables import run_styles
+from tidewolf.report.charts import Clock, clock_of, picture, saved
+from tidewolf.report.rendering import run_styles
 from tidewolf.sets import Simplex
 
 DATE = datetime(2026, 1, 2, tzinfo=UTC)
@@ -41,6 +41,11 @@ def both(problem):
         tw.run(learner(problem.K, horizon=len(problem)), problem.stream)
         for learner in (LyapunovDescent, SinhaVaze)
     ]
+
+
+def brief(*runs):
+    """Runs without their points: a page of them has no decisions and no networks."""
+    return [replace(run, trajectory=None) for run in runs]
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +110,6 @@ def test_the_page_has_every_number(page, runs):
     titles = [title for title in text if title.startswith("Cumulative")]
     assert titles == [f"Cumulative {x}" for x in ("loss", "regret", "violation", "oracle calls")]
     assert Reader(page).tags.count("figure") == 4 + 2 * len(runs)
-    kept = replace(runs[0], each_violation=np.zeros_like(runs[0].each_violation))
-    assert "LyapunovDescent: no limit was broken." in report.page([kept], **ABOUT)
 
 
 def test_the_page_says_whether_the_certificate_holds_and_what_was_guaranteed(page, runs):
@@ -117,19 +120,19 @@ def test_the_page_says_whether_the_certificate_holds_and_what_was_guaranteed(pag
     outside = Membership(runs[0].learner.hard_set)
     outside.restore((1.0, 150, 0, 150, None), None)
     broken = replace(runs[0], membership=outside)
-    text = Reader(report.page([broken, runs[1]], **ABOUT)).text
+    text = Reader(report.page(brief(broken, runs[1]), **ABOUT)).text
     assert text.count("certificate fails") == 1
     assert any(broken.certificate.failures[0] in part for part in text)
     learner = PrimalDual(Simplex(4), horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
     costs, limits = np.full((2000, 4), 0.25), np.full((2000, 4), 0.5)
     kept = tw.run(learner, Stream(Linear(costs), Affine(limits, np.ones(2000))))
-    for shown in (report.page([kept], **ABOUT), kept._repr_html_()):
-        assert f"promised: at most {number(learner.guarantee().regret)}" in Reader(shown).text
+    said = f"promised: at most {number(learner.guarantee().regret)}"
+    assert said in Reader(kept._repr_html_()).text
 
 
 def test_nothing_given_becomes_markup(runs):
     given = {"name": "<script>x", "about": '"&<b>', "experiment": "learners = ['<a>']"}
-    page = report.page(runs, **ABOUT | given)
+    page = report.page(brief(runs[0]), **ABOUT | given)
     assert escape("<script>x") in page
     assert Reader(page).tags.count("script") == 1
     assert '"&<b>' in Reader(page).text
@@ -138,7 +141,7 @@ def test_nothing_given_becomes_markup(runs):
 
 def test_without_a_feasible_point_the_page_says_so():
     infeasible = both(routing(rounds=60, seed=3, feasible=False))
-    text = Reader(report.page(infeasible, **ABOUT)).text
+    text = Reader(report.page(brief(*infeasible), **ABOUT)).text
     said = contradiction(infeasible[0].comparator.infeasibility, infeasible[0].stream)
     assert any(said in each for each in text)
     assert "Cumulative regret" not in text
@@ -150,7 +153,7 @@ def test_cautions_that_move_name_the_runs():
         tw.run(LyapunovDescent(problem.K, horizon=60, caution=caution), problem.stream)
         for caution in (1.0, 30.0)
     ]
-    text = set(Reader(report.page(swept, **ABOUT)).text)
+    text = set(Reader(report.page(brief(*swept), **ABOUT)).text)
     assert {"LyapunovDescent, caution 1", "LyapunovDescent, caution 30"} <= text
     other = tw.run(SinhaVaze(problem.K, horizon=60), problem.stream)
     seen, twice = run_styles([*swept, other]), run_styles([swept[0], other, swept[0]])
@@ -160,7 +163,7 @@ def test_cautions_that_move_name_the_runs():
 
 
 def test_parts_that_do_not_apply_are_not_there(runs):
-    text = Reader(report.page([replace(each, trajectory=None) for each in runs], **ABOUT)).text
+    text = Reader(report.page(brief(*runs), **ABOUT)).text
     assert "Cumulative violation" in text
     assert not {"The decision over time", "The network", "Expert weights"} & set(text)
     problem = routing(rounds=10)
@@ -194,7 +197,7 @@ def test_without_an_extra_a_page_is_refused_and_a_run_shows_what_it_can(monkeypa
 # --- files ----------------------------------------------------------------------------------------
 
 
-def test_a_page_is_written_with_its_record_and_links_to_the_files_beside_it(runs, page, tmp_path):
+def test_a_page_is_written_with_its_record_and_links_to_the_files_beside_it(runs, tmp_path):
     for name in ("decisions.csv", "decisions.parquet", "paths.csv", "rounds.parquet"):
         (tmp_path / name).touch()
     file = tmp_path / "report.html"
@@ -205,8 +208,6 @@ def test_a_page_is_written_with_its_record_and_links_to_the_files_beside_it(runs
     file.unlink()
     report.rewrite(file, DATE)
     assert file.read_text(encoding="utf-8") == written
-    report.write(file, runs, **ABOUT, decisions=())
-    assert file.read_text(encoding="utf-8") == page
     record = json.loads((tmp_path / "report.json").read_text())
     for change, error in (({"format": 99}, OtherSettings), ({"results": 3}, BrokenFile)):
         (tmp_path / "report.json").write_text(json.dumps(record | change))
@@ -223,11 +224,10 @@ def test_every_chart_is_written_as_png_and_svg(runs, tmp_path):
     names = ["loss", "regret", "violation", "oracle-calls"]
     names += ["points-of-LyapunovDescent", "network-of-LyapunovDescent"]
     assert [each.name for each in files] == [f"{n}.{end}" for n in names for end in ("png", "svg")]
-    again = report.write_figures(tmp_path / "again", runs[:1], entries=labels)
-    for one, other in zip(files, again, strict=True):
-        data = one.read_bytes()
-        assert data == other.read_bytes()
-        assert data.startswith(b"\x89PNG" if one.suffix == ".png" else b"<?xml")
+    chart = picture(sections.totals_charts(runs[:1])[:1])
+    for file, again in zip(files[:2], ("png", "svg"), strict=True):
+        assert file.read_bytes() == saved(chart, again)
+    assert all(one.read_bytes().startswith((b"\x89PNG", b"<?xml")) for one in files)
     assert "Salt Lake City" in files[-1].read_text(encoding="utf-8")
 
 
@@ -296,9 +296,9 @@ def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
 )
 def test_ticks_are_round_dates(step, rounds, labels, title):
     times = 1.772e9 + step * np.arange(rounds)
-    found = clock_of(Stream(Linear(np.ones((rounds, 2))), time=times), rounds).ticks()
-    assert (found.labels, found.title) == (labels, title)
-    assert 1 <= found.places[0] < found.places[-1] <= rounds
+    places, *said = clock_of(Stream(Linear(np.ones((rounds, 2))), time=times), rounds).ticks()
+    assert said == [labels, title]
+    assert 1 <= places[0] < places[-1] <= rounds
 
 
 def test_rounds_without_dates_have_numbers():

@@ -16,11 +16,10 @@ import tidewolf as tw
 from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.limits import broken_limits
 from tidewolf.report import network, page
-from tidewolf.report.charts import figure
-from tidewolf.report.clock import Clock
+from tidewolf.report.charts import Clock, figure
 from tidewolf.report.network import networks_of, node_places, paths_in_use, paths_table
+from tidewolf.report.rendering import RunStyle
 from tidewolf.report.sections import limits_context, shown_runs
-from tidewolf.report.tables import RunStyle
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]

@@ -22,6 +22,7 @@ from tidewolf.cli.options import (
     parse_numbers,
 )
 from tidewolf.cli.run import is_file, requested_experiment
+from tidewolf.core import checkpoint
 from tidewolf.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def compare_command(
             others=["comparison.html", *pictures],
             progress=bar.ended,
         )
-    page.write_comparison_page(folder / "comparison.html", compared, date=datetime.now(UTC))
+    text = page.comparison_page(compared, date=datetime.now(UTC))
+    checkpoint.write(folder / "comparison.html", text.encode())
     page.write_pictures(folder, compared)
     if as_json:
         screen.print_json(compared.summary())
@@ -166,7 +168,7 @@ def sweep_command(
     from tidewolf.experiments.engines import engine_for
     from tidewolf.experiments.jobs import plan_sweep
     from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
-    from tidewolf.report import sweep as page
+    from tidewolf.report import comparison as page
 
     requested = requested_experiment(experiment, None, learner)
     planned = plan_sweep(
@@ -179,7 +181,7 @@ def sweep_command(
     folder = out or (requested.folder or Path("out")) / "sweep"
     with screen.progress(not quiet) as bar:
         found = sweep(planned, folder, engine=engine, force=force, progress=bar.ended)
-    page.write_sweep_page(folder / PAGE, found, date=datetime.now(UTC))
+    checkpoint.write(folder / PAGE, page.sweep_page(found, date=datetime.now(UTC)).encode())
     if as_json:
         screen.print_json({"runs": found.rows})
     elif not quiet:

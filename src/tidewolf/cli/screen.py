@@ -26,7 +26,8 @@ from tidewolf.evaluation import comparison as compared
 from tidewolf.evaluation.formatting import applying, format_setting, number, percent
 from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import ROUND_TABLE, table_metrics
-from tidewolf.report.page import learner_labels, learner_notes
+from tidewolf.report.page import learner_notes
+from tidewolf.report.rendering import learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.core.settings import Setting

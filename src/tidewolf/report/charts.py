@@ -13,16 +13,20 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.batch import Stream
 from tidewolf.core.errors import MissingExtra
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
-from tidewolf.report.clock import Clock
-from tidewolf.report.tables import HUES, RunStyle, Table
+from tidewolf.report.rendering import HUES, RunStyle, Table, asset
+
+if TYPE_CHECKING:
+    from tidewolf.evaluation.run import Run
 
 _POINTS, _TOOLTIP_POINTS = 600, 200  # of a line, and those that have a tooltip
 _FONT = "DejaVu Sans"
@@ -60,24 +64,14 @@ PAGE = Palette(
     [f"#0406{level:02x}" for level in range(LEVELS + 1)],
 )
 """Stand-ins, which `inline` replaces."""
+_LIGHT = asset("colors.css").split("@media")[0]
 PLAIN = Palette(
     "#1a2230",
     "#ffffff",
     "#6b7480",
-    ["#0072b2", "#d55e00", "#00805d", "#aa4499", "#a87300", "#555c66", "#4433aa", "#882255"],
-    [
-        *("#8fa3b8", "#6f9bc4", "#4b93c9", "#2f8f9d", "#2f9468", "#6f9a2a"),
-        *("#b08a00", "#d07a00", "#dc5a1e", "#cf2f2f", "#8f0a5c"),
-    ],
+    *(re.findall(rf"--{name}-\d+: (#\w+)", _LIGHT) for name in ("line", "use")),
 )
 """The light colours of the page, for pictures."""
-
-
-class LegendEntry(NamedTuple):
-    """A line of a legend."""
-
-    style: RunStyle
-    value: str = ""
 
 
 class Chart(NamedTuple):
@@ -91,7 +85,7 @@ class Chart(NamedTuple):
     """read out if it cannot be seen"""
     draw: Callable[[Any, Palette], dict[str, Any]]
     """draws on axes; returns the data of the tooltip"""
-    legend: Sequence[LegendEntry] = ()
+    legend: Sequence[RunStyle] = ()
     table: Table | None = None
     size: tuple[float, float] = (400, 270)
     """in CSS pixels; about the width of a phone, so text keeps its size there"""
@@ -155,9 +149,8 @@ def picture(charts: Sequence[Chart]) -> Any:
         from matplotlib.figure import Figure
         from matplotlib.lines import Line2D
     except ImportError:
-        raise MissingExtra(
-            'Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"'
-        ) from None
+        words = 'Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"'
+        raise MissingExtra(words) from None
 
     class Picture(Figure):
         """A Figure that a notebook shows without pyplot."""
@@ -180,12 +173,11 @@ def picture(charts: Sequence[Chart]) -> Any:
             axes = made.add_axes((*corner, width / (columns * wide), height / (rows * high)))
             chart.draw(axes, PLAIN)
             axes.set_title(chart.title, fontsize="medium")
-            lines = [Line2D([], [], **_look(entry.style, PLAIN)) for entry in chart.legend]
-            named = ((entry.style.label, entry.value) for entry in chart.legend)
-            words = [": ".join(filter(None, each)) for each in named]
+            lines = [Line2D([], [], **_look(entry, PLAIN)) for entry in chart.legend]
+            named = [": ".join(filter(None, (each.label, each.value))) for each in chart.legend]
             if lines:
                 below = {"loc": "upper left", "bbox_to_anchor": (0.0, -bottom / height)}
-                axes.legend(lines, words, frameon=False, fontsize="small", **below)
+                axes.legend(lines, named, frameon=False, fontsize="small", **below)
     return made
 
 
@@ -198,6 +190,92 @@ def saved(figure: Any, ending: str) -> bytes:
     with matplotlib.rc_context(_SETTINGS):
         figure.savefig(buffer, format=ending, dpi=144 if ending == "png" else 72, metadata=metadata)
     return buffer.getvalue()
+
+
+# --- labels of rounds: the dates of a stream if it has them, else their numbers, from 1 -----------
+
+_FIRST_DATE = 1e8
+"""Seconds before that, in 1973, are no dates but seconds of something else."""
+_LAST_DATE = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+_DATES = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
+"""How ticks are written that are years, months, days, hours, minutes or seconds apart."""
+
+
+class Clock(NamedTuple):
+    """The times of rounds; without times, their numbers."""
+
+    rounds: int
+    times: Floats | None = None
+    """seconds since 1970 that never go back"""
+    form: str = ""
+    """how a date is written"""
+
+    def when(self, index: int) -> str:
+        """The round of this index, from 0: its time with its number, or its number alone."""
+        number = f"round {index + 1:,}"
+        return number if self.times is None else f"{self.moment(index)} ({number})"
+
+    def moment(self, index: int) -> str:
+        """The time of the round, or its number."""
+        if self.times is None:
+            return f"{index + 1:,}"
+        return _date(float(self.times[index])).strftime(self.form)
+
+    def span(self, start: int, stop: int) -> str:
+        """Rounds from `start`, from 0, up to before `stop`."""
+        first, last = self.moment(start), self.moment(stop - 1)
+        return first if first == last else f"{first} \u2013 {last}"
+
+    def named_span(self, start: int, stop: int) -> str:
+        """The same with the word round where rounds have no times."""
+        if self.times is not None:
+            return self.span(start, stop)
+        return f"round{'s' * (stop - start > 1)} {self.span(start, stop)}"
+
+    def ticks(self, most: int = 5) -> tuple[list[float], list[str], str]:
+        """Where about so many ticks of an axis are, in rounds, what they are called, and the name
+        of the axis. With dates they stand at the rounds in which a round date comes.
+        """
+        from matplotlib.ticker import MaxNLocator
+
+        if self.times is None or self.times[-1] - self.times[0] < 2.0:
+            whole = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10], integer=True)
+            places = [p for p in whole.tick_values(1, self.rounds) if 1 <= p <= self.rounds]
+            return places, [tick(round(place, 12)) for place in places], "round"
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
+
+        times = self.times
+        first, last = (_date(float(times[i])) for i in (0, -1))
+        locator = AutoDateLocator(minticks=3, maxticks=most + 1, tz=UTC)
+        found = [d for d in locator.tick_values(first, last) if first <= num2date(d, UTC) <= last]
+        starts = ["", *_DATES[:5]]  # of ticks at the start of a year, month, day
+        labels = ConciseDateFormatter(
+            locator, tz=UTC, formats=_DATES, zero_formats=starts, show_offset=False
+        ).format_ticks(found)
+        seconds = [num2date(each, UTC).timestamp() for each in found]
+        places = np.interp(seconds, times, np.arange(1, len(times) + 1)).tolist()
+        years = "\u2013".join(dict.fromkeys(f"{end:%Y}" for end in (first, last)))
+        return places, labels, f"time, {years}"
+
+
+def clock_of(stream: Stream, rounds: int) -> Clock:
+    """The clock of the first rounds of a stream: its dates where every round has one and none goes
+    back.
+    """
+    times = stream.time
+    if times is None or not rounds:
+        return Clock(rounds)
+    seconds = np.asarray(times, dtype=np.float64)[:rounds]
+    dated = bool(np.isfinite(seconds).all()) and _FIRST_DATE <= seconds[0] <= seconds[-1]
+    if not dated or seconds[-1] >= _LAST_DATE or (np.diff(seconds) < 0.0).any():
+        return Clock(rounds)
+    days, minutes = (not np.mod(seconds, step).any() for step in (86_400.0, 60.0))
+    form = "%Y-%m-%d" if days else "%Y-%m-%d %H:%M" if minutes else "%Y-%m-%d %H:%M:%S"
+    return Clock(rounds, seconds, form)
+
+
+def _date(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -227,10 +305,10 @@ def _dress(axes: Any, palette: Palette, clock: Clock | None = None) -> None:
 
 
 def _time_axis(axes: Any, palette: Palette, clock: Clock) -> None:
-    ticks = clock.ticks()
-    axes.set_xticks(ticks.places, ticks.labels)
+    *ticks, title = clock.ticks()
+    axes.set_xticks(*ticks)
     axes.tick_params(axis="x", length=0, pad=9, labelcolor=palette.ink)
-    axes.set_xlabel(ticks.title, color=palette.ink, labelpad=3)
+    axes.set_xlabel(title, color=palette.ink, labelpad=3)
 
 
 def _frame(axes: Any) -> dict[str, Any]:
@@ -329,9 +407,11 @@ def in_reach(lines: Sequence[PlotLine], bound: float) -> bool:
 # --- heat maps ------------------------------------------------------------------------------------
 
 
-class HeatMap(NamedTuple):
-    """Entries of a decision over parts of the rounds."""
+class ShownRun(NamedTuple):
+    """A run whose points were kept: entries of its decision over parts of the rounds."""
 
+    style: RunStyle
+    run: Run
     entries: Sequence[str]
     values: Floats
     """(entries, parts)"""
@@ -340,7 +420,7 @@ class HeatMap(NamedTuple):
 
 
 def draw_heat(
-    axes: Any, palette: Palette, shown: HeatMap, hue: int, scale: float, clock: Clock
+    axes: Any, palette: Palette, shown: ShownRun, scale: float, clock: Clock
 ) -> dict[str, Any]:
     """A row for each entry. Size is the strength of the colour, in LEVELS steps up to `scale`; what
     is negative has a colour of its own.
@@ -355,7 +435,7 @@ def draw_heat(
         gaps = np.full(len(row) // 2, np.nan)
         across = np.column_stack([shown.edges[at].reshape(-1, 2), gaps]).ravel()
         down = np.column_stack([row.reshape(-1, 2) + 0.5, gaps]).ravel()
-        color = palette.line[hue] if level > 0.0 else palette.negative
+        color = palette.line[shown.style.hue] if level > 0.0 else palette.negative
         look = {"linewidth": 0.94 * high, "solid_capstyle": "butt"}
         axes.plot(across, down, color=color, alpha=min(1.0, abs(level) / LEVELS), **look)
     axes.set_xlim(float(shown.edges[0]), float(shown.edges[-1]))
@@ -429,7 +509,16 @@ def draw_frontiers(
     axes.set_xticks([math.asinh(tick / least) for tick in ticks], [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("mean violation a round", color=palette.ink, labelpad=3)
     axes.set_ylabel(upward, color=palette.ink, labelpad=4)
-    _write_knobs(axes, palette, curves, places)
+    labels = []
+    for curve, points in zip(curves, places, strict=True):
+        for i, note in enumerate(map(curve.note, range(len(curve.notes)))):
+            usual, end = i == curve.default, i in (0, len(curve.notes) - 1)
+            text = note if usual or not i else note.split()[-1]
+            weight, color = "bold" if usual else "normal", palette.line[curve.hue]
+            labels.append((not usual, not end, PointLabel(points[i], text, color, weight)))
+    labels.sort(key=lambda label: label[:2])  # the defaults and the ends first
+    everywhere = np.concatenate([*places, np.zeros((0, 2))])
+    write_labels(axes, [label for *_, label in labels], everywhere)
     what = upward.removeprefix("mean ").removesuffix(" a round")
     dots = []
     for curve, points in zip(curves, places, strict=True):
@@ -445,24 +534,6 @@ def draw_dot(axes: Any, place: Floats, width: float, color: str, zorder: float) 
     x, y = place
     look = {"linewidth": width, "solid_capstyle": "round", "zorder": zorder}
     axes.plot([x, x + 1e-5 * max(1.0, abs(x))], [y, y], color=color, **look)
-
-
-def _write_knobs(
-    axes: Any, palette: Palette, curves: Sequence[Curve], places: Sequence[Floats]
-) -> None:
-    """The value of the knob at the points: the defaults and the ends first, with its name at the
-    default and at the first point.
-    """
-    labels = []
-    for curve, points in zip(curves, places, strict=True):
-        for i, note in enumerate(map(curve.note, range(len(curve.notes)))):
-            usual, end = i == curve.default, i in (0, len(curve.notes) - 1)
-            text = note if usual or not i else note.split()[-1]
-            weight, color = "bold" if usual else "normal", palette.line[curve.hue]
-            labels.append((not usual, not end, PointLabel(points[i], text, color, weight)))
-    labels.sort(key=lambda label: label[:2])
-    dots = np.concatenate([*places, np.zeros((0, 2))])
-    write_labels(axes, [label for *_, label in labels], dots)
 
 
 def round_numbers(low: float, high: float) -> list[float]:

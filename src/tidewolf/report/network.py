@@ -23,22 +23,21 @@ from tidewolf.evaluation.formatting import number, percent
 from tidewolf.report.charts import (
     LEVELS,
     Chart,
-    LegendEntry,
+    Clock,
     Palette,
     PointLabel,
+    ShownRun,
     draw_dot,
     figure,
     pixels,
     shortened,
     write_labels,
 )
-from tidewolf.report.clock import Clock
-from tidewolf.report.tables import RunStyle, Table, table
+from tidewolf.report.rendering import RunStyle, Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
-    from tidewolf.report.sections import ShownRun
 
 LINKS = 240
 """Of a larger network only those links are drawn that carry most."""
@@ -79,15 +78,6 @@ class Link(NamedTuple):
         )
 
 
-class Links(NamedTuple):
-    """The links of a run, and the nodes at which flow begins and stops."""
-
-    nodes: tuple[str, ...]
-    sources: Sequence[int]
-    targets: Sequence[int]
-    links: list[Link]
-
-
 def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
     """Nodes, sources, targets, pairs of ends and names of links of a set of flows; None for other
     sets.
@@ -96,29 +86,30 @@ def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
 
     if net is not None:
         at = {node: i for i, node in enumerate(net.nodes)}
-        sides = (
-            sorted({at[node] for demand in net.demands for node in getattr(demand, side)})
+        sources, targets = (
+            {at[node] for demand in net.demands for node in getattr(demand, side)}
             for side in ("sources", "targets")
         )
         pairs = [(at[tail], at[head]) for tail, head in net.links]
-        return tuple(map(str, net.nodes)), *sides, pairs, net.link_names
-    if not isinstance(K, FlowPolytope | MultiFlow | CapacitatedFlow):
-        return None
+        return tuple(map(str, net.nodes)), sources, targets, pairs, net.link_names
     graph: Any = K.network if isinstance(K, CapacitatedFlow) else K
+    ends: Any
+    if isinstance(K, FlowPolytope):
+        ends = [int(K.source)], [int(K.target)]
+    elif isinstance(K, MultiFlow):
+        ends = K.sources.tolist(), K.targets.tolist()
+    elif isinstance(K, CapacitatedFlow):
+        ends = (np.flatnonzero(sign * graph.supply > 0).tolist() for sign in (1, -1))
+    else:
+        return None
     nodes = tuple(map(str, graph.nodes))
     pairs = list(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True))
-    if isinstance(K, FlowPolytope):
-        ends: Any = ([int(K.source)], [int(K.target)])
-    elif isinstance(K, MultiFlow):
-        ends = sorted(set(K.sources.tolist())), sorted(set(K.targets.tolist()))
-    else:
-        ends = tuple(np.flatnonzero(sign * graph.supply > 0).tolist() for sign in (1, -1))
-    return nodes, *ends, pairs, [f"{nodes[tail]} > {nodes[head]}" for tail, head in pairs]
+    return nodes, *map(set, ends), pairs, [f"{nodes[tail]} > {nodes[head]}" for tail, head in pairs]
 
 
-def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None:
-    """The links of a run's set of flows, loaded by the mean points of the run's parts; None for
-    other sets.
+def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, ...] | None:
+    """Nodes, sources, targets and links of a run's set of flows, loaded by the mean points of the
+    run's parts; None for other sets.
     """
     from tidewolf.functions import Capacity, LoadLimit, MaxUtilization
     from tidewolf.sets import MultiFlow
@@ -128,7 +119,7 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None
     graph, kept = _graph(K, net), run.trajectory
     if graph is None or kept is None:
         return None
-    nodes, sources, targets, pairs, names = graph
+    *ends, pairs, names = graph
     # the capacities of some links, and the demands that scale loads, rounds first
     unit = 1.0 if net is None else net.unit
     limited: Any = slice(None)
@@ -157,21 +148,22 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> Links | None
     every = np.broadcast_to(capacities, (run.rounds, np.shape(capacities)[1]))
     room = np.full(loads.shape, np.inf)
     room[:, limited] = unit * np.array([every[part].mean(axis=0) for part in parts])
-    lengths = kept.ends - kept.begins
-    mean, limit = (np.average(each, axis=0, weights=lengths) for each in (loads, room))
+    mean, limit = (
+        np.average(each, axis=0, weights=kept.ends - kept.begins) for each in (loads, room)
+    )
     used, share = _share(loads, room), _share(mean, limit)
     cut = {} if net is None else {each.link: each.reason for each in net.cut}
     links = []
     for e, ((i, j), name) in enumerate(zip(pairs, names, strict=True)):
         link, worst = Link(i, j, name, float(mean[e])), int(used[:, e].argmax())
         if name in cut:
-            link = Link(i, j, name, 0.0, cut=cut[name])
+            link = link._replace(load=0.0, cut=cut[name])
         elif np.isfinite(limit[e]):
             when = clock.named_span(parts[worst].start, parts[worst].stop)
             numbers = (float(limit[e]), float(share[e]), float(used[worst, e]))
             link = Link(*link[:4], *numbers, when)
         links.append(link)
-    return Links(nodes, sources, targets, links)
+    return *ends, links
 
 
 def _share(loads: Floats, limits: Floats) -> Floats:
@@ -206,28 +198,25 @@ def networks_of(
     known = [(each, its) for each in shown if (its := links_of(each.run, clock, net)) is not None]
     if not known:
         return []
-    loads = np.max([[abs(link.load) for link in its.links] for _, its in known], axis=0)
+    names, sources, targets, first = known[0][1]
+    loads = np.max([[abs(link.load) for link in its[-1]] for _, its in known], axis=0)
     drawn = np.arange(len(loads))
     if len(loads) > LINKS:
         drawn = np.sort(np.argsort(-loads, kind="stable")[:LINKS])
         drawn = drawn[loads[drawn] >= NEGLIGIBLE * loads.max()]
-    first = known[0][1]
-    pairs = np.array([first.links[e][:2] for e in drawn])
+    pairs = np.array([first[e][:2] for e in drawn])
     nodes, numbers = np.unique(pairs, return_inverse=True)
     ends: Any = numbers.reshape(pairs.shape).tolist()
-    sources, targets = (
-        np.flatnonzero(np.isin(nodes, side)).tolist() for side in (first.sources, first.targets)
-    )
+    begin, stop = ([i for i, v in enumerate(nodes) if v in side] for side in (sources, targets))
     size = (860.0, min(max(180.0, 90.0 + 24.0 * len(nodes)), 600.0))
-    places = node_places(len(nodes), ends, sources, targets)
+    places = node_places(len(nodes), ends, begin, stop)
     places = np.array([90.0, 30.0]) + places * (np.array(size) - [180.0, 60.0])
-    called, most = [first.nodes[i] for i in nodes], float(loads.max(initial=0.0)) or 1.0
+    called, most = [names[i] for i in nodes], float(loads.max(initial=0.0)) or 1.0
     found = []
-    for each, its in known:
-        links = [
-            its.links[e]._replace(tail=i, head=j) for e, (i, j) in zip(drawn, ends, strict=True)
-        ]
-        both = frozenset((*sources, *targets))
+    for each, (*_, its) in known:
+        moved = zip(drawn, ends, strict=True)
+        links = [its[e]._replace(tail=i, head=j) for e, (i, j) in moved]
+        both = frozenset((*begin, *stop))
         found.append((each, DrawnNetwork(called, both, links, places, size, most)))
     return found
 
@@ -277,21 +266,12 @@ def draw_network(axes: Any, palette: Palette, drawn: DrawnNetwork) -> dict[str, 
         level = _level(link.used) if drawn.limited else round(LEVELS * share * 0.9)
         idle = share < NEGLIGIBLE
         color = palette.ink if idle or level is None else palette.use[level]
-        arrow = FancyArrowPatch(
-            begin,
-            end,
-            arrowstyle="-" if link.cut else "-|>",
-            connectionstyle=f"arc3,rad={bend}",
-            mutation_scale=9.0 + 9.0 * share,
-            shrinkA=5.0,
-            shrinkB=5.0,
-            color=color,
-            alpha=0.25 if idle else 1.0,
-            linewidth=1.4 if idle else 1.6 + 4.0 * share,
-            linestyle=(0, (3, 4)) if link.cut else "solid",
-            zorder=2,
-        )
-        axes.add_patch(arrow)
+        way, dashes = f"arc3,rad={bend}", (0, (3, 4)) if link.cut else "solid"
+        strength, width = (0.25, 1.4) if idle else (1.0, 1.6 + 4.0 * share)
+        look = {"color": color, "alpha": strength, "linewidth": width, "linestyle": dashes}
+        shape = {"arrowstyle": "-" if link.cut else "-|>", "mutation_scale": 9.0 + 9.0 * share}
+        ends: Any = {"connectionstyle": way, "shrinkA": 5.0, "shrinkB": 5.0, "zorder": 2}
+        axes.add_patch(FancyArrowPatch(begin, end, **(look | shape | ends)))
         middle = (begin + end) / 2.0 + bend / 2.0 * (end - begin)[::-1] * [-1.0, 1.0]
         dots.append((middle, f"use-{level or 0}", link.words))
     labels = []
@@ -313,7 +293,7 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
         said = {0: "0 % used", LEVELS // 2: "50 %", LEVELS - 1: "100 %", LEVELS: "overfull"}
     else:
         said = {0: "no load", LEVELS - 1: f"mean load {number(drawn.most)}"}
-    legend = [LegendEntry(RunStyle(text, hue, family="use")) for hue, text in said.items()]
+    legend = [RunStyle(text, hue, family="use") for hue, text in said.items()]
     return Chart(
         f"network of {style.label}",
         f"The network under {style.label}",
@@ -361,7 +341,7 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
     ]
     titles = ("link", "mean used", "worst", "when", "mean load", "mean capacity")
     if not drawn.limited:
-        return table(name, (titles[0], titles[4]), [(row[0], row[4]) for row in rows])
+        return table(name, titles[:5:4], [row[:5:4] for row in rows])
     return table(name, titles, rows)
 
 

@@ -26,16 +26,21 @@ from tidewolf.core.feedback import SEES
 from tidewolf.core.registry import Presenter
 from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import table_metrics
-from tidewolf.report.charts import figure, picture, saved
-from tidewolf.report.clock import clock_of
+from tidewolf.report.charts import clock_of, figure, picture, saved
 from tidewolf.report.network import network_chart, networks_context, networks_of
 from tidewolf.report.rendering import (
     PAGE_FORMAT,
+    Cell,
+    Table,
     document,
     installed,
+    learner_labels,
     notebook_style,
     render,
     require_extras,
+    run_styles,
+    table,
+    title_of,
     written,
 )
 from tidewolf.report.sections import (
@@ -50,8 +55,6 @@ from tidewolf.report.sections import (
     trust_chart,
     trust_context,
 )
-from tidewolf.report.tables import Cell, Table, run_styles, table, title_of
-from tidewolf.report.tables import learner_labels as learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run

@@ -1,21 +1,145 @@
-"""Render Jinja2 templates, with escaping by default, so that no input becomes markup. Only charts,
-which this package makes itself, are marked as safe.
+"""Names, colours and tables of pages as plain data, and the Jinja2 templates that render them, with
+escaping by default, so that no input becomes markup. Only charts, which this package makes itself,
+are marked as safe.
+
+Each run has a hue. If one learner was run at several cautions, each learner has a hue, and its runs
+differ in strength and dashes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra
 
+if TYPE_CHECKING:
+    from tidewolf.evaluation.run import Run
+
 PAGE_FORMAT = 3
+HUES = 8
+"""How many hues the page defines; further ones begin again."""
+DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
+_FAINTEST = 0.6
+
+
+class RunStyle(NamedTuple):
+    """The name and the colour of a line, or of a line of a legend: a hue of a family of colours of
+    the style sheet.
+    """
+
+    label: str = ""
+    hue: int = 0
+    dashes: tuple[int, ...] = ()
+    strength: float = 1.0
+    family: str = "line"
+    value: str = ""
+    """what a legend has beside the name"""
+
+
+def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
+    """One for each run."""
+    labels, kinds = learner_labels(runs), [type(run.learner) for run in runs]
+    if not any(_moved(run, runs) for run in runs):
+        return [
+            RunStyle(label, i % HUES, DASHES[i % len(DASHES)]) for i, label in enumerate(labels)
+        ]
+    hues, seen, found = list(dict.fromkeys(kinds)), Counter[type](), []
+    for label, kind in zip(labels, kinds, strict=True):
+        strength = 1.0 - (1.0 - _FAINTEST) * seen[kind] / max(1, kinds.count(kind) - 1)
+        dashes = DASHES[seen[kind] % len(DASHES)]
+        found.append(RunStyle(label, hues.index(kind) % HUES, dashes, strength))
+        seen[kind] += 1
+    return found
+
+
+def learner_labels(runs: Sequence[Run]) -> list[str]:
+    """The learners' names, with their caution if it moves, numbered if a name comes twice."""
+    names = []
+    for run in runs:
+        caution = f", caution {run.learner.fields()['caution']:g}" if _moved(run, runs) else ""
+        names.append(f"{type(run.learner).__name__}{caution}")
+    return [
+        f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name
+        for i, name in enumerate(names)
+    ]
+
+
+def _moved(run: Run, runs: Sequence[Run]) -> bool:
+    """Whether its learner was run at several cautions."""
+    alike = [other.learner for other in runs if type(other.learner) is type(run.learner)]
+    return len({learner.fields().get("caution") for learner in alike}) > 1
+
+
+_TITLES = {
+    "geant": "GEANT",
+    "pairs": "GEANT, every pair",
+    "sdp": "SDP",
+    "uunet": "UUNET",
+    "zoo": "Topology Zoo",
+}
+
+
+def title_of(name: str) -> str:
+    """What a problem or an experiment is called at the head of a page."""
+    return _TITLES.get(name, name[:1].upper() + name[1:])
+
+
+class Cell(NamedTuple):
+    """One cell."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+    style: RunStyle | None = None
+    bar: tuple[float, float, int] | None = None
+    """an interval of the whole, in shares of it, and its hue"""
+
+
+class Rows(NamedTuple):
+    """Rows that belong together, under a head of their own if they have one."""
+
+    rows: list[list[Cell]]
+    head: Cell | None = None
+
+
+class Table(NamedTuple):
+    """A table; the first cell of a row is its heading."""
+
+    name: str
+    """read out if it cannot be seen"""
+    titles: tuple[str, ...]
+    groups: list[Rows]
+    stacked: bool = False
+    """whether a narrow page puts the cells of a row under each other"""
+    kind: str = ""
+    """a class of the style sheet"""
+
+
+def table(
+    name: str,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[Cell | str]],
+    *,
+    stacked: bool = False,
+    kind: str = "",
+) -> Table:
+    """A table without groups; a text is a cell of its own."""
+    return Table(name, tuple(titles), [Rows(list(map(cells, rows)))], stacked, kind)
+
+
+def cells(row: Iterable[Cell | str]) -> list[Cell]:
+    """A row; a text is a cell of its own."""
+    return [each if isinstance(each, Cell) else Cell(each) for each in row]
+
+
+# --- templates -----------------------------------------------------------------------------------
 
 
 def installed(name: str) -> bool:
@@ -27,10 +151,8 @@ def require_extras() -> None:
     """Refuse to begin a page if a package that draws or writes it is not installed."""
     missing = [name for name in ("jinja2", "matplotlib", "networkx") if not installed(name)]
     if missing:
-        raise MissingExtra(
-            f"Pages need {' and '.join(missing)}, not installed here; type: pip install "
-            '"tidewolf[app]"'
-        )
+        needed = f"Pages need {' and '.join(missing)}, not installed here"
+        raise MissingExtra(f'{needed}; type: pip install "tidewolf[app]"')
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from tidewolf.evaluation.limits import broken_limits
 from tidewolf.evaluation.metrics import RunTotal, run_totals
 from tidewolf.report.charts import (
     Chart,
+    Clock,
     Curve,
-    HeatMap,
-    LegendEntry,
     PlotLine,
+    ShownRun,
+    clock_of,
     draw_areas,
     draw_frontiers,
     draw_heat,
@@ -31,8 +32,7 @@ from tidewolf.report.charts import (
     shortened,
     text_width,
 )
-from tidewolf.report.clock import Clock, clock_of
-from tidewolf.report.tables import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
+from tidewolf.report.rendering import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.experts import Experts
@@ -66,14 +66,9 @@ def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: 
         if total.totals is not None
     ]
     zero = every[0].name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
-    legend = [
-        LegendEntry(
-            line.style,
-            number(float(line.values[-1])) if line.bracket is None else interval(line.bracket),
-        )
-        for line in lines
-    ]
-    ends = ", ".join(f"{entry.style.label} {entry.value}" for entry in legend)
+    last = [interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines]
+    legend = [line.style._replace(value=end) for line, end in zip(lines, last, strict=True)]
+    ends = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
     rounds = len(lines[0].values)
     at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
     rows = [
@@ -107,12 +102,10 @@ def frontier_chart(
         for curve in curves
         for i in range(len(curve.regrets))
     ]
-    counts = [len(curve.regrets) for curve in curves]
-    legend = [
-        LegendEntry(RunStyle(curve.label, curve.hue), f"{count} setting{'s' * (count != 1)}")
-        for curve, count in zip(curves, counts, strict=True)
-    ]
-    spoken = ", ".join(f"{entry.style.label}: {entry.value}" for entry in legend)
+    counts = [f"{len(each.regrets)} setting{'s' * (len(each.regrets) != 1)}" for each in curves]
+    named = zip(curves, counts, strict=True)
+    legend = [RunStyle(curve.label, curve.hue, value=count) for curve, count in named]
+    spoken = ", ".join(f"{entry.label}: {entry.value}" for entry in legend)
     titles = ("learner", upward, "mean violation a round")
     return Chart(
         name,
@@ -141,22 +134,11 @@ TRUST_READ = (
 )
 
 
-class Trust(NamedTuple):
-    """The weights of a run as areas, from the bottom to the top: means over parts of the rounds."""
-
-    styles: list[RunStyle]
-    means: Floats
-    """over all rounds, one per area"""
-    edges: Int64s
-    """parts lie between them, in rounds done"""
-    shares: Floats
-    """(areas, parts)"""
-
-
-def trust_of(run: Run) -> Trust | None:
-    """The areas of a run whose learner mixes experts; None if it does not. A round without feedback
-    counts with the next one that has some. With more experts than hues, those of the smallest mean
-    weight are one area.
+def trust_of(run: Run) -> tuple[list[RunStyle], Floats, Int64s, Floats] | None:
+    """The weights of a run as areas, from the bottom to the top: their styles, their means over all
+    rounds, the edges of parts in rounds done, and the means over parts, (areas, parts). None if the
+    learner mixes no experts. A round without feedback counts with the next one that has some. With
+    more experts than hues, those of the smallest mean weight are one area.
     """
     experts, weights = run.experts, run.measures
     if not experts or not len(run.ends) or weights.shape[1] != len(experts):
@@ -174,7 +156,7 @@ def trust_of(run: Run) -> Trust | None:
     edges = np.arange(parts + 1) * int(at[-1]) // parts
     sums = np.vstack([np.zeros(len(styles)), np.cumsum(areas * np.diff(at)[:, None], axis=0)])
     reached = np.array([np.interp(edges, at, column) for column in sums.T])
-    return Trust(styles, sums[-1] / at[-1], edges, np.diff(reached, axis=1) / np.diff(edges))
+    return styles, sums[-1] / at[-1], edges, np.diff(reached, axis=1) / np.diff(edges)
 
 
 def trust_chart(run: Run, label: str = "") -> Chart | None:
@@ -182,17 +164,17 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
     trust = trust_of(run)
     if trust is None:
         return None
-    clock, title = clock_of(run.stream, run.rounds), "Expert weights"
-    texts = map(weight_text, trust.means.tolist())
-    legend = [LegendEntry(*each) for each in zip(trust.styles, texts, strict=True)]
-    spoken = ", ".join(f"{entry.style.label} {entry.value}" for entry in legend)
-    hues = [style.hue for style in trust.styles]
+    (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
+    texts, title = map(weight_text, means.tolist()), "Expert weights"
+    legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
+    spoken = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
+    hues = [style.hue for style in styles]
     return Chart(
         f"trust of {label}",
         f"{title} of {label}" if label else title,
         "weights in %, round by round; beneath, on average",
         f"{title}: weights of the experts, round by round. On average: {spoken}",
-        partial(draw_areas, edges=trust.edges, shares=100.0 * trust.shares, hues=hues, clock=clock),
+        partial(draw_areas, edges=edges, shares=100.0 * shares, hues=hues, clock=clock),
         legend[::-1],  # the top area first, as it is drawn
     )
 
@@ -222,14 +204,6 @@ ROWS = 40
 """At most so many entries are shown."""
 
 
-class ShownRun(NamedTuple):
-    """A run whose points were kept, and its entries over time."""
-
-    style: RunStyle
-    run: Run
-    map: HeatMap
-
-
 def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[ShownRun]:
     """The first of the runs whose points were kept, all with the same entries: of many, those that
     are largest on average under any of them, in their own order.
@@ -250,7 +224,7 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[ShownRu
         places = np.transpose(np.unravel_index(largest, kept[0][2].means.shape[1:]))
         names = [f"entry {', '.join(map(str, place))}" for place in places.tolist()]
     return [
-        ShownRun(style, run, HeatMap(names, mean[largest], np.array([0, *each.ends])))
+        ShownRun(style, run, names, mean[largest], np.array([0, *each.ends]))
         for (style, run, each), mean in zip(kept, means, strict=True)
     ]
 
@@ -259,13 +233,14 @@ def heat_charts(shown: Sequence[ShownRun], clock: Clock) -> list[Chart]:
     """The decision of each run over time; the full colour is the largest entry of all, or 1 if
     entries are shares.
     """
-    most = max((float(np.abs(each.map.values).max()) for each in shown), default=0.0) or 1.0
+    most = max((float(np.abs(each.values).max()) for each in shown), default=0.0) or 1.0
     scale = 1.0 if 0.5 < most <= 1.0 + 1e-9 else most
     found = []
-    for style, _, heat in shown:
+    for heat in shown:
+        style = heat.style
         aside = max(text_width(shortened(name)) for name in heat.entries) * 11.0 / 12.0 + 10.0
         legend = [
-            LegendEntry(RunStyle(number(share * scale), style.hue, strength=max(share, 0.05)))
+            RunStyle(number(share * scale), style.hue, strength=max(share, 0.05))
             for share in (0.0, 0.5, 1.0)
         ]
         rows = [
@@ -278,7 +253,7 @@ def heat_charts(shown: Sequence[ShownRun], clock: Clock) -> list[Chart]:
                 f"The decision of {style.label}",
                 "what is negative is grey" if (heat.values < 0.0).any() else "",
                 f"{len(rows)} entries of the decision of {style.label} over time",
-                partial(draw_heat, shown=heat, hue=style.hue, scale=scale, clock=clock),
+                partial(draw_heat, shown=heat, scale=scale, clock=clock),
                 legend,
                 table(style.label, ("entry", "mean", "least", "largest", "last"), rows),
                 (420.0 + aside, 60.0 + 16.0 * len(rows)),
@@ -292,7 +267,7 @@ def maps_context(runs: Sequence[Run], shown: Sequence[ShownRun], clock: Clock) -
     """The section of the page; None if no points were kept."""
     if not shown:
         return None
-    trajectory, entries = shown[0].run.trajectory, len(shown[0].map.entries)
+    trajectory, entries = shown[0].run.trajectory, len(shown[0].entries)
     every = math.prod(trajectory.means.shape[1:]) if trajectory is not None else entries
     kept = "every entry"
     if every > entries:
