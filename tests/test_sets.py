@@ -33,40 +33,6 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.vertices import Joined
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.sets import (
-    Birkhoff,
-    BoundedPSD,
-    Box,
-    CappedSimplex,
-    ConvexSet,
-    Ellipsoid,
-    Fantope,
-    GroupBall,
-    Knapsack,
-    KNormBall,
-    KSparse,
-    L1Ball,
-    L2Ball,
-    LpBall,
-    Matching,
-    NuclearBall,
-    OrderedWeightedBall,
-    Permutahedron,
-    Polyhedral,
-    Polytope,
-    Product,
-    Projectable,
-    Relaxable,
-    Scaled,
-    Shrunk,
-    Simplex,
-    SimplexProduct,
-    SpanningTrees,
-    Spectraplex,
-    Translated,
-    Transportation,
-    VertexHull,
-)
 from tidewolf.testing import check_set
 
 EXAMPLES = [
@@ -82,7 +48,7 @@ def of(*makers):
     return pytest.mark.parametrize("kind", [kind for each in makers for kind in each])
 
 
-def made(kind: str, rng: np.random.Generator) -> ConvexSet:
+def made(kind: str, rng: np.random.Generator) -> sets.ConvexSet:
     return (MAKERS | ROUND)[kind](rng)
 
 
@@ -90,10 +56,8 @@ def made(kind: str, rng: np.random.Generator) -> ConvexSet:
 
 
 @pytest.mark.parametrize("K", EXAMPLES)
-@given(seed=seeds)
-@settings(max_examples=1)
-def test_every_example_passes_every_check(K, seed):
-    check_set(K, seed=seed)
+def test_every_example_passes_every_check(K):
+    check_set(K)
 
 
 @pytest.mark.soak_examples(4)
@@ -115,7 +79,7 @@ def test_the_checks_pass_in_other_libraries_and_dtypes(K, reference):
 @pytest.mark.parametrize("K", FIRST.values(), ids=FIRST)
 def test_a_numpy_set_answers_in_the_library_of_the_direction(K):
     d = strict.asarray(np.random.default_rng(1).standard_normal(K.shape), dtype=strict.float32)
-    points = [K.lmo(d), K.tangent(d), *([K.project(d)] if isinstance(K, Projectable) else [])]
+    points = [K.lmo(d), K.tangent(d), *([K.project(d)] if isinstance(K, sets.Projectable) else [])]
     assert {(type(point), point.dtype) for point in points} == {(type(d), d.dtype)}
     assert K.infeasibility(K.lmo(d)) < 1e-3
     assert K.lmo(strict.ones(K.shape, dtype=strict.int64)).dtype == strict.float64
@@ -193,9 +157,9 @@ def test_the_sizes_of_round_sets_are_attained(seed):
     for kind in ROUND:
         K = made(kind, rng)
         n = K.shape[0]
-        if isinstance(K, LpBall):
+        if isinstance(K, sets.LpBall):
             units = [np.eye(n)[0], np.ones(n) / math.sqrt(n)]
-        elif isinstance(K, GroupBall):
+        elif isinstance(K, sets.GroupBall):
             firsts = np.unique(K.groups, return_index=True)[1]
             spread = np.zeros(n)
             spread[firsts] = K.weights / np.linalg.norm(K.weights)
@@ -209,7 +173,7 @@ def test_the_sizes_of_round_sets_are_attained(seed):
         assert K.diameter == 2 * K.radius
 
 
-def boundary(K: ConvexSet, u: np.ndarray) -> float:
+def boundary(K: sets.ConvexSet, u: np.ndarray) -> float:
     """How far from the center the set reaches along u, by bisection over its infeasibility."""
     low, high = 0.0, 2 * K.radius
     for _ in range(50):
@@ -224,7 +188,7 @@ def boundary(K: ConvexSet, u: np.ndarray) -> float:
 PROJECTED = [
     kind
     for kind in (*MAKERS, *ROUND)
-    if isinstance(made(kind, np.random.default_rng(0)), Projectable)
+    if isinstance(made(kind, np.random.default_rng(0)), sets.Projectable)
 ]
 
 
@@ -236,10 +200,10 @@ def test_the_projection_on_a_polytope_is_that_of_a_quadratic_program(kind, seed,
     rng = np.random.default_rng(seed)
     K = made(kind, rng)
     size = K.radius or 1.0
-    unit = Scaled(K, 1 / size)  # the solver is accurate in absolute numbers
+    unit = sets.Scaled(K, 1 / size)  # the solver is accurate in absolute numbers
     whole = rng.integers(-1, 2, K.shape)
     y = unit.center + far * (rng.standard_normal(K.shape) if seed % 2 else whole)
-    described = unit if isinstance(K, Polyhedral) else VertexHull(vertices_of(K) / size)
+    described = unit if isinstance(K, sets.Polyhedral) else sets.VertexHull(vertices_of(K) / size)
     program = ExactProjection(described)._quadratic_program(y)
     np.testing.assert_allclose(unit.project(y), program, atol=1e-5 * max(1.0, far))
     assert np.linalg.norm(unit.project(y) - y) <= np.linalg.norm(program - y) + 1e-9 * max(1.0, far)
@@ -263,34 +227,37 @@ def test_a_projection_from_far_away_is_a_member_and_nearest(kind, seed, far):
 # --- sets that are one another --------------------------------------------------------------------
 
 REFERENCES = [
-    (L1Ball(4, 2.0), KSparse(4, 1, 2.0)),
-    (L1Ball(4, 2.0), KNormBall(4, 4, 2.0)),
-    (L1Ball(4, 2.0), LpBall(4, 1.0, 2.0)),
-    (L1Ball(4, 2.0), GroupBall(range(4), 2.0)),
-    (L1Ball(4, 2.0), OrderedWeightedBall(np.ones(4), 2.0)),
-    (Box(np.full(4, -2.0), np.full(4, 2.0)), KSparse(4, 4, 2.0)),
-    (Box(np.full(4, -2.0), np.full(4, 2.0)), KNormBall(4, 1, 2.0)),
-    (Box(np.full(4, -2.0), np.full(4, 2.0)), LpBall(4, math.inf, 2.0)),
-    (KNormBall(5, 2, 3.0), OrderedWeightedBall([1.0, 1.0, 0.0, 0.0, 0.0], 3.0)),
-    (L2Ball(3, 2.0), LpBall(3, 2.0, 2.0)),
-    (L2Ball(3, 2.0), GroupBall([5.0, 5.0, 5.0], 2.0)),
-    (L2Ball(3, 2.0), Ellipsoid(np.full(3, 0.25))),
-    (L2Ball(3, 2.0), Ellipsoid(0.25 * np.eye(3))),
-    (L2Ball(3, 2.0), Scaled(L2Ball(3), 2.0)),
-    (L2Ball(2, center=[0.0, 2.0]), Ellipsoid(np.ones(2), [0.0, 2.0])),
-    (Box(np.zeros(3), np.ones(3)), Knapsack(np.ones(3), 9.0)),
-    (Simplex(4, 2.0), Knapsack(np.full(4, 0.5), 1.0, 7.0, at_most=False)),
-    (CappedSimplex(5, 1.0, 2.0), Knapsack(np.ones(5), 2.0, at_most=False)),
-    (CappedSimplex(6, 0.5, 3.0), Knapsack(np.ones(6), 3.0, 0.5, at_most=False)),
-    (Box([0.0, -1.0, 2.0], [1.0, 1.0, 2.0]), Product(Box([0.0], [1.0]), Box([-1, 2.0], [1, 2.0]))),
-    (CappedSimplex(4, 0.5), Product(CappedSimplex(4, 0.5))),
-    (Simplex(3, 6.0), Scaled(Simplex(3, 2.0), 3.0)),
+    (sets.L1Ball(4, 2.0), sets.KSparse(4, 1, 2.0)),
+    (sets.L1Ball(4, 2.0), sets.KNormBall(4, 4, 2.0)),
+    (sets.L1Ball(4, 2.0), sets.LpBall(4, 1.0, 2.0)),
+    (sets.L1Ball(4, 2.0), sets.GroupBall(range(4), 2.0)),
+    (sets.L1Ball(4, 2.0), sets.OrderedWeightedBall(np.ones(4), 2.0)),
+    (sets.Box(np.full(4, -2.0), np.full(4, 2.0)), sets.KSparse(4, 4, 2.0)),
+    (sets.Box(np.full(4, -2.0), np.full(4, 2.0)), sets.KNormBall(4, 1, 2.0)),
+    (sets.Box(np.full(4, -2.0), np.full(4, 2.0)), sets.LpBall(4, math.inf, 2.0)),
+    (sets.KNormBall(5, 2, 3.0), sets.OrderedWeightedBall([1.0, 1.0, 0.0, 0.0, 0.0], 3.0)),
+    (sets.L2Ball(3, 2.0), sets.LpBall(3, 2.0, 2.0)),
+    (sets.L2Ball(3, 2.0), sets.GroupBall([5.0, 5.0, 5.0], 2.0)),
+    (sets.L2Ball(3, 2.0), sets.Ellipsoid(np.full(3, 0.25))),
+    (sets.L2Ball(3, 2.0), sets.Ellipsoid(0.25 * np.eye(3))),
+    (sets.L2Ball(3, 2.0), sets.Scaled(sets.L2Ball(3), 2.0)),
+    (sets.L2Ball(2, center=[0.0, 2.0]), sets.Ellipsoid(np.ones(2), [0.0, 2.0])),
+    (sets.Box(np.zeros(3), np.ones(3)), sets.Knapsack(np.ones(3), 9.0)),
+    (sets.Simplex(4, 2.0), sets.Knapsack(np.full(4, 0.5), 1.0, 7.0, at_most=False)),
+    (sets.CappedSimplex(5, 1.0, 2.0), sets.Knapsack(np.ones(5), 2.0, at_most=False)),
+    (sets.CappedSimplex(6, 0.5, 3.0), sets.Knapsack(np.ones(6), 3.0, 0.5, at_most=False)),
     (
-        SimplexProduct([3, 1, 12, 2]),
-        Product(*(Translated(Simplex(n), np.zeros(n)) for n in (3, 1, 12, 2))),
+        sets.Box([0.0, -1.0, 2.0], [1.0, 1.0, 2.0]),
+        sets.Product(sets.Box([0.0], [1.0]), sets.Box([-1, 2.0], [1, 2.0])),
     ),
-    (Birkhoff(4), Transportation(np.ones(4), np.ones(4))),
-    (Fantope(4, 1), Spectraplex(4)),
+    (sets.CappedSimplex(4, 0.5), sets.Product(sets.CappedSimplex(4, 0.5))),
+    (sets.Simplex(3, 6.0), sets.Scaled(sets.Simplex(3, 2.0), 3.0)),
+    (
+        sets.SimplexProduct([3, 1, 12, 2]),
+        sets.Product(*(sets.Translated(sets.Simplex(n), np.zeros(n)) for n in (3, 1, 12, 2))),
+    ),
+    (sets.Birkhoff(4), sets.Transportation(np.ones(4), np.ones(4))),
+    (sets.Fantope(4, 1), sets.Spectraplex(4)),
 ]
 
 
@@ -308,26 +275,26 @@ def test_two_names_of_one_set_agree(K, reference, seed):
         np.testing.assert_allclose(K.tangent(d), reference.tangent(d), atol=1e-12)
         y = 3 * d
         assert (K.infeasibility(y) > 1e-12) == (reference.infeasibility(y) > 1e-12)
-        if isinstance(K, Projectable) and isinstance(reference, Projectable):
+        if isinstance(K, sets.Projectable) and isinstance(reference, sets.Projectable):
             np.testing.assert_allclose(K.project(y), reference.project(y), atol=1e-12)
 
 
 TIES = [
-    (CappedSimplex(5, 1.0, 2.5), np.zeros(5), [1.0, 1.0, 0.5, 0.0, 0.0]),
-    (CappedSimplex(4, 1.0, 2.0), [1.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]),
-    (Simplex(3), np.zeros(3), [1.0, 0.0, 0.0]),
-    (VertexHull([[0.0, 1.0], [1.0, 0.0]]), np.ones(2), [0.0, 1.0]),
-    (L2Ball(2, center=[3.0, 4.0]), np.zeros(2), [3.0, 4.0]),
-    (L1Ball(3), [1.0, -1.0, 1.0], [-1.0, 0.0, 0.0]),
-    (KSparse(4, 2), [1.0, -1.0, 2.0, 1.0], [-1.0, 0.0, -1.0, 0.0]),
-    (KNormBall(4, 2, 2.0), [0.0, 1.0, 1.0, 0.0], [0.0, -2.0, 0.0, 0.0]),
-    (OrderedWeightedBall([1.0, 1.0, 1.0]), [-1.0, 1.0, 1.0], [1.0, 0.0, 0.0]),
-    (GroupBall([1, 0, 0]), [5.0, 3.0, 4.0], [0.0, -0.6, -0.8]),
-    (Knapsack(np.ones(4), 2.5), -np.ones(4), [1.0, 1.0, 0.5, 0.0]),
-    (Permutahedron([1.0, 3.0, 2.0]), np.zeros(3), [3.0, 2.0, 1.0]),
-    (Matching([("a", "a"), ("a", "b"), ("b", "a")]), [-3.0, -2.0, -2.0], [0.0, 1.0, 1.0]),
-    (Matching([(0, 0), (0, 0)]), [-1.0, -1.0], [1.0, 0.0]),
-    (Matching([(0, 0), (0, 0), (0, 0)], perfect=True), [2.0, 1.0, 1.0], [0.0, 1.0, 0.0]),
+    (sets.CappedSimplex(5, 1.0, 2.5), np.zeros(5), [1.0, 1.0, 0.5, 0.0, 0.0]),
+    (sets.CappedSimplex(4, 1.0, 2.0), [1.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]),
+    (sets.Simplex(3), np.zeros(3), [1.0, 0.0, 0.0]),
+    (sets.VertexHull([[0.0, 1.0], [1.0, 0.0]]), np.ones(2), [0.0, 1.0]),
+    (sets.L2Ball(2, center=[3.0, 4.0]), np.zeros(2), [3.0, 4.0]),
+    (sets.L1Ball(3), [1.0, -1.0, 1.0], [-1.0, 0.0, 0.0]),
+    (sets.KSparse(4, 2), [1.0, -1.0, 2.0, 1.0], [-1.0, 0.0, -1.0, 0.0]),
+    (sets.KNormBall(4, 2, 2.0), [0.0, 1.0, 1.0, 0.0], [0.0, -2.0, 0.0, 0.0]),
+    (sets.OrderedWeightedBall([1.0, 1.0, 1.0]), [-1.0, 1.0, 1.0], [1.0, 0.0, 0.0]),
+    (sets.GroupBall([1, 0, 0]), [5.0, 3.0, 4.0], [0.0, -0.6, -0.8]),
+    (sets.Knapsack(np.ones(4), 2.5), -np.ones(4), [1.0, 1.0, 0.5, 0.0]),
+    (sets.Permutahedron([1.0, 3.0, 2.0]), np.zeros(3), [3.0, 2.0, 1.0]),
+    (sets.Matching([("a", "a"), ("a", "b"), ("b", "a")]), [-3.0, -2.0, -2.0], [0.0, 1.0, 1.0]),
+    (sets.Matching([(0, 0), (0, 0)]), [-1.0, -1.0], [1.0, 0.0]),
+    (sets.Matching([(0, 0), (0, 0), (0, 0)], perfect=True), [2.0, 1.0, 1.0], [0.0, 1.0, 0.0]),
 ]
 
 
@@ -340,7 +307,7 @@ def test_ties_go_to_the_earlier_entry(K, d, answer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Segment(ConvexSet):
+class Segment(sets.ConvexSet):
     """A set as a newcomer writes it: { (t, 0) : |t| <= 1 }, with a plain lmo."""
 
     length: float = 1.0
@@ -362,23 +329,26 @@ class Segment(ConvexSet):
         return (cls(),)
 
 
-HULL = VertexHull(np.eye(2))
-ALL, NONE = (Projectable, Polyhedral, Relaxable), ()
+HULL = sets.VertexHull(np.eye(2))
+ALL, NONE = (sets.Projectable, sets.Polyhedral, sets.Relaxable), ()
 MADE = [
-    (Translated(Simplex(2), [1.0, 1.0]), ALL),
-    (Shrunk(Translated(L2Ball(2), [1.0, 1.0]), 0.5), (Projectable, Relaxable)),
-    (Shrunk(HULL, 0.5), (Polyhedral, Relaxable)),
-    (Translated(Segment(2.0), [3.0, 4.0]), NONE),
-    (Shrunk(Segment(), 0.5), NONE),
-    (Scaled(L1Ball(2), 3.0), ALL),
-    (Scaled(LpBall(2, 3.0), 3.0), (Relaxable,)),
-    (Product(Simplex(2), Box([0.0], [1.0])), ALL),
-    (Product(Simplex(2), L2Ball(2)), (Projectable, Relaxable)),
-    (Product(HULL, Scaled(Simplex(2), 2.0)), (Polyhedral, Relaxable)),
-    (Product(BoundedPSD(2), BoundedPSD(1)), (Projectable,)),
-    (Product(LpBall(2, 3.0), HULL), (Relaxable,)),
+    (sets.Translated(sets.Simplex(2), [1.0, 1.0]), ALL),
+    (
+        sets.Shrunk(sets.Translated(sets.L2Ball(2), [1.0, 1.0]), 0.5),
+        (sets.Projectable, sets.Relaxable),
+    ),
+    (sets.Shrunk(HULL, 0.5), (sets.Polyhedral, sets.Relaxable)),
+    (sets.Translated(Segment(2.0), [3.0, 4.0]), NONE),
+    (sets.Shrunk(Segment(), 0.5), NONE),
+    (sets.Scaled(sets.L1Ball(2), 3.0), ALL),
+    (sets.Scaled(sets.LpBall(2, 3.0), 3.0), (sets.Relaxable,)),
+    (sets.Product(sets.Simplex(2), sets.Box([0.0], [1.0])), ALL),
+    (sets.Product(sets.Simplex(2), sets.L2Ball(2)), (sets.Projectable, sets.Relaxable)),
+    (sets.Product(HULL, sets.Scaled(sets.Simplex(2), 2.0)), (sets.Polyhedral, sets.Relaxable)),
+    (sets.Product(sets.BoundedPSD(2), sets.BoundedPSD(1)), (sets.Projectable,)),
+    (sets.Product(sets.LpBall(2, 3.0), HULL), (sets.Relaxable,)),
 ]
-METHODS = {Projectable: "project", Polyhedral: "description", Relaxable: "relax"}
+METHODS = {sets.Projectable: "project", sets.Polyhedral: "description", sets.Relaxable: "relax"}
 
 
 @pytest.mark.parametrize(("K", "able"), MADE, ids=lambda K: repr(K)[:40])
@@ -391,21 +361,21 @@ def test_isinstance_tells_what_a_set_made_of_others_can_do(K, able):
     check_set(K)
     for kind in set(METHODS) - set(able):
         with pytest.raises(NotSupported):
-            getattr(K, METHODS[kind])(*([] if kind is Polyhedral else [np.zeros(K.shape)]))
+            getattr(K, METHODS[kind])(*([] if kind is sets.Polyhedral else [np.zeros(K.shape)]))
 
 
 def test_a_shrunk_set_leaves_room_around_its_members():
-    K, factor = CappedSimplex(5, 0.5), 0.8
+    K, factor = sets.CappedSimplex(5, 0.5), 0.8
     rng = np.random.default_rng(0)
     for d in rng.standard_normal((20, 5)):
         u = K.tangent(rng.standard_normal(5))
-        z = Shrunk(K, factor).lmo(d) + (1 - factor) * K.inner_radius * u / np.linalg.norm(u)
+        z = sets.Shrunk(K, factor).lmo(d) + (1 - factor) * K.inner_radius * u / np.linalg.norm(u)
         assert K.infeasibility(z) <= 1e-12
 
 
 def test_a_product_keeps_the_warm_start_of_each_part():
-    matrices = BoundedPSD(6, dense=0)
-    K, rng = Product(Simplex(2), matrices, L2Ball(1)), np.random.default_rng(0)
+    matrices = sets.BoundedPSD(6, dense=0)
+    K, rng = sets.Product(sets.Simplex(2), matrices, sets.L2Ball(1)), np.random.default_rng(0)
     d = rng.standard_normal(K.shape)
     parts = K.split(d)
     alone, whole = matrices.answer(parts[1]), K.answer(d)
@@ -415,11 +385,13 @@ def test_a_product_keeps_the_warm_start_of_each_part():
     again = K.answer(d, whole.warm)
     np.testing.assert_array_equal(again.warm[1], matrices.answer(parts[1], alone.warm).warm)
     assert isinstance(again.vertex, Joined)
-    assert Product(Simplex(2), L2Ball(2)).answer(np.ones(4)).warm is None
+    assert sets.Product(sets.Simplex(2), sets.L2Ball(2)).answer(np.ones(4)).warm is None
 
 
 def test_a_product_takes_points_apart_and_together():
-    K = Product(Simplex(2), BoundedPSD(2), Box(np.zeros((1, 3)), np.ones((1, 3))))
+    K = sets.Product(
+        sets.Simplex(2), sets.BoundedPSD(2), sets.Box(np.zeros((1, 3)), np.ones((1, 3)))
+    )
     x = np.arange(9.0)
     parts = K.split(x)
     assert [part.shape for part in parts] == [(2,), (2, 2), (1, 3)]
@@ -430,99 +402,99 @@ def test_a_product_takes_points_apart_and_together():
 
 
 def test_factors_of_sets_made_of_others():
-    inner = Product(Simplex(2), Box([0.0, 1.0], [2.0, 1.0]))
-    K = Product(inner, L2Ball((1, 2)), SimplexProduct([3, 1]))
+    inner = sets.Product(sets.Simplex(2), sets.Box([0.0, 1.0], [2.0, 1.0]))
+    K = sets.Product(inner, sets.L2Ball((1, 2)), sets.SimplexProduct([3, 1]))
     parts = K.factors
     assert (parts.starts.tolist(), parts.exact) == ([0, 2, 3, 4, 6, 9], False)
     np.testing.assert_allclose(parts.radii, [0.5**0.5, 1.0, 0.0, 1.0, (2 / 3) ** 0.5, 0.0])
-    for moved in (Scaled(K, 3.0), Shrunk(K, 0.5), Translated(K, np.ones(10))):
+    for moved in (sets.Scaled(K, 3.0), sets.Shrunk(K, 0.5), sets.Translated(K, np.ones(10))):
         np.testing.assert_allclose(moved.factors.radii, moved.scale * parts.radii)
-    assert Scaled(SimplexProduct([2, 2]), 2.0).factors.exact
-    assert Product(Box([0.0], [1.0]), SimplexProduct([2])).factors.exact
-    assert Simplex(3).factors is Shrunk(Simplex(3), 0.5).factors is None
+    assert sets.Scaled(sets.SimplexProduct([2, 2]), 2.0).factors.exact
+    assert sets.Product(sets.Box([0.0], [1.0]), sets.SimplexProduct([2])).factors.exact
+    assert sets.Simplex(3).factors is sets.Shrunk(sets.Simplex(3), 0.5).factors is None
 
 
 # --- what is refused ------------------------------------------------------------------------------
 
 REFUSED = [
-    (lambda: CappedSimplex(3, 0.2), EmptySet, "cap"),
-    (lambda: CappedSimplex(3, "much"), WrongType, "cap"),
-    (lambda: Box([0.0, 2.0], [1.0, 1.0]), EmptySet, "upper"),
-    (lambda: Box([0.0, 2.0], [1.0]), WrongShape, "upper"),
-    (lambda: Box([0.0], [np.inf]), NotFinite, "upper"),
-    (lambda: Box(0.0, 1.0), WrongShape, "lower"),
-    (lambda: L2Ball(3, center=[0.0]), WrongShape, "center"),
-    (lambda: L2Ball((2, 0)), InvalidInput, "n"),
-    (lambda: VertexHull(np.zeros((0, 2))), EmptySet, "points"),
-    (lambda: VertexHull([1.0, 2.0]), WrongShape, None),
-    (lambda: VertexHull([[1.0], [2.0, 3.0]]), WrongType, "points"),
-    (lambda: Translated(Simplex(2), [1.0]), WrongShape, "shift"),
-    (lambda: Translated("K", [1.0]), WrongType, "K"),
-    (lambda: Shrunk(Simplex(2), 1.5), InvalidInput, "factor"),
-    (lambda: Scaled(Simplex(2), math.inf), NotFinite, "factor"),
-    (lambda: Scaled(Simplex(2, 1e200), 1e200), InvalidInput, "factor"),
-    (lambda: L1Ball(()), WrongShape, "n"),
-    (lambda: LpBall(2, 0.5), InvalidInput, "p"),
-    (lambda: LpBall(2, math.nan), NotFinite, "p"),
-    (lambda: KSparse(3, 4), InvalidInput, "k"),
-    (lambda: KNormBall((2, 2), 5), InvalidInput, "k"),
-    (lambda: OrderedWeightedBall([1.0, 2.0]), InvalidInput, "weights"),
-    (lambda: OrderedWeightedBall([1.0, -1.0]), InvalidInput, "weights"),
-    (lambda: OrderedWeightedBall([0.0, 0.0]), InvalidInput, "weights"),
-    (lambda: GroupBall([0.5, 1.0]), WrongType, "groups"),
-    (lambda: GroupBall(3), WrongShape, "groups"),
-    (lambda: GroupBall([0, 1], 1.0, [1.0]), WrongShape, "weights"),
-    (lambda: GroupBall([0, 1], 1.0, [1.0, 0.0]), InvalidInput, "weights"),
-    (lambda: Ellipsoid([[1.0, 2.0], [2.0, 1.0]]), InvalidInput, "matrix"),
-    (lambda: Ellipsoid([1.0, 0.0]), InvalidInput, "matrix"),
-    (lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), InvalidInput, "matrix"),
-    (lambda: Ellipsoid(np.ones((2, 3))), WrongShape, "matrix"),
-    (lambda: Ellipsoid([1.0], [1.0, 2.0]), WrongShape, "center"),
-    (lambda: Knapsack([1.0, 2.0], 4.0, at_most=False), EmptySet, "total"),
-    (lambda: Knapsack([1.0, 0.0], 1.0), InvalidInput, "weights"),
-    (lambda: Knapsack([1.0], 1.0, -1.0), InvalidInput, "upper"),
-    (lambda: Knapsack([1.0], 1.0, [1.0, 1.0]), WrongShape, "upper"),
-    (lambda: Knapsack([1e200, 1.0], 1e-200, 1e200), InvalidInput, "upper"),
-    (lambda: Product(), EmptySet, "parts"),
-    (lambda: Product(Simplex(2), "box"), WrongType, "parts"),
-    (lambda: SimplexProduct([]), EmptySet, "sizes"),
-    (lambda: SimplexProduct([3, 0]), InvalidInput, "sizes"),
-    (lambda: SimplexProduct("33"), WrongType, "sizes"),
-    (lambda: SimplexProduct([2**31 - 1, 1]), InvalidInput, "sizes"),
-    (lambda: SimplexProduct([2], ["a", "a"]), InvalidInput, "labels"),
-    (lambda: Permutahedron([]), WrongShape, "weights"),
-    (lambda: Transportation([1, 2], [1, 1]), EmptySet, "columns"),
-    (lambda: Transportation([2, -1], [1]), EmptySet, "rows"),
-    (lambda: Transportation([0], [0, 0]), InvalidInput, "rows"),
-    (lambda: SpanningTrees([]), EmptyGraph, "edges"),
-    (lambda: SpanningTrees([("a", "b"), ("c", "d"), ("f", "f")]), GraphError, "edges"),
-    (lambda: SpanningTrees([(1, 2, 3)]), WrongType, "edges"),
-    (lambda: SpanningTrees([(0, 1)], nodes=["s"]), WrongShape, "nodes"),
-    (lambda: Matching([]), EmptyGraph, "edges"),
-    (lambda: Matching(["ab"]), WrongType, "edges"),
-    (lambda: Matching([(0, 1)], lefts=["a", "b"]), WrongShape, "lefts"),
-    (lambda: Matching([("a", 1), ("b", 1)], perfect=True), EmptySet, "perfect"),
-    (lambda: Polytope([[1, 1], [-1, -1], [5, 0]], [1, -2, 3], bounds=(0, 5)), EmptySet, None),
-    (lambda: Polytope(A_eq=[[1, 1]], b_eq=[3], bounds=(0, 1)), EmptySet, None),
-    (lambda: Polytope([[0, 0]], [-1], bounds=(0, 1)), EmptySet, None),
-    (lambda: Polytope(A_eq=[[0, 0]], b_eq=[2], bounds=(0, 1)), EmptySet, None),
-    (lambda: Polytope([[1, -1]], [1], bounds=(0, None)), InvalidInput, None),
-    (lambda: Polytope(A_eq=[[1, 1, 1]], b_eq=[1]), InvalidInput, None),
-    (lambda: Polytope([[0.0]], [1.0]), InvalidInput, None),
-    (lambda: Polytope([[1e-300, 0]], [1e300], bounds=(0, 1)), InvalidInput, None),
-    (lambda: Polytope(), InvalidInput, None),
-    (lambda: Polytope(bounds=(0, 1)), WrongShape, "bounds"),
-    (lambda: Polytope([[1, 1]], [1, 2]), WrongShape, "A_ub"),
-    (lambda: Polytope(b_eq=[1]), InvalidInput, "b_eq"),
-    (lambda: Polytope([[1, 1]], [1], bounds=[(0, 1)] * 3), WrongShape, None),
-    (lambda: Polytope([[1, 1]], [1], bounds=[(0, 1), (2, 1)]), EmptySet, "bounds"),
-    (lambda: Polytope([[1, 1]], [1], bounds=(0, np.nan)), NotFinite, "bounds"),
-    (lambda: Polytope([[1, 1]], [1], bounds="all"), WrongType, "bounds"),
-    (lambda: Polytope([[1, 1]], [1], bounds=[1]), WrongShape, "bounds"),
-    (lambda: Spectraplex(2, failure=0.0), InvalidInput, "failure"),
-    (lambda: Fantope(3, 4), InvalidInput, "k"),
-    (lambda: NuclearBall(), InvalidInput, "shape"),
-    (lambda: NuclearBall(4), InvalidInput, "shape"),
+    (lambda: sets.CappedSimplex(3, 0.2), EmptySet, "cap"),
+    (lambda: sets.CappedSimplex(3, "much"), WrongType, "cap"),
+    (lambda: sets.Box([0.0, 2.0], [1.0, 1.0]), EmptySet, "upper"),
+    (lambda: sets.Box([0.0, 2.0], [1.0]), WrongShape, "upper"),
+    (lambda: sets.Box([0.0], [np.inf]), NotFinite, "upper"),
+    (lambda: sets.Box(0.0, 1.0), WrongShape, "lower"),
+    (lambda: sets.L2Ball(3, center=[0.0]), WrongShape, "center"),
+    (lambda: sets.L2Ball((2, 0)), InvalidInput, "n"),
+    (lambda: sets.VertexHull(np.zeros((0, 2))), EmptySet, "points"),
+    (lambda: sets.VertexHull([1.0, 2.0]), WrongShape, None),
+    (lambda: sets.VertexHull([[1.0], [2.0, 3.0]]), WrongType, "points"),
+    (lambda: sets.Translated(sets.Simplex(2), [1.0]), WrongShape, "shift"),
+    (lambda: sets.Translated("K", [1.0]), WrongType, "K"),
+    (lambda: sets.Shrunk(sets.Simplex(2), 1.5), InvalidInput, "factor"),
+    (lambda: sets.Scaled(sets.Simplex(2), math.inf), NotFinite, "factor"),
+    (lambda: sets.Scaled(sets.Simplex(2, 1e200), 1e200), InvalidInput, "factor"),
+    (lambda: sets.L1Ball(()), WrongShape, "n"),
+    (lambda: sets.LpBall(2, 0.5), InvalidInput, "p"),
+    (lambda: sets.LpBall(2, math.nan), NotFinite, "p"),
+    (lambda: sets.KSparse(3, 4), InvalidInput, "k"),
+    (lambda: sets.KNormBall((2, 2), 5), InvalidInput, "k"),
+    (lambda: sets.OrderedWeightedBall([1.0, 2.0]), InvalidInput, "weights"),
+    (lambda: sets.OrderedWeightedBall([1.0, -1.0]), InvalidInput, "weights"),
+    (lambda: sets.OrderedWeightedBall([0.0, 0.0]), InvalidInput, "weights"),
+    (lambda: sets.GroupBall([0.5, 1.0]), WrongType, "groups"),
+    (lambda: sets.GroupBall(3), WrongShape, "groups"),
+    (lambda: sets.GroupBall([0, 1], 1.0, [1.0]), WrongShape, "weights"),
+    (lambda: sets.GroupBall([0, 1], 1.0, [1.0, 0.0]), InvalidInput, "weights"),
+    (lambda: sets.Ellipsoid([[1.0, 2.0], [2.0, 1.0]]), InvalidInput, "matrix"),
+    (lambda: sets.Ellipsoid([1.0, 0.0]), InvalidInput, "matrix"),
+    (lambda: sets.Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), InvalidInput, "matrix"),
+    (lambda: sets.Ellipsoid(np.ones((2, 3))), WrongShape, "matrix"),
+    (lambda: sets.Ellipsoid([1.0], [1.0, 2.0]), WrongShape, "center"),
+    (lambda: sets.Knapsack([1.0, 2.0], 4.0, at_most=False), EmptySet, "total"),
+    (lambda: sets.Knapsack([1.0, 0.0], 1.0), InvalidInput, "weights"),
+    (lambda: sets.Knapsack([1.0], 1.0, -1.0), InvalidInput, "upper"),
+    (lambda: sets.Knapsack([1.0], 1.0, [1.0, 1.0]), WrongShape, "upper"),
+    (lambda: sets.Knapsack([1e200, 1.0], 1e-200, 1e200), InvalidInput, "upper"),
+    (lambda: sets.Product(), EmptySet, "parts"),
+    (lambda: sets.Product(sets.Simplex(2), "box"), WrongType, "parts"),
+    (lambda: sets.SimplexProduct([]), EmptySet, "sizes"),
+    (lambda: sets.SimplexProduct([3, 0]), InvalidInput, "sizes"),
+    (lambda: sets.SimplexProduct("33"), WrongType, "sizes"),
+    (lambda: sets.SimplexProduct([2**31 - 1, 1]), InvalidInput, "sizes"),
+    (lambda: sets.SimplexProduct([2], ["a", "a"]), InvalidInput, "labels"),
+    (lambda: sets.Permutahedron([]), WrongShape, "weights"),
+    (lambda: sets.Transportation([1, 2], [1, 1]), EmptySet, "columns"),
+    (lambda: sets.Transportation([2, -1], [1]), EmptySet, "rows"),
+    (lambda: sets.Transportation([0], [0, 0]), InvalidInput, "rows"),
+    (lambda: sets.SpanningTrees([]), EmptyGraph, "edges"),
+    (lambda: sets.SpanningTrees([("a", "b"), ("c", "d"), ("f", "f")]), GraphError, "edges"),
+    (lambda: sets.SpanningTrees([(1, 2, 3)]), WrongType, "edges"),
+    (lambda: sets.SpanningTrees([(0, 1)], nodes=["s"]), WrongShape, "nodes"),
+    (lambda: sets.Matching([]), EmptyGraph, "edges"),
+    (lambda: sets.Matching(["ab"]), WrongType, "edges"),
+    (lambda: sets.Matching([(0, 1)], lefts=["a", "b"]), WrongShape, "lefts"),
+    (lambda: sets.Matching([("a", 1), ("b", 1)], perfect=True), EmptySet, "perfect"),
+    (lambda: sets.Polytope([[1, 1], [-1, -1], [5, 0]], [1, -2, 3], bounds=(0, 5)), EmptySet, None),
+    (lambda: sets.Polytope(A_eq=[[1, 1]], b_eq=[3], bounds=(0, 1)), EmptySet, None),
+    (lambda: sets.Polytope([[0, 0]], [-1], bounds=(0, 1)), EmptySet, None),
+    (lambda: sets.Polytope(A_eq=[[0, 0]], b_eq=[2], bounds=(0, 1)), EmptySet, None),
+    (lambda: sets.Polytope([[1, -1]], [1], bounds=(0, None)), InvalidInput, None),
+    (lambda: sets.Polytope(A_eq=[[1, 1, 1]], b_eq=[1]), InvalidInput, None),
+    (lambda: sets.Polytope([[0.0]], [1.0]), InvalidInput, None),
+    (lambda: sets.Polytope([[1e-300, 0]], [1e300], bounds=(0, 1)), InvalidInput, None),
+    (lambda: sets.Polytope(), InvalidInput, None),
+    (lambda: sets.Polytope(bounds=(0, 1)), WrongShape, "bounds"),
+    (lambda: sets.Polytope([[1, 1]], [1, 2]), WrongShape, "A_ub"),
+    (lambda: sets.Polytope(b_eq=[1]), InvalidInput, "b_eq"),
+    (lambda: sets.Polytope([[1, 1]], [1], bounds=[(0, 1)] * 3), WrongShape, None),
+    (lambda: sets.Polytope([[1, 1]], [1], bounds=[(0, 1), (2, 1)]), EmptySet, "bounds"),
+    (lambda: sets.Polytope([[1, 1]], [1], bounds=(0, np.nan)), NotFinite, "bounds"),
+    (lambda: sets.Polytope([[1, 1]], [1], bounds="all"), WrongType, "bounds"),
+    (lambda: sets.Polytope([[1, 1]], [1], bounds=[1]), WrongShape, "bounds"),
+    (lambda: sets.Spectraplex(2, failure=0.0), InvalidInput, "failure"),
+    (lambda: sets.Fantope(3, 4), InvalidInput, "k"),
+    (lambda: sets.NuclearBall(), InvalidInput, "shape"),
+    (lambda: sets.NuclearBall(4), InvalidInput, "shape"),
 ]
 
 
@@ -537,7 +509,7 @@ def test_bad_directions_and_points_are_refused(K):
     with pytest.raises(NotFinite):
         K.lmo(np.full(K.shape, np.nan))
     for method in ("lmo", "infeasibility", "project", "relax", "tangent"):
-        whole = getattr(type(K), method, None) is ConvexSet.tangent
+        whole = getattr(type(K), method, None) is sets.ConvexSet.tangent
         if hasattr(K, method) and not whole:
             with pytest.raises(WrongShape):
                 getattr(K, method)(np.ones(99))
@@ -557,5 +529,5 @@ def test_a_solver_that_gives_up_is_named(monkeypatch):
 def test_a_set_without_an_oracle_is_refused_where_it_is_written():
     with pytest.raises(TypeError):
 
-        class Mute(ConvexSet):
+        class Mute(sets.ConvexSet):
             pass
