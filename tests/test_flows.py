@@ -149,11 +149,7 @@ def test_the_widest_path_is_the_widest_of_all_and_flows_are_relaxed_to_their_box
     flow, dag, paths = np.random.default_rng(seed).random(K.shape), K.dag, vertices_of(K)
     for kernel in (widest_path, widest_path.plain):
         path = np.empty(len(dag.order) - 1, dtype=np.int32)
-        begin = kernel(
-            flow,
-            (dag.arcs, dag.tails, dag.first),
-            path,
-        )
+        begin = kernel(flow, (dag.arcs, dag.tails, dag.first), path)
         assert flow[path[begin:]].min() == max(flow[arcs > 0].min() for arcs in paths)
     np.testing.assert_array_equal(
         K.relax(3 * flow - 1), np.clip(3 * flow - 1, 0, paths.max(axis=0))
@@ -361,9 +357,7 @@ def test_paths_of_every_commodity_recombine_to_the_flow(K, seed):
             assert [K.nodes[K.tails[e]] for e in links] == list(nodes[:-1])
             again[[np.flatnonzero((K.owner == j) & (K.links == e))[0] for e in links]] += weight
     np.testing.assert_allclose(again, x, atol=1e-7)
-    with pytest.raises(
-        NotAMember,
-    ):
+    with pytest.raises(NotAMember):
         K.paths(x + 1.0)
 
 

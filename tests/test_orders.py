@@ -299,9 +299,7 @@ def test_what_the_solver_says_is_not_believed():
     assert K.infeasibility(answer.vertex.dense(d)) <= 1e-14
     assert 0.0 < answer.vertex.inner(d) - best <= answer.error <= 1e-6
     K.__dict__["_program"] = Liar(program, lambda found: found._replace(x=np.zeros(3)))
-    with pytest.raises(
-        SolverFailed,
-    ):
+    with pytest.raises(SolverFailed):
         K.answer(d)
     K.__dict__["_program"] = Liar(
         program, lambda found: found._replace(multipliers=-found.multipliers)

@@ -37,10 +37,7 @@ def test_bounds_for_what_was_played_are_those_of_the_decisions_and_what_is_measu
     incumbent = np.tile(np.eye(5)[0], (T, 1))
     own = tw.run(learner, tw.Stream(losses, limits))
     shadow = tw.run(learner, tw.Stream(losses, limits, played=incumbent))
-    worse, more = (
-        (shadow.losses - own.losses).sum(),
-        (shadow.violations - own.violations).sum(),
-    )
+    worse, more = ((shadow.losses - own.losses).sum(), (shadow.violations - own.violations).sum())
     assert more > 1.0
     assert shadow.bound.regret == pytest.approx(own.bound.regret + worse)
     assert shadow.bound.violation == pytest.approx(own.bound.violation + more)

@@ -16,13 +16,7 @@ from tidewolf.core.errors import CheckFailed, NotFinite, WrongShape, WrongType
 from tidewolf.core.vertices import LowRank
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.kernels import lanczos
-from tidewolf.sets import (
-    BoundedPSD,
-    Fantope,
-    NuclearBall,
-    SparsePlusLowRank,
-    Spectraplex,
-)
+from tidewolf.sets import BoundedPSD, Fantope, NuclearBall, SparsePlusLowRank, Spectraplex
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)

@@ -238,9 +238,7 @@ LARGE = {
 
 
 @thinned(
-    2,
-    name={name: name for name in LARGE},
-    limit={limit: limit for limit in ("row", "capacities")},
+    2, name={name: name for name in LARGE}, limit={limit: limit for limit in ("row", "capacities")}
 )
 def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
     K, most = LARGE[name]
