@@ -21,7 +21,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.networks import Tunnels
-from tidewolf.networks.shortest_paths import PathFinder
+from tidewolf.networks.tunnels import PathFinder
 from tidewolf.sets import SimplexProduct
 
 DIAMOND = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("s", "t"), ("a", "b")]

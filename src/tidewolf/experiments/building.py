@@ -40,11 +40,12 @@ from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
-from tidewolf.networks.columns import LinkColumns, find_node
 from tidewolf.networks.from_files import (
     CAPACITY,
     LENGTH,
+    LinkColumns,
     NetworkFiles,
+    find_node,
     of_graph,
     one_column,
     read_commodities,

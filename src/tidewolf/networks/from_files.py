@@ -11,7 +11,7 @@ commodities, and tables of costs, capacities and demands with one row per round.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,9 +21,9 @@ import numpy as np
 from tidewolf.core.arguments import as_path
 from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.edges import is_graph
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.errors import InvalidInput, UnknownNode
 from tidewolf.core.frames import is_frame
-from tidewolf.core.names import listed, match_names
+from tidewolf.core.names import did_you_mean, listed, match_names, plain_name
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
@@ -32,12 +32,86 @@ from tidewolf.files.gaps import GAPS, align, require_seen
 from tidewolf.files.graph import GIVEN
 from tidewolf.functions.combined import Max
 from tidewolf.functions.linear import Affine
-from tidewolf.networks.columns import LinkColumns, find_node
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.sets.graphs import commodities_of
 
 LENGTH, CAPACITY = "length", "capacity"
 """Columns of an edge list that are read where they are there."""
+
+
+def find_node(
+    nodes: Mapping[str, Hashable], called: Any, what: str, graph: str, setting: str
+) -> Hashable:
+    """The node of a graph that has this name."""
+    if str(called) not in nodes:
+        raise UnknownNode(
+            f"no link of {graph} touches the node {called!r}, {what}."
+            f"{did_you_mean(str(called), nodes)}",
+            setting=setting,
+        )
+    return nodes[str(called)]
+
+
+class LinkColumns(NamedTuple):
+    """The links of a graph, as tables call them: a column is called as the link is in the graph's
+    file (a column name, link or id), or "tail > head". If every link carries both ways, a column
+    that is called one way serves the way back, too, unless that has a column of its own. A table
+    without names, its columns numbered from 0, has the links in their order.
+    """
+
+    graph: Graph
+    name: str
+    """the graph, as messages call it"""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each link is called: a link that leads both ways by its ends."""
+        links, both_ways = self.graph.links, self.graph.both_ways
+        named = zip(self.graph.names, links, strict=True)
+        return tuple(_called(link) if both_ways or not name else name for name, link in named)
+
+    def names_any(self, columns: Sequence[str]) -> bool:
+        """Whether a column is called as a link is."""
+        calls = {plain_name(call) for calls in self._spellings() for call in calls}
+        return not calls.isdisjoint(map(plain_name, columns))
+
+    def places(
+        self, columns: Sequence[str], source: object, needed: Collection[int] | None = None
+    ) -> Int64s:
+        """The place of each link's column, -1 if it has none and is not among those `needed`."""
+        self._require_distinct()
+        links, names = self.graph.links, self.graph.names
+        if tuple(columns) == tuple(map(str, range(len(links)))) and not set(columns) & set(names):
+            return np.arange(len(links))
+        given = list[str | None](columns)
+        for i, (tail, _, head) in enumerate(plain_name(each).partition(">") for each in columns):
+            if self.graph.loops and tail == head != "":
+                given[i] = None  # a link from a node to itself carries nothing
+        return match_names(given, self._spellings(), f"{source}, for {self.name}", "link", needed)
+
+    def _spellings(self) -> list[list[str]]:
+        """What a column of each link may be called."""
+        named = zip(self.graph.names, self.graph.links, strict=True)
+        back = -1 if self.graph.both_ways else 1  # the second way is that back, if there is one
+        calls = ((name, _called(link), _called(link[::back])) for name, link in named)
+        return [list(dict.fromkeys(filter(None, each))) for each in calls]
+
+    def _require_distinct(self) -> None:
+        graph, found = self.graph, dict[str, int]()
+        for i, (name, link) in enumerate(zip(graph.names, graph.links, strict=True)):
+            if name and graph.both_ways and i >= len(graph.links) // 2:
+                continue  # the way back has the name of the way there
+            called = name or _called(link)
+            if (first := found.setdefault(called, i)) != i:
+                raise InvalidInput(
+                    f"{graph.places[i]}: {called!r} is the link of {graph.places[first]} too; give "
+                    "links names of their own in a column name."
+                )
+
+
+def _called(link: Sequence[Any]) -> str:
+    """What a link without a name of its own is called."""
+    return f"{link[0]} > {link[1]}"
 
 
 class NetworkFiles(NamedTuple):

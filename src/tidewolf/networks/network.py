@@ -36,8 +36,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_array, as_count, as_number, as_point, frozen, is_array, to_numpy
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import CyclicGraph, InvalidInput, UnknownNode, WrongShape
 from tidewolf.core.frames import columns_in_order, in_order
@@ -46,8 +46,13 @@ from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
-from tidewolf.networks.shortest_paths import leading_away, shortest_path_dag
-from tidewolf.networks.tunnels import GraphSetting, OnLinks, Tunnels
+from tidewolf.networks.tunnels import (
+    GraphSetting,
+    OnLinks,
+    Tunnels,
+    leading_away,
+    shortest_path_dag,
+)
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus import Product
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
@@ -553,11 +558,7 @@ class Network(OnLinks):
         tuple of str
             Empty where nodes tell the path.
         """
-        places = [
-            as_count(i, "The place of a link", least=0, most=len(self.links) - 1)
-            for i in as_items(links, "The links of a path", "[0, 2]")
-        ]
-        return tuple(self.link_names[i] for i in places if self._parallel[self.links[i]] > 1)
+        return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
 
     @cached_property
     def _parallel(self) -> Counter[Link]:
@@ -642,7 +643,7 @@ class Network(OnLinks):
             return self._with_tunnels()
         if self.paths == "all":
             return self._with_all_links()
-        return self._leading_away() if single else self._away_from_several()
+        return self._leading_away()
 
     def _with_tunnels(self) -> _Choice:
         tunnels = Tunnels([each[:3] for each in self._link_rows], self._ends, self.k)
@@ -667,35 +668,32 @@ class Network(OnLinks):
         return self._on_links(K, np.tile(np.arange(count), len(flows)), owner)
 
     def _leading_away(self) -> _Choice:
-        if len(self.demands) > 1:
-            return self._away_with_many()
-        (source, target), links = self._ends[0], np.arange(len(self.links))
-        try:
-            K = FlowPolytope.from_edges(self.links, source=source, target=target)
-        except CyclicGraph:
-            links = np.array(shortest_path_dag(self.links, self.lengths, source, target))
-            kept = [self.links[i] for i in links]
-            K = FlowPolytope.from_edges(kept, source=source, target=target)
-        return self._on_links(K, links, np.zeros(len(links), dtype=np.int64))
+        ends, links, places = self._ends, self.links, np.arange(len(self.links))
 
-    def _away_with_many(self) -> _Choice:
-        ends, links = self._ends, self.links
-        try:
-            flows = MultiFlow.from_edges(links, [(*pair, 1.0) for pair in ends])
-        except CyclicGraph:
-            kept = [(*pair, 1.0, shortest_path_dag(links, self.lengths, *pair)) for pair in ends]
-            flows = MultiFlow.from_edges(links, kept)
-        return self._on_links(flows, flows.links.astype(np.int64), flows.owner.astype(np.int64))
+        def leading(pair: Link) -> list[int]:
+            return shortest_path_dag(links, self.lengths, *pair)
 
-    def _away_from_several(self) -> _Choice:
-        (demand,) = self.demands
-        pairs = product(demand.sources, demand.targets)
-        found = [shortest_path_dag(self.links, self.lengths, *pair) for pair in pairs]
-        kept = np.unique(np.concatenate(found))
-        K = CapacitatedFlow.from_edges(
-            [self.links[i] for i in kept], supplies=_supplies(demand), upper=1.0
-        )
-        return self._on_links(K, kept, np.zeros(len(kept), dtype=np.int64))
+        K: ConvexSet
+        if len(ends) > 1:
+            try:
+                K = MultiFlow.from_edges(links, [(*pair, 1.0) for pair in ends])
+            except CyclicGraph:
+                K = MultiFlow.from_edges(links, [(*pair, 1.0, leading(pair)) for pair in ends])
+            return self._on_links(K, K.links.astype(np.int64), K.owner.astype(np.int64))
+        (demand,), (source, target) = self.demands, ends[0]
+        if len(demand.sources) == len(demand.targets) == 1:
+            try:
+                K = FlowPolytope.from_edges(links, source=source, target=target)
+            except CyclicGraph:
+                places = np.array(leading(ends[0]))
+                kept = [links[i] for i in places]
+                K = FlowPolytope.from_edges(kept, source=source, target=target)
+        else:
+            found = [leading(pair) for pair in product(demand.sources, demand.targets)]
+            places = np.unique(np.concatenate(found))
+            kept = [links[i] for i in places]
+            K = CapacitatedFlow.from_edges(kept, supplies=_supplies(demand), upper=1.0)
+        return self._on_links(K, places, np.zeros(len(places), dtype=np.int64))
 
     def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> _Choice:
         from scipy.sparse import csr_array

@@ -1,18 +1,33 @@
-"""Tunnels: a few short paths for each pair of nodes, over which the pair's demand is split.
+"""Tunnels: a few short paths for each pair of nodes, over which the pair's demand is split; and
+links that lead from a source to a target without going back.
 
     x_p = share of the demand of pair(p) that takes path p        x in a simplex for each pair
     load_l = sum_p incidence[l, p] demand[pair(p)] x_p
 
-Paths are the k shortest without loops (shortest_paths.py), pair after pair, shortest first; a pair
-with fewer of them has fewer. What is decided lives in `splits`, a `SimplexProduct`; how full the
-fullest link is, is a `functions.MaxUtilization`.
+Paths are the k shortest without loops (Yen 1971), found by SciPy, pair after pair, shortest first;
+a pair with fewer of them has fewer. What is decided lives in `splits`, a `SimplexProduct`; how full
+the fullest link is, is a `functions.MaxUtilization`.
+
+Of equally long paths the one with fewer links comes first, then the one whose links come first in
+the list. If paths with equally many links tie for the last place, SciPy chooses among them. SciPy
+takes one link per pair of nodes, so each further parallel link passes a node of its own. Each link
+is 2^-32 of the shortest one longer than it is, so that fewer links decide between ties.
+
+    away  = { (u, v) : (dist(s, v), -dist(v, t)) > (dist(s, u), -dist(u, t)) in the order of words }
+        farther from the source, or as far and nearer to the target: no cycle is left
+    shortest-path DAG = those of them that lie on a way from the source to the target
+
+With lengths that tell all distances apart these are the links whose head is farther than their
+tail (`sets.graph_tools.away`); if many are equal, as without lengths, more stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import math
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -27,7 +42,7 @@ from tidewolf.core.settings import Check, Count
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
 from tidewolf.functions.loads import MaxUtilization
-from tidewolf.networks.shortest_paths import PathFinder, Way
+from tidewolf.sets import graph_tools
 from tidewolf.sets.graphs import node_number, number_nodes, numbers_of
 from tidewolf.sets.simplices import SimplexProduct
 
@@ -310,11 +325,7 @@ class Tunnels(OnLinks):
                 )
             ways.append(finder.shortest_paths(source, target, self.k))
             if not ways[-1]:
-                raise UnreachableTarget(
-                    f"No path leads from {shown(pair[0])} to {shown(pair[1])}. Leave the pair out, "
-                    "or add links; each leads one way.",
-                    setting="pairs",
-                )
+                raise _no_way(*pair, "pairs")
         return ways
 
     def _tunnel(self, way: Way) -> Tunnel:
@@ -358,4 +369,84 @@ def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
         as_number(link_row.length, f"{called}, its length", above=0.0),
         None if capacity is None else as_number(capacity, f"{called}, its capacity", least=0.0),
         as_text(link_row.name, f"{called}, its name"),
+    )
+
+
+# --- ways ----------------------------------------------------------------------------------------
+
+Way: TypeAlias = tuple[int, ...]
+"""A path: the places of its links, in order."""
+
+
+class PathFinder:
+    """The links of a network with numbered nodes, as a matrix of lengths."""
+
+    def __init__(
+        self, nodes: int, tails: Sequence[int], heads: Sequence[int], lengths: Sequence[float]
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        self._lengths, self._links = lengths, dict[tuple[int, int], int]()
+        entries = list[tuple[int, int, float]]()
+        longer = 2.0**-32 * min(lengths, default=0.0)
+        for link, (tail, head, length) in enumerate(zip(tails, heads, lengths, strict=True)):
+            if (tail, head) in self._links:
+                entries.append((tail, nodes, 0.0))
+                tail, nodes = nodes, nodes + 1
+            self._links[tail, head] = link
+            entries.append((tail, head, length + longer))
+        rows, columns, values = np.array(entries).T
+        places = rows.astype(np.int32), columns.astype(np.int32)
+        self._graph = csr_array((values, places), shape=(nodes, nodes))
+
+    def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
+        """Up to k paths, shortest first; none if the source does not reach the target."""
+        from scipy.sparse.csgraph import yen
+
+        def rank(path: Way) -> tuple[float, int, Way]:
+            return math.fsum(self._lengths[link] for link in path), len(path), path
+
+        _, before = yen(self._graph, source, target, k, return_predecessors=True)
+        return sorted((self._way(row.tolist(), source, target) for row in before), key=rank)
+
+    def _way(self, before: list[int], source: int, target: int) -> Way:
+        nodes = [target]
+        while nodes[-1] != source:
+            nodes.append(before[nodes[-1]])
+        steps = pairwise(reversed(nodes))
+        return tuple(self._links[step] for step in steps if step in self._links)
+
+
+def leading_away(
+    links: Sequence[Link], lengths: Floats, source: Hashable, target: Hashable
+) -> list[int]:
+    """The links that lead away, by their places."""
+    there, _ = graph_tools.shortest(links, lengths, source)
+    back, _ = graph_tools.shortest([(head, tail) for tail, head in links], lengths, target)
+
+    def place(node: Hashable) -> tuple[float, float]:
+        return there.get(node, math.inf), -back.get(node, math.inf)
+
+    return [
+        i for i, (tail, head) in enumerate(links) if tail in there and place(head) > place(tail)
+    ]
+
+
+def shortest_path_dag(
+    links: Sequence[Link], lengths: Floats, source: Hashable, target: Hashable
+) -> list[int]:
+    """Those that lie on a way from the source to the target, too."""
+    away = leading_away(links, lengths, source, target)
+    try:
+        kept = graph_tools.useful([links[i] for i in away], source=source, target=target)
+    except InvalidInput:
+        raise _no_way(source, target, "target") from None
+    return [away[i] for i in kept]
+
+
+def _no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:
+    return UnreachableTarget(
+        f"No way leads from {shown(source)} to {shown(target)}. Leave it out, or add links; each "
+        "leads one way.",
+        setting=setting,
     )
