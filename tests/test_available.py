@@ -273,7 +273,7 @@ def test_entries_have_names_and_links_name_all_their_commodities():
         (
             tw.sets.CapacitatedFlow.from_edges([(0, 1), (0, 1)], supplies={0: 3, 1: -3}, upper=2),
             ["0 > 1 (2)"],
-            "0 can send at most 2 of 3",
+            r"there is no member of CapacitatedFlow",
         ),
     ],
     ids=range(8),

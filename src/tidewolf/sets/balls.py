@@ -280,11 +280,8 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
         matrix = self.matrix
         n = matrix.shape[0] if matrix.shape else 0
         if tuple(matrix.shape) not in ((n,), (n, n)) or n == 0:
-            raise WrongShape(
-                "matrix of Ellipsoid must be n x n, or the n entries of its diagonal, not of shape "
-                f"{tuple(matrix.shape)}.",
-                setting="matrix",
-            )
+            words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
+            raise WrongShape(words, setting="matrix")
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         require_shape(self, "center", self.shape)
@@ -293,11 +290,9 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
         least, most = float(np.min(self._eigen[0])), float(np.max(self._eigen[0]))
         slack = eps_of(matrix) * float(np.max(np.abs(A)))
         if skew > 100 * slack or least <= n * eps_of(matrix) * most or most <= 0:
-            raise InvalidInput(
-                "matrix of Ellipsoid must be symmetric and positive definite; mirrored entries "
-                f"differ by {skew:.3g}, and its eigenvalues run from {least:.3g} to {most:.3g}.",
-                setting="matrix",
-            )
+            found = f"mirrored entries differ by {skew:.3g}, eigenvalues are {least:.3g} or more"
+            words = f"matrix of Ellipsoid must be symmetric and positive definite; {found}."
+            raise InvalidInput(words, setting="matrix")
 
     @property
     def shape(self) -> Shape:
@@ -616,7 +611,7 @@ class OrderedWeightedBall(NormBall, Projectable):
     Parameters
     ----------
     weights : array
-        The weight of the largest entry, of the second largest and so on.
+        The weights of the largest entry, the second...
     tau : float, default 1.0
         What the norm of a member is at most.
 
@@ -629,20 +624,17 @@ class OrderedWeightedBall(NormBall, Projectable):
     array([0. , 0.5])
     """
 
-    weights: Annotated[
-        Array, Numbers("The weight of the largest entry, of the second largest and so on.", axes=1)
-    ]
+    weights: Annotated[Array, Numbers("The weights of the largest entry, the second...", axes=1)]
     tau: Bound = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         w = to_numpy(self.weights)
         if (np.diff(w) > 0).any() or w[-1] < 0 or w[0] <= 0:
-            raise InvalidInput(
-                "weights of OrderedWeightedBall must start above 0, never increase and never be "
-                f"negative; {w[0]:g} to {w[-1]:g} were given. Sort them, largest first.",
-                setting="weights",
+            words = (
+                "weights of OrderedWeightedBall must start above 0, never rise, and be 0 or more."
             )
+            raise InvalidInput(words, setting="weights")
 
     @property
     def shape(self) -> Shape:
@@ -864,7 +856,7 @@ class GroupBall(NormBall, Projectable):
     Parameters
     ----------
     groups : array
-        The number of each entry's group, in the shape of a point.
+        The number of each entry's group, as a point.
     tau : float, default 1.0
         What the norm of a member is at most.
     weights : array, optional
@@ -877,9 +869,7 @@ class GroupBall(NormBall, Projectable):
     array([-3.,  4.,  0.])
     """
 
-    groups: Annotated[
-        Array, GroupNumbers("The number of each entry's group, in the shape of a point.")
-    ]
+    groups: Annotated[Array, GroupNumbers("The number of each entry's group, as a point.")]
     tau: Bound = 1.0
     weights: Annotated[Array, Numbers("The weight of each group, above 0. None: 1 each.")] = None
 

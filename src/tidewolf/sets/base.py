@@ -254,10 +254,8 @@ class ConvexSet(Value, ABC):
         """
         point = as_own(self.lmo(direction), f"The answer of the oracle of {type(self).__name__}")
         if tuple(point.shape) != self.shape:
-            raise WrongShape(
-                f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; "
-                f"its points have shape {self.shape}."
-            )
+            given = f"answered with shape {tuple(point.shape)}, not {self.shape}"
+            raise WrongShape(f"The oracle of {type(self).__name__} {given}.")
         if (off := self.infeasibility(point)) > membership_tolerance(point, self.radius):
             raise OracleError(
                 f"The oracle of {type(self).__name__} answered a point that is infeasible by "
@@ -348,10 +346,7 @@ class InnerSet(Check):
 
     def __call__(self, value: Any, what: str) -> ConvexSet:
         if not isinstance(value, ConvexSet):
-            raise WrongType(
-                f"{what} must be a set such as sets.Simplex(3), or one of your own (a "
-                f"sets.ConvexSet), not {shown(value)}."
-            )
+            raise WrongType(f"{what} must be a set such as sets.Simplex(3), not {shown(value)}.")
         return value
 
     def read(self, value: Any) -> dict[str, Any] | None:
@@ -544,10 +539,7 @@ def require_floating(reference: Any) -> None:
         not is_array(reference)
         or as_direction(reference, tuple(reference.shape), "The reference") is not reference
     ):
-        raise WrongType(
-            "A set is moved to the library, dtype and device of a floating-point array, not of "
-            f"{shown(reference)}."
-        )
+        raise WrongType(f"A set moves to a floating-point array, not to {shown(reference)}.")
 
 
 def membership_tolerance(x: Array, radius: float) -> float:
@@ -581,6 +573,5 @@ def _moved(value: Any, reference: Array) -> Any:
         return value.to(reference)
     if isinstance(value, tuple) and any(isinstance(part, ConvexSet) for part in value):
         return tuple(_moved(part, reference) for part in value)
-    return (
-        like(value, reference) if is_array(value) and to_numpy(value).dtype.kind == "f" else value
-    )
+    floats = is_array(value) and to_numpy(value).dtype.kind == "f"
+    return like(value, reference) if floats else value

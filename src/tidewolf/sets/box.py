@@ -61,11 +61,8 @@ class Box(ClosedForm, Projectable, Polyhedral, Relaxable):
         require_shape(self, "upper", self.shape)
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
         if (wrong := np.argwhere(self._widths < 0)).size:
-            raise EmptySet(
-                "A box needs lower <= upper everywhere; at entry "
-                f"{wrong[0].tolist()} the lower bound is greater.",
-                setting="upper",
-            )
+            words = f"upper of Box must be at least lower; at entry {wrong[0].tolist()} it is not."
+            raise EmptySet(words, setting="upper")
 
     @property
     def shape(self) -> Shape:

@@ -257,10 +257,8 @@ class Scaled(Image):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not math.isfinite(self.factor * (self.K.diameter + length(self.K.center))):
-            raise InvalidInput(
-                f"factor of Scaled = {self.factor:g} makes the set larger than numbers are.",
-                setting="factor",
-            )
+            words = f"factor of Scaled = {self.factor:g} makes the set larger than numbers are."
+            raise InvalidInput(words, setting="factor")
 
     @property
     def scale(self) -> float:
@@ -290,7 +288,7 @@ class Shrunk(Image):
     K : ConvexSet
         The set that is drawn towards its center.
     factor : float
-        How much of the distance to the center is left: at most 1.
+        The share of the distance left.
 
     Examples
     --------
@@ -300,10 +298,7 @@ class Shrunk(Image):
     """
 
     K: Annotated[ConvexSet, InnerSet("The set that is drawn towards its center.")]
-    factor: Annotated[
-        float,
-        Number("How much of the distance to the center is left: at most 1.", above=0.0, most=1.0),
-    ]
+    factor: Annotated[float, Number("The share of the distance left.", above=0.0, most=1.0)]
 
     @property
     def scale(self) -> float:
@@ -502,10 +497,7 @@ class Product(Composed, ConvexSet):
             Where there are more or fewer arrays than parts, or one has another shape.
         """
         if len(points) != len(self.parts):
-            raise WrongShape(
-                f"A point of this product is joined from {len(self.parts)} parts, not from "
-                f"{len(points)}."
-            )
+            raise WrongShape(f"join takes {len(self.parts)} parts, not {len(points)}.")
         arrays = [
             as_point(x, part.shape, f"Part {p}")
             for p, (x, part) in enumerate(zip(points, self.parts, strict=True))
@@ -605,10 +597,7 @@ def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[C
     more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
     given: tuple[ConvexSet, ...] = checked(InnerSets(), (*sets, *more), "parts", "Product")
     if not given:
-        raise EmptySet(
-            "parts of Product must be at least one set: of no sets there are no points.",
-            setting="parts",
-        )
+        raise EmptySet("parts of Product must be at least one set.", setting="parts")
     return given
 
 

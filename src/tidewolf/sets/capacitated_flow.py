@@ -23,7 +23,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.names import listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Text, names_in_files
-from tidewolf.core.types import Array, Bools, Floats, Int32s, Int64s, NDArray, Shape
+from tidewolf.core.types import Array, Bools, Floats, Int32s, NDArray, Shape
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import network_simplex as simplex
@@ -454,23 +454,16 @@ class CapacitatedFlow(Flows):
     def __post_init__(self) -> None:
         net = self.network
         if not isinstance(net, FlowNetwork):
-            raise WrongType(
-                "CapacitatedFlow is made by CapacitatedFlow.from_edges(edges, supplies=..., "
-                f"upper=...), not of {shown(net)}."
-            )
+            words = f"Make a CapacitatedFlow with from_edges, not of {shown(net)}."
+            raise WrongType(words, setting="network")
         if (net.lower > net.upper).any():
             e = int(np.argmax(net.lower > net.upper))
-            raise EmptySet(
-                f"The lower bound {net.lower[e]:g} of arc {e} is above its upper bound "
-                f"{net.upper[e]:g}.",
-                setting="lower",
-            )
+            words = f"Arc {e} has the bounds {net.lower[e]:g} and {net.upper[e]:g}; swap them."
+            raise EmptySet(words, setting="lower")
         if abs(net.supply.sum()) > ROUNDING * np.abs(net.supply).sum():
             sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
-            raise EmptySet(
-                f"The nodes supply {sent:g} and draw {drawn:g} in all; a flow needs the two equal.",
-                setting="supplies",
-            )
+            words = f"The nodes supply {sent:g} and draw {drawn:g} in all; the two must be equal."
+            raise EmptySet(words, setting="supplies")
         if (cut := violated_cut(net)) is not None:
             raise EmptySet(cut_sentence(net, cut), setting="supplies")
 
@@ -491,21 +484,6 @@ class CapacitatedFlow(Flows):
         """The arcs, such as "SEA > DEN", behind the commodity where there is one."""
         arcs = link_names(self.network.tails, self.network.heads, self.network.nodes)
         return tuple(f"{self.commodity}: {arc}" for arc in arcs) if self.commodity else arcs
-
-    def _out_of_reach(self, entries: Int64s) -> str | None:
-        net = self.network
-        lower, upper = net.lower.copy(), net.upper.copy()
-        if len(busy := entries[(lower[entries] > 0.0) | (upper[entries] < 0.0)]):
-            e = int(busy[0])
-            return f"{self.names[e]} carries less than it must, {lower[e]:g} to {upper[e]:g}"
-        lower[entries] = upper[entries] = 0.0
-        less = replace(net, lower=lower, upper=upper)
-        cut = violated_cut(less)
-        if cut is None:
-            return None
-        sent, most = float(net.supply[cut].sum()), cut_capacity(less, cut)
-        nodes = listed(str(net.nodes[v]) for v in np.flatnonzero(cut))
-        return f"{nodes} can send at most {most:g} of {sent:g} in all"
 
     @cached_property
     def dimension(self) -> int:
@@ -544,9 +522,7 @@ class CapacitatedFlow(Flows):
             across = int((cut[net.tails[free]] != cut[net.heads[free]]).sum())
             nearer = (cut_capacity(net, cut) - float(net.supply[cut].sum())) / max(1, across)
             if nearer <= 0:
-                raise SolverFailed(
-                    "No center was found: the bounds leave no more room than rounding."
-                )
+                raise SolverFailed("No center was found: bounds leave no room but rounding.")
             inset = min(nearer, inset * (1 - ROUNDING))
         return frozen(inside.cheapest(np.zeros(self.shape)).x)
 
@@ -703,9 +679,6 @@ class CapacitatedFlow(Flows):
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
     """The bound of each arc."""
     if bounds.shape not in ((), (count,)):
-        raise WrongShape(
-            f"{which} must be one number, or one for each of {count} arcs, not of shape "
-            f"{bounds.shape}.",
-            setting=which,
-        )
+        words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
+        raise WrongShape(words, setting=which)
     return np.array(np.broadcast_to(bounds, count))

@@ -97,9 +97,7 @@ class Flows(SparseSet, Polyhedral, Relaxable):
         share = as_number(tolerance, "tolerance of paths", least=0.0)
         flow = to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64)
         if (infeasibility := self.infeasibility(flow)) > max(1e-6, share) * size:
-            raise NotAMember(
-                f"Only a member splits into paths; this point is infeasible by {infeasibility:.3g}."
-            )
+            raise NotAMember(f"Only members split into paths; this is off by {infeasibility:.3g}.")
         return flow, share
 
 
@@ -588,15 +586,10 @@ class MultiFlow(DagFlows):
         starts, count = self.starts, len(self.demands)
         each = len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0
         if len(self.tails) != len(self.heads) or not each:
-            raise WrongShape(
-                "A MultiFlow needs a tail and a head for each link, a source, target, demand and "
-                "start for each commodity."
-            )
+            raise WrongShape("A MultiFlow needs equally many sources, targets, demands and starts.")
         if starts[0] != 0 or starts[-1] != len(self.links) or (np.diff(starts) < 1).any():
-            raise InvalidInput(
-                f"starts of MultiFlow must rise from 0 to {len(self.links)}, not {starts}.",
-                setting="starts",
-            )
+            words = f"starts of MultiFlow must rise from 0 to {len(self.links)}, not {starts}."
+            raise InvalidInput(words, setting="starts")
 
     def __repr__(self) -> str:
         return (

@@ -130,9 +130,7 @@ class LinearProgram:
             return LinearSolution(found.x, multipliers, None)
         if found.status in (2, 3):
             return None
-        raise SolverFailed(
-            f"HiGHS gave up on a linear program of {len(costs)} variables: {found.message}"
-        )
+        raise SolverFailed(f"HiGHS gave up on {len(costs)} variables: {found.message}")
 
     @cached_property
     def _solver(self) -> Any:
@@ -213,10 +211,8 @@ class BoundPairs(Check):
             given = np.array(value, dtype=object)
             pairs = given.astype(np.float64)  # None becomes NaN
         except (TypeError, ValueError, OverflowError):
-            raise WrongType(
-                f"{what} must be pairs (lower, upper) of numbers, with None for no bound, not "
-                f"{shown(value)}."
-            ) from None
+            words = f"{what} must be pairs (lower, upper), None for no bound, not {shown(value)}."
+            raise WrongType(words) from None
         missing = np.isnan(pairs)
         if any(bound is not None for bound in given[missing]):
             raise NotFinite(f"{what} hold a NaN; a bound is a number, or None for no bound.")
@@ -247,18 +243,12 @@ def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
     if pairs.shape == (2,) and n is not None:
         pairs = np.tile(pairs, (n, 1))
     if pairs.ndim != 2:
-        raise WrongShape(
-            "bounds of Polytope must be a pair (lower, upper) for each entry, or one pair for all "
-            "beside rows.",
-            setting="bounds",
-        )
+        words = "bounds of Polytope must be a pair (lower, upper) for each entry."
+        raise WrongShape(words, setting="bounds")
     lower, upper = pairs.T
     for j in np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]:
-        raise EmptySet(
-            f"The polytope is empty: entry {j} has the lower bound {lower[j]:g} and the upper "
-            f"bound {upper[j]:g}.",
-            setting="bounds",
-        )
+        words = f"The polytope is empty: entry {j} has the bounds {lower[j]:g} and {upper[j]:g}."
+        raise EmptySet(words, setting="bounds")
     return frozen(pairs)
 
 
@@ -315,10 +305,8 @@ def require_nonempty(rows: HalfSpaces, unit: float) -> None:
     apart = LinearProgram(A, b, none, np.zeros(0), -free, free)
     found = apart.solve_cold(np.append(np.zeros(n), 1.0))
     if found is not None and found.x[n] > 0.0:
-        raise EmptySet(
-            "The polytope is empty: its rows and bounds cannot all hold; every point violates one "
-            f"of them by {unit * found.x[n]:.3g} or more."
-        )
+        least = f"{unit * found.x[n]:.3g} or more"
+        raise EmptySet(f"The polytope is empty: every point violates a row or bound by {least}.")
 
 
 def require_bounded(rows: HalfSpaces) -> None:
@@ -336,10 +324,8 @@ def require_bounded(rows: HalfSpaces) -> None:
             return
         ray = np.linalg.svd(N)[2][-1] if len(N) else np.ones(n)
     at = int(np.argmax(np.abs(ray)))
-    raise InvalidInput(
-        f"The polytope is unbounded: entry {at} can {'grow' if ray[at] > 0 else 'fall'} without "
-        "end; give it a bound."
-    )
+    way = "grow" if ray[at] > 0 else "fall"
+    raise InvalidInput(f"The polytope is unbounded: entry {at} can {way}; give it a bound.")
 
 
 def row_space(rows: Floats) -> Floats:
@@ -436,7 +422,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     b_eq : array, optional
         The right-hand side of A_eq x = b_eq.
     bounds : array, optional
-        Pairs (lower, upper), one for all or each; None in one: no bound.
+        Pairs (lower, upper), one for all or each.
 
     Examples
     --------
@@ -449,9 +435,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     b_ub: Annotated[Array, DoubleNumbers("The right-hand side of A_ub x <= b_ub.")] = None
     A_eq: Annotated[Array, DoubleNumbers("The matrix of A_eq x = b_eq. None: no such rows.")] = None
     b_eq: Annotated[Array, DoubleNumbers("The right-hand side of A_eq x = b_eq.")] = None
-    bounds: Annotated[
-        Array, BoundPairs("Pairs (lower, upper), one for all or each; None in one: no bound.")
-    ] = None
+    bounds: Annotated[Array, BoundPairs("Pairs (lower, upper), one for all or each.")] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -574,9 +558,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             # size is next to nothing if costs are large where the set is flat; rounding is not
             if error <= max(_ALLOWED * size, _ROUNDING):
                 return x, error if error > _ROUNDING * size else 0.0, found.basis
-        raise SolverFailed(
-            f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale the polytope's rows."
-        )
+        raise SolverFailed(f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale rows.")
 
     def _member(self, x: Floats) -> Floats:
         """The solver's point, put on the affine hull and drawn to the center as far as it breaches

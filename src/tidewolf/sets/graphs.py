@@ -83,10 +83,8 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
 def require_places(places: Int32s, count: int, setting: str) -> None:
     """Refuse places that are not in an array of so many entries."""
     if len(places) and places.max() >= count:
-        raise InvalidInput(
-            f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}.",
-            setting=setting,
-        )
+        words = f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}."
+        raise InvalidInput(words, setting=setting)
 
 
 def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:
@@ -221,9 +219,7 @@ def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
     assert found.columns is not None
     others = [name for name in found.columns if name.lower() not in {"demand", *sum(ENDS, ())}]
     if "demand" not in map(str.lower, found.columns) and others:
-        raise InvalidInput(
-            f"{what}: the column of demands must be called demand; there are {listed(others)}."
-        )
+        raise InvalidInput(f"{what} must have a column demand; there are {listed(others)}.")
     sent = ((edge.tail, edge.head, edge.get("demand")) for edge in found.edges)
     return [(tail, head, 1.0 if demand is None else demand) for tail, head, demand in sent]
 
@@ -329,9 +325,8 @@ def _as_commodity(i: int, commodity: Any) -> Commodity:
         asked = Commodity(*(commodity if not isinstance(commodity, str) else ()))
         hash(asked[:2])
     except TypeError:
-        raise WrongType(
-            f"Commodity {i} must be (source, target, demand), not {shown(commodity)}."
-        ) from None
+        words = f"Commodity {i} must be (source, target, demand), not {shown(commodity)}."
+        raise WrongType(words) from None
     demand = as_number(asked.demand, f"{asked.called(i)}: its demand", least=0.0)
     return asked._replace(demand=demand)
 
@@ -399,27 +394,19 @@ def build_dag(
     nodes get their sentence.
     """
     if len(tails) == 0:
-        raise EmptyGraph(
-            "The graph has no edges; a flow needs at least one from the source to the target."
-        )
+        raise EmptyGraph("The graph has no edges; a flow needs at least one.")
     numbers = numbers_of(names)
     start = node_number(source, numbers, "The source", "source")
     end = node_number(target, numbers, "The target", "target")
     if source == target:
-        raise InvalidInput(
-            f"Source and target are the same node {source!r}; a flow leads from one node to "
-            "another.",
-            setting="target",
-        )
+        words = f"Source and target must be two nodes; both are {source!r}."
+        raise InvalidInput(words, setting="target")
     order = _topological(tails, heads, names)
     places = np.arange(len(names))
     useful_node = reached(tails, heads, places == start) & reached(heads, tails, places == end)
     if not useful_node[start]:
-        raise UnreachableTarget(
-            f"No path leads from {source!r} to {target!r}: the target cannot be reached along the "
-            "edges.",
-            setting="target",
-        )
+        words = f"No path leads from {source!r} to {target!r}; add edges."
+        raise UnreachableTarget(words, setting="target")
     order = order[useful_node[order]]
     position = np.full(len(names), -1, dtype=np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
@@ -472,8 +459,7 @@ def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int
         cycle = tuple(names[node] for node in error.args[1])
         raise CyclicGraph(
             f"The graph has a cycle, {' -> '.join(map(str, cycle))}; paths need a graph without "
-            "one. Keep only the links that lead away from the source, with "
-            "sets.graph_tools.away.",
+            "one. Keep the links that lead away from the source, with sets.graph_tools.away.",
             cycle,
             setting="edges",
         ) from None
@@ -498,9 +484,7 @@ def weighted_paths(
         left[arcs] -= weight
         found.append((weight, tuple(arcs.tolist())))
     if not found:
-        raise InvalidInput(
-            f"No path carries more than the tolerance {tolerance:g}; choose a smaller one."
-        )
+        raise InvalidInput(f"No path carries more than the tolerance {tolerance:g}; lower it.")
     total = sum(weight for weight, _ in found)
     return [(weight / total, arcs) for weight, arcs in found]
 

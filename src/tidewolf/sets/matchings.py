@@ -345,11 +345,8 @@ class Matching(_EdgeSet):
         if size[0] == size[1] and (partner >= 0).all():
             return
         alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
-        raise EmptySet(
-            f"A perfect matching needs a partner for each of {size[0]} left and {size[1]} right "
-            f"nodes; a largest matching leaves {alone or 'right nodes'} without one.",
-            setting="perfect",
-        )
+        words = f"No matching is perfect: {alone or 'some right nodes'} remain without a partner."
+        raise EmptySet(words, setting="perfect")
 
 
 # The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees
@@ -458,11 +455,8 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         parts = self._blocks.part_of_node
         if parts.max() > 0:
             apart = listed([repr(self.nodes[v]) for v in np.flatnonzero(parts > 0)], 6)
-            raise GraphError(
-                f"A spanning tree needs a connected graph; this one has {parts.max() + 1} parts, "
-                f"and {apart} are not connected with {self.nodes[0]!r}.",
-                setting="edges",
-            )
+            words = f"A spanning tree needs a connected graph; {apart} are apart from the rest."
+            raise GraphError(words, setting="edges")
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -340,10 +340,8 @@ class Transportation(Plans):
                 )
         a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
         if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
-            raise EmptySet(
-                f"The rows sum to {a:.10g} and the columns to {b:.10g}; scale one to the other.",
-                setting="columns",
-            )
+            words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
+            raise EmptySet(words, setting="columns")
         if max(a, b) == 0.0:
             raise InvalidInput("rows of Transportation must not all be 0.", setting="rows")
 

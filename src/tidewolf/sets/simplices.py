@@ -409,11 +409,8 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.labels and (len(set(self.labels)), len(self.labels)) != (sum(self.sizes),) * 2:
-            raise InvalidInput(
-                f"labels of SimplexProduct are {sum(self.sizes)} different names, one an entry; "
-                f"{len(set(self.labels))} were given.",
-                setting="labels",
-            )
+            given = f"{sum(self.sizes)} different names, not {len(set(self.labels))}"
+            raise InvalidInput(f"labels of SimplexProduct must be {given}.", setting="labels")
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
@@ -582,19 +579,14 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
         for name, array in (("weights", self.weights), ("upper", upper)):
             if (least := float(to_numpy(array).min())) <= 0:
                 raise InvalidInput(
-                    f"{name} of Knapsack must be above 0, not {least:g}; what weighs nothing "
-                    "belongs in a Box, and both in a Product.",
-                    setting=name,
+                    f"{name} of Knapsack must be above 0, not {least:g}.", setting=name
                 )
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
         if not math.isfinite(most) or not self._u.min() > np.finfo(np.float64).tiny:
-            raise InvalidInput(
-                "weights and upper of Knapsack differ in size by more than numbers do: measure in "
-                "other units.",
-                setting="upper",
-            )
+            words = "upper of Knapsack must not differ from weights by more than numbers do."
+            raise InvalidInput(words, setting="upper")
         if not self.at_most and self.total > most * (1 + self._rounding):
             raise EmptySet(
                 f"total of Knapsack must be at most {most:g}, not {self.total:g}.", setting="total"
@@ -715,9 +707,8 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
     def _u(self) -> Floats:
         """The largest amount of each."""
         with np.errstate(over="ignore"):  # what weighs next to nothing is held by its own bound
-            return np.asarray(
-                np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w)
-            )
+            most: Floats = np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w)
+        return most
 
     @cached_property
     def _most(self) -> float:
