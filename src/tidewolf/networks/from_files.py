@@ -182,10 +182,8 @@ class NetworkFiles(NamedTuple):
         found = np.ascontiguousarray(table.values[:, places])
         for row, j in np.argwhere(found < 0)[:1]:
             where = table.places[row] if table.places else f"round {row + 1}"
-            raise InvalidInput(
-                f'{where}, column "{table.columns[places[j]]}": the demand is {found[row, j]:g}, '
-                "and demands are at least 0."
-            )
+            at = f'{where}, column "{table.columns[places[j]]}"'
+            raise InvalidInput(f"{at}: demands must be at least 0, not {found[row, j]:g}.")
         return found
 
     @property
@@ -224,9 +222,7 @@ class NetworkFiles(NamedTuple):
 def one_column(table: Table, source: object, what: str) -> Floats:
     """The numbers of a table of one column."""
     if len(table.columns) != 1:
-        raise InvalidInput(
-            f"{source}: {what} are one column beside the time, not {len(table.columns)}."
-        )
+        raise InvalidInput(f"{source}: {what} must be one column, not {len(table.columns)}.")
     return table.values[:, 0]
 
 
@@ -346,9 +342,7 @@ def from_files(
         if each is not None
     }
     if not sources:
-        raise InvalidInput(
-            "Rounds come from tables: give costs, capacities or demands, a row a round."
-        )
+        raise InvalidInput("Give a table of costs, capacities or demands, a row per round.")
     tables = {}
     for name, each in sources.items():
         table = read_table(given[name], gaps=gaps != "refuse", format=format)
@@ -409,10 +403,7 @@ def of_graph(
 def _positive(length: float, graph: Graph, i: int) -> float:
     if math.isnan(length) or length <= 0:
         said = "there is none" if math.isnan(length) else f"{length:g} is not above 0"
-        raise InvalidInput(
-            f"{graph.places[i]}: every link needs a length above 0 where there is a column of "
-            f"lengths; {said}."
-        )
+        raise InvalidInput(f"{graph.places[i]}: the length of a link must be above 0; {said}.")
     return float(length)
 
 
@@ -426,8 +417,8 @@ def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, 
     if called is None and len(header) > 2:
         others = [name for name in header if name.lower() not in ("source", "target")]
         raise InvalidInput(
-            f"{path}, line 1: how much each commodity sends is read from a column called demand, "
-            f"and there are {listed(others)}; call it so, or leave others out, and each sends 1."
+            f"{path}, line 1: beside source and target must be a column demand, or none, not "
+            f"{listed(others)}."
         )
     return [
         (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))

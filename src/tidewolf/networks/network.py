@@ -164,10 +164,7 @@ class _Ends(Check):
             raise InvalidInput(f"{what} must be at least one node.")
         whole = sum(shares.values())
         if abs(whole - 1.0) > 1e-6:
-            raise InvalidInput(
-                f"{what}: the shares of {listed(map(str, shares))} sum to {whole:g}, and they are "
-                "to sum to 1; what is sent in all is the demand."
-            )
+            raise InvalidInput(f"{what}: shares by node must sum to 1, not to {whole:g}.")
         return tuple((node, share / whole) for node, share in shares.items())
 
     def read(self, value: Any) -> Any:
@@ -206,20 +203,18 @@ class Network(OnLinks):
         `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
         polars with such columns beside tail and head.
     source : array, optional
-        Where the one commodity starts: a node, or shares by node that sum to 1. None where
-        `commodities` are given.
+        Where the one commodity starts: a node, or shares.
     target : array, optional
         Where it ends, likewise.
     commodities : iterable of Commodity or tuple, optional
-        Or what must go from where to where, each (source, target, demand); or a frame with such
-        columns.
+        Or many, each (source, target, demand); or a frame with such columns.
     demand : float, default 1.0
-        How much the one commodity sends, in the unit of the capacities.
+        How much the one commodity sends.
     paths : str, default 'away'
         What may carry it: "away" for the links that lead away from a commodity's source, "all"
         for every link, "k-shortest" for the k shortest paths of each commodity.
     k : int, default 3
-        How many paths a commodity has at most, where those are its tunnels.
+        How many tunnels a commodity has at most.
 
     Examples
     --------
@@ -236,24 +231,13 @@ class Network(OnLinks):
     """
 
     graph: GraphSetting
-    source: Annotated[
-        Any,
-        _Ends(
-            "Where the one commodity starts: a node, or shares by node that sum to 1. None where "
-            "`commodities` are given."
-        ),
-    ] = None
+    source: Annotated[Any, _Ends("Where the one commodity starts: a node, or shares.")] = None
     target: Annotated[Any, _Ends("Where it ends, likewise.")] = None
     commodities: Annotated[
         Iterable[Commodity | tuple[Any, ...]] | None,
-        Commodities(
-            "Or what must go from where to where, each (source, target, demand); or a frame with "
-            "such columns."
-        ),
+        Commodities("Or many, each (source, target, demand); or a frame with such columns."),
     ] = None
-    demand: Annotated[
-        float, Number("How much the one commodity sends, in the unit of the capacities.", above=0.0)
-    ] = 1.0
+    demand: Annotated[float, Number("How much the one commodity sends.", above=0.0)] = 1.0
     paths: Annotated[
         str,
         Text(
@@ -262,18 +246,13 @@ class Network(OnLinks):
             choices=PATHS,
         ),
     ] = "away"
-    k: Annotated[
-        int, Count("How many paths a commodity has at most, where those are its tunnels.")
-    ] = 3
+    k: Annotated[int, Count("How many tunnels a commodity has at most.")] = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()
         given = {self.source is None, self.target is None, self.commodities is not None}
         if len(given) > 1:
-            raise InvalidInput(
-                "A network sends one commodity from a source to a target, or else commodities, "
-                "each (source, target, demand): give source and target, or commodities."
-            )
+            raise InvalidInput("Give a network source and target, or else commodities.")
         _ = self.K
 
     def __repr__(self) -> str:
@@ -305,11 +284,8 @@ class Network(OnLinks):
         for source, target, volume, *_ in self._commodities:
             name = f"{source} > {target}"
             if name in found:
-                raise InvalidInput(
-                    f"The commodity {name} is there twice; give it once, with the sum of its "
-                    "demands.",
-                    setting="commodities",
-                )
+                words = f"The commodity {name} is there twice; give it once, with all its demand."
+                raise InvalidInput(words, setting="commodities")
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
 
@@ -571,21 +547,16 @@ class Network(OnLinks):
         given = columns_in_order(given, called, f"The {what} of a network")
         array = _numbers(given, f"The {what} of a network")
         if array.ndim != 2 or array.shape[1] != len(called):
-            raise WrongShape(
-                f"The {what} of a network have shape (rounds, {len(called)}), a column for each of "
-                f"its {'commodities' if what == 'demands' else 'links'}; {array.shape} was given.",
-                setting=what,
-            )
+            shape = f"(rounds, {len(called)}), not {array.shape}"
+            raise WrongShape(f"The {what} of a network must have shape {shape}.", setting=what)
         valid = np.isfinite(array) | (np.isposinf(array) if infinite else False)
         if what == "demands":
             valid = valid & (array >= 0.0)
         if not valid.all():
             row, column = map(int, np.argwhere(~valid)[0])
-            raise InvalidInput(
-                f"The {what} of a network are {'at least 0' if what == 'demands' else 'numbers'}; "
-                f"that of {called[column]} is {array[row, column]} in round {row + 1}.",
-                setting=what,
-            )
+            kind = "at least 0" if what == "demands" else "numbers"
+            found = f"that of {called[column]} is {array[row, column]} in round {row + 1}"
+            raise InvalidInput(f"The {what} of a network must be {kind}; {found}.", setting=what)
         return array
 
     def _once(self, demands: Array | None) -> Floats:
@@ -601,9 +572,8 @@ class Network(OnLinks):
             return np.broadcast_to(self.volumes, (rounds, len(self.demands)))
         sent = self._rows(demands, "demands")
         if len(sent) != rounds:
-            raise WrongShape(
-                f"There are demands of {len(sent)} rounds, and {rounds} rounds.", setting="demands"
-            )
+            words = f"demands must be of {rounds} rounds, not {len(sent)}."
+            raise WrongShape(words, setting="demands")
         return sent
 
     @property
@@ -620,26 +590,19 @@ class Network(OnLinks):
         for each in self.demands:
             for node in (*each.sources, *each.targets):
                 if node not in self.nodes:
-                    known = list(map(str, self.nodes))
-                    where = "commodities" if self.source is None else "source"
-                    raise UnknownNode(
-                        f"No link touches the node {shown(node)}.{did_you_mean(str(node), known)}",
-                        setting="target" if node in each.targets and self.source else where,
-                    )
+                    end = "source" if node in each.sources else "target"
+                    near = did_you_mean(str(node), list(map(str, self.nodes)))
+                    words = f"No link touches the node {shown(node)}.{near}"
+                    raise UnknownNode(words, setting="commodities" if self.source is None else end)
             if each.sources.keys() & each.targets.keys():
-                raise InvalidInput(
-                    f"The commodity {each.name} starts and ends at the same node; leave it out: "
-                    "what stays at a node takes no link.",
-                    setting="commodities" if self.source is None else "target",
-                )
+                setting = "commodities" if self.source is None else "target"
+                words = f"The commodity {each.name} starts and ends at the same node; leave it out."
+                raise InvalidInput(words, setting=setting)
         single = all(len(each.sources) == len(each.targets) == 1 for each in self.demands)
         if self.paths == "k-shortest":
             if not single:
-                raise InvalidInput(
-                    "Tunnels lead from one node to another: with several sources or targets take "
-                    'paths = "all", or give each pair as a commodity.',
-                    setting="paths",
-                )
+                words = 'Tunnels lead from one node to one: take paths = "all", or commodities.'
+                raise InvalidInput(words, setting="paths")
             return self._with_tunnels()
         if self.paths == "all":
             return self._with_all_links()

@@ -135,16 +135,10 @@ class _Pairs(Check):
                 source, target = tuple(() if isinstance(pair, str) else pair)
                 hash((source, target))
             except (TypeError, ValueError):
-                raise WrongType(
-                    f"Pair {i} of {what} is {shown(pair)}; a pair is (source, target), two names "
-                    "of nodes."
-                ) from None
-            first = pairs.setdefault((source, target), i)
-            if first != i:
-                raise InvalidInput(
-                    f"{what}: {shown(source)} to {shown(target)} is there twice, at {first} and "
-                    f"{i}; give each pair once, and its whole demand."
-                )
+                words = f"Pair {i} of {what} must be (source, target), not {shown(pair)}."
+                raise WrongType(words) from None
+            if pairs.setdefault((source, target), i) != i:
+                raise InvalidInput(f"{what}: {shown(source)} to {shown(target)} is there twice.")
         if not pairs:
             raise InvalidInput(f"{what} must be at least one (source, target).")
         return tuple(pairs)
@@ -194,8 +188,7 @@ class Tunnels(OnLinks):
         `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
         polars with such columns beside tail and head.
     pairs : iterable of tuple of Hashable
-        Between which nodes traffic goes: (source, target), each once; or a frame with columns
-        source and target.
+        Which nodes send to which: (source, target), each once; or such a frame.
     k : int, default 3
         How many paths a pair has at most.
 
@@ -215,10 +208,7 @@ class Tunnels(OnLinks):
     graph: GraphSetting
     pairs: Annotated[
         Iterable[Link],
-        _Pairs(
-            "Between which nodes traffic goes: (source, target), each once; or a frame with "
-            "columns source and target."
-        ),
+        _Pairs("Which nodes send to which: (source, target), each once; or such a frame."),
     ]
     k: Annotated[int, Count("How many paths a pair has at most.")] = 3
 
@@ -292,20 +282,14 @@ class Tunnels(OnLinks):
         if capacities is None:
             capacities = self.capacities
         if capacities is None:
-            raise InvalidInput(
-                "Some link has no capacity; give capacities=, one for each link, or links as "
-                "(tail, head, length, capacity).",
-                setting="capacities",
-            )
+            words = "Some link has no capacity; give capacities=, one for each link."
+            raise InvalidInput(words, setting="capacities")
         demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
         of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
         columns, pairs = int(of_pairs.demands.shape[1]), len(self._ways)
         if columns != pairs:
-            raise WrongShape(
-                f"Demands have a column for each of the {pairs} pairs, in their order; "
-                f"{columns} were given.",
-                setting="demands",
-            )
+            words = f"demands must have a column for each of {pairs} pairs, not {columns}."
+            raise WrongShape(words, setting="demands")
         return of_pairs
 
     @cached_property
@@ -318,11 +302,8 @@ class Tunnels(OnLinks):
         for pair in self.pairs:
             source, target = (node_number(node, numbers, "A pair:", "pairs") for node in pair)
             if source == target:
-                raise InvalidInput(
-                    f"A pair has {shown(pair[0])} for both its source and its target; leave it "
-                    "out: what stays at a node takes no path.",
-                    setting="pairs",
-                )
+                words = f"A pair has {shown(pair[0])} for both its source and its target."
+                raise InvalidInput(words, setting="pairs")
             ways.append(finder.shortest_paths(source, target, self.k))
             if not ways[-1]:
                 raise _no_way(*pair, "pairs")
@@ -357,10 +338,8 @@ def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
         link_row = LinkRow(*(() if isinstance(row, str) else row))
         hash((link_row.tail, link_row.head))
     except TypeError:
-        raise WrongType(
-            f"Link {i} of {what} is {shown(row)}; a link is (tail, head), and perhaps its length "
-            "and its capacity."
-        ) from None
+        words = f"Link {i} of {what} must be (tail, head, length, capacity), not {shown(row)}."
+        raise WrongType(words) from None
     called = f"{what}: link {i} ({shown(link_row.tail)} > {shown(link_row.head)})"
     capacity = link_row.capacity
     return LinkRow(
@@ -445,8 +424,5 @@ def shortest_path_dag(
 
 
 def _no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:
-    return UnreachableTarget(
-        f"No way leads from {shown(source)} to {shown(target)}. Leave it out, or add links; each "
-        "leads one way.",
-        setting=setting,
-    )
+    words = f"No way leads from {shown(source)} to {shown(target)}. Leave it out, or add links."
+    return UnreachableTarget(words, setting=setting)
