@@ -106,9 +106,10 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
         tooltip = chart.draw(drawn.add_axes(box), PAGE)
         buffer = io.StringIO()
         drawn.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
-    kept = ("title", "about", "description", "legend", "wide")
+    kept = ("title", "about", "description", "wide")
     return {
         **{name: getattr(chart, name) for name in kept},
+        "legend": [{"style": style, "value": style.value} for style in chart.legend],
         "table": chart.table if tables else None,
         "svg": inline(buffer.getvalue()),
         "size": (round(wide), round(high)),

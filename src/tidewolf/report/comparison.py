@@ -43,18 +43,17 @@ if TYPE_CHECKING:
     from tidewolf.experiments.sweep import Sweep, SweepGroup, SweepLine
 
 _WORDS = {
-    "a point": "A learner at one setting, the mean over seeds. Every number is per round; a cell "
-    "with two numbers has the least and the largest over the settings.",
+    "a point": "A learner at one setting, the mean over seeds, per round; of two numbers the least "
+    "and the largest over the settings.",
     "gap": "How far its regret is above the best that {baseline} has at up to 1.1 times its "
     "violation, in % of {share}. Up to 0.5 it is as good.",
     "shortfall": "How far the point of {baseline} that it matches worst is out of its reach, in "
     "the same unit; never as careful: none of its settings breaks limits as little.",
-    "less violation": "How many times less than that of {baseline} at equal regret: the median "
-    "over the regrets that both reach. In equal time: against points of {baseline} that took no "
-    "longer per round, if there are some.",
+    "less violation": "How many times less than that of {baseline} at equal regret, the median; in "
+    "equal time: against points of {baseline} that took no longer per round.",
     "broken": "The share of rounds in which a limit was broken.",
-    "churn": "How far the decision moved from one round to the next: half of what its entries "
-    "changed by, all together. 99 % of the rounds are at most p99; the worst is that of any seed.",
+    "churn": "Half of what all entries changed by from one round to the next. 99 % of the rounds "
+    "are at most p99; the worst is that of any seed.",
 }
 
 
@@ -181,10 +180,9 @@ PRESENTER = Presenter(plot_comparison, comparison_html)
 # --- sweeps --------------------------------------------------------------------------------------
 
 _SWEEP_WORDS = (
-    "Every number is the mean over the seeds that came to their end; worst is that of any round of "
-    "any seed. Violation: by how much the limits were broken. Broken: the share of rounds in which "
-    "one was. Churn: half of what the entries of the decision changed by from one round to the "
-    "next, all together. 99 % of the rounds are at most p99."
+    "Every number is the mean over the seeds that ended; worst is that of any round of any seed. "
+    "Violation: by how much limits were broken. Broken: the share of rounds in which one was. "
+    "Churn: half of what all entries changed by. 99 % of the rounds are at most p99."
 )
 
 

@@ -396,8 +396,8 @@ def networks_context(
     parts = found[0][0].run.trajectory
     assert parts is not None
     said = {
-        "Colour is utilisation: the mean load of a link over its mean capacity. Width is the mean "
-        f"load. Worst utilisation is that of {len(parts.ends):,} parts of the run.": drawn.limited,
+        "Colour is utilisation, mean load over mean capacity; width is the mean load. The worst is "
+        f"that of {len(parts.ends):,} parts of the run.": drawn.limited,
         "Width and colour are the mean load; the links have no capacities.": not drawn.limited,
         f"Of many links the {LINKS} that carry most are drawn.": len(drawn.links) >= LINKS,
         "Dashed links may carry nothing.": any(link.cut for link in drawn.links),

@@ -67,20 +67,17 @@ DECISION_FILES = tuple(
 )
 """Files beside a page that it links to."""
 _WORDS = {
-    "regret": "The total loss minus that of the best fixed point that satisfies every limit in "
-    "every round; if that point is known only between two bounds, so is the regret.",
-    "regret, kept rounds": "The total loss minus that of the best fixed point that satisfies every "
-    "limit in those rounds that can be kept at the least breach; no point satisfies every limit in "
-    "every round.",
-    "violation": "By how much the limits were broken, added up; a round with room to spare never "
-    "pays for a breach.",
+    "regret": "The total loss minus that of the best fixed point that is feasible in every round; "
+    "an interval if that point is known between two bounds.",
+    "regret, kept rounds": "The total loss minus that of the best fixed point that is feasible in "
+    "the rounds that can be kept together; no point is feasible in all.",
+    "violation": "By how much limits were broken, added up; room to spare never makes up for it.",
     "measured bound": "The most that theory allows this very run, given what it measured.",
-    "churn": "How far the decision moved from one round to the next: half of what its entries "
-    "changed by, all together.",
+    "churn": "Half of what all entries of the decision changed by from one round to the next.",
     "p99": "99 % of the rounds are at most that.",
     "largest infeasibility": "The farthest that a played point ever was outside the hard set.",
-    "certificate": "It holds if every played point is a member of the set, every projection and "
-    "oracle call is accounted for, and both totals are within what theory allows.",
+    "certificate": "Holds if every played point is in the set, every oracle call is counted, and "
+    "both totals are within what theory allows.",
     "guaranteed": "What was promised was known before the first round.",
 }
 

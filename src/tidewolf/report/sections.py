@@ -128,9 +128,9 @@ PARTS = 160
 _REST = 5
 """The hue of the others: grey."""
 TRUST_READ = (
-    "The decision is a weighted mean of the experts' points. Lost at most: so much the run lost to "
-    "this expert at most, loss and violations together, in units of the loss; if negative, the run "
-    "was surely better. Loss and violation are what the expert alone would have had, per round."
+    "The decision is a weighted mean of the experts' points. Lost at most: what the run lost to an "
+    "expert at most, in units of the loss; below 0 the run was better. Loss and violation are what "
+    "the expert alone would have had, per round."
 )
 
 
@@ -283,18 +283,9 @@ def maps_context(runs: Sequence[Run], shown: Sequence[ShownRun], clock: Clock) -
 
 LIMITS = 10
 """Of more limits that were broken, those broken most are shown."""
-_LIMITS = (
-    "By how much each limit was broken, added up over the rounds, in the unit of the limits; in how"
-    " many rounds; and the round in which it was broken most. A round that satisfies a limit never "
-    "makes up for one that breaks it."
-)
-_MOST_ALONE = (
-    "The violation in the headline counts only the limit that was broken most in each round, so "
-    "this table may add up to more."
-)
-_VOLUMES = (
-    "Limits are measured in shares of all that is sent; volumes are in the unit of the capacities."
-)
+_LIMITS = "By how much each limit was broken, added up over the rounds, and in how many rounds."
+_MOST_ALONE = "The headline counts the limit that was broken most in each round, so it may be less."
+_VOLUMES = "Limits are in shares of all that is sent, volumes in the unit of the capacities."
 
 
 def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
