@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from html.parser import HTMLParser
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ from tidewolf.evaluation.membership import Membership
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
-from tidewolf.report import comparison, sections
+from tidewolf.report import rendering, sections
 from tidewolf.report.charts import Clock, clock_of, picture, saved
 from tidewolf.report.rendering import run_styles
 from tidewolf.sets import Simplex
@@ -184,9 +183,7 @@ def test_of_matrices_and_many_runs_a_part_is_shown(monkeypatch):
 
 @pytest.mark.parametrize("missing", ["jinja2", "matplotlib", "networkx"])
 def test_without_an_extra_a_page_is_refused_and_a_run_shows_what_it_can(monkeypatch, runs, missing):
-    for name in ("page", "rendering"):
-        module = import_module(f"tidewolf.report.{name}")
-        monkeypatch.setattr(module, "installed", lambda name: name != missing)
+    monkeypatch.setattr(rendering, "installed", lambda name: name != missing)
     with pytest.raises(MissingExtra, match=rf"{missing}.*tidewolf\[app\]"):
         report.page(runs, **ABOUT)
     shown = runs[0]._repr_html_()
@@ -259,7 +256,7 @@ def test_runs_and_comparisons_show_themselves_in_notebooks(runs, monkeypatch):
     assert html.count("<figure") == 1
     assert "a &amp; b" in html
     assert [axes.get_title() for axes in found.plot().axes] == ["a & b"]
-    monkeypatch.setattr(comparison, "installed", lambda name: False)
+    monkeypatch.setattr(rendering, "installed", lambda name: False)
     assert found._repr_html_().startswith("<pre>")
 
 

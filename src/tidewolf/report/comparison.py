@@ -21,21 +21,9 @@ from tidewolf.evaluation.comparison import (
     ranking_name,
 )
 from tidewolf.evaluation.formatting import Column, applying, format_setting
+from tidewolf.report import rendering
 from tidewolf.report.charts import Chart, Curve, figure, picture, saved
-from tidewolf.report.rendering import (
-    HUES,
-    Cell,
-    RunStyle,
-    Table,
-    document,
-    installed,
-    notebook_style,
-    render,
-    require_extras,
-    table,
-    title_of,
-    written,
-)
+from tidewolf.report.rendering import Cell, RunStyle, Table
 from tidewolf.report.sections import frontier_chart
 
 if TYPE_CHECKING:
@@ -59,10 +47,12 @@ _WORDS = {
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
-    require_extras()
+    rendering.require_extras()
     only, share = len(comparison.streams) == 1, comparison.share_of()
     context = {
-        "title": f"Comparison on {title_of(comparison.streams[0])}" if only else "Comparison",
+        "title": f"Comparison on {rendering.title_of(comparison.streams[0])}"
+        if only
+        else "Comparison",
         "about": (
             "What each learner's knob costs and buys: every point is a setting, and the default is "
             f"ringed. Tables compare with {comparison.baseline}."
@@ -72,9 +62,9 @@ def comparison_page(comparison: Comparison, *, date: datetime) -> str:
             (term, words.format(baseline=comparison.baseline, share=share))
             for term, words in _WORDS.items()
         ],
-        "written": written(date),
+        "written": rendering.written(date),
     }
-    return document("comparison", context)
+    return rendering.document("comparison", context)
 
 
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
@@ -82,12 +72,12 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     sees = {entry.learner: (f"sees {entry.sees}",) for entry in comparison.entries if entry.sees}
     names = [
-        Cell(name, sees.get(each.learner, ()), RunStyle(name, i % HUES))
+        Cell(name, sees.get(each.learner, ()), RunStyle(name, i % rendering.HUES))
         for i, (name, each) in enumerate(zip(map(ranking_name, rankings), rankings, strict=True))
     ]
     plain = [name._replace(lines=()) for name in names]
     return {
-        "title": title_of(stream),
+        "title": rendering.title_of(stream),
         "about": comparison.about(stream),
         "figure": figure(stream_chart(comparison, stream)) if drawn else None,
         "learner": comparison.chooser(stream),
@@ -112,7 +102,7 @@ def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
             [point.violation for point in each.points],
             [point.level for point in each.points],
             [point.at for point in each.points],
-            i % HUES,
+            i % rendering.HUES,
             next((k for k, point in enumerate(each.points) if point.knob and point.default), None),
         )
         for i, each in enumerate(rankings)
@@ -125,7 +115,8 @@ def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
     """The frontiers of each stream as a PNG, under the names of `pictures`."""
     for stream, name in pictures(comparison.streams).items():
-        title = f"{title_of(stream)}: mean {comparison.measure(stream)} against mean violation"
+        axes = f"mean {comparison.measure(stream)} against mean violation"
+        title = f"{rendering.title_of(stream)}: {axes}"
         drawn = picture([stream_chart(comparison, stream, title)])
         checkpoint.write(os.path.join(folder, name), saved(drawn, "png"))
 
@@ -148,7 +139,7 @@ def _table(
     shown = applying(columns, rankings)
     cells = [map(_cell, ranking_cells(column, rankings)) for column in shown]
     titles = (first, *(column.title for column in shown))
-    return table(name, titles, zip(names, *cells, strict=True), stacked=True)
+    return rendering.table(name, titles, zip(names, *cells, strict=True), stacked=True)
 
 
 def _cell(words: str) -> Cell:
@@ -166,11 +157,13 @@ def comparison_html(comparison: Comparison) -> str:
     """What a notebook shows: the standings on each stream, and the frontiers if matplotlib is
     installed; what it prints if jinja2 is not installed.
     """
-    if not installed("jinja2"):
+    if not rendering.installed("jinja2"):
         return f"<pre>{escape(repr(comparison))}</pre>"
-    drawn = installed("matplotlib")
+    drawn = rendering.installed("matplotlib")
     streams = [stream_context(comparison, stream, drawn=drawn) for stream in comparison.streams]
-    return render("notebook_comparison", style=notebook_style(), streams=streams)
+    return rendering.render(
+        "notebook_comparison", style=rendering.notebook_style(), streams=streams
+    )
 
 
 PRESENTER = Presenter(plot_comparison, comparison_html)
@@ -189,7 +182,7 @@ _SWEEP_WORDS = (
 def sweep_page(found: Sweep, *, date: datetime) -> str:
     """The whole page of a sweep."""
     groups = found.groups()
-    names = dict.fromkeys(title_of(group.experiment) for group in groups)
+    names = dict.fromkeys(rendering.title_of(group.experiment) for group in groups)
     count = len(found.rows)
     context = {
         "title": f"Sweep of {', '.join(names)}",
@@ -200,15 +193,18 @@ def sweep_page(found: Sweep, *, date: datetime) -> str:
         "warnings": found.warnings(),
         "groups": [_group(group, len(groups) > 1) for group in groups],
         "read": _SWEEP_WORDS,
-        "written": written(date),
+        "written": rendering.written(date),
     }
-    return document("sweep", context)
+    return rendering.document("sweep", context)
 
 
 def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
-    hues = {name: i % HUES for i, name in enumerate(dict.fromkeys(x.learner for x in group.lines))}
+    hues = {
+        name: i % rendering.HUES
+        for i, name in enumerate(dict.fromkeys(x.learner for x in group.lines))
+    }
     rounds = "" if group.rounds is None else f", {group.rounds:,} rounds"
-    title = title_of(group.experiment)
+    title = rendering.title_of(group.experiment)
     return {
         "title": f"{title}{rounds}" if several else "Settings and numbers",
         "about": group.about,
@@ -233,7 +229,9 @@ def _sweep_table(group: SweepGroup, hues: dict[str, int]) -> Table:
     ]
     knobs = (knob.replace("_", " ") for knob in group.knobs)
     titles = ("learner", *knobs, *(column.title for column in columns))
-    return table(f"Sweep of {group.experiment}", titles, rows, stacked=True, kind="results")
+    return rendering.table(
+        f"Sweep of {group.experiment}", titles, rows, stacked=True, kind="results"
+    )
 
 
 def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> dict[str, Any] | None:

@@ -20,19 +20,8 @@ import numpy as np
 
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
-from tidewolf.report.charts import (
-    LEVELS,
-    Chart,
-    Clock,
-    Palette,
-    PointLabel,
-    ShownRun,
-    draw_dot,
-    figure,
-    pixels,
-    shortened,
-    write_labels,
-)
+from tidewolf.report import charts
+from tidewolf.report.charts import LEVELS, Chart, Clock, ShownRun
 from tidewolf.report.rendering import RunStyle, Table, table
 
 if TYPE_CHECKING:
@@ -248,7 +237,7 @@ def node_places(
     return np.where(span > 1e-6, (places - low) / np.where(span > 1e-6, span, 1.0), 0.5)
 
 
-def draw_network(axes: Any, palette: Palette, drawn: DrawnNetwork) -> dict[str, Any]:
+def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dict[str, Any]:
     """Links as arrows, nodes as dots with their names."""
     from matplotlib.patches import FancyArrowPatch
 
@@ -263,9 +252,13 @@ def draw_network(axes: Any, palette: Palette, drawn: DrawnNetwork) -> dict[str, 
         bend = 0.12 * ((link.head, link.tail) in pairs) + 0.15 * seen[link.tail, link.head]
         seen[link.tail, link.head] += 1
         share = abs(link.load) / drawn.most
-        level = _level(link.used) if drawn.limited else round(LEVELS * share * 0.9)
+        level = round(LEVELS * share * 0.9)
+        if drawn.limited:
+            used = link.used or 0.0
+            level = LEVELS if used > 1.0 + 1e-9 else min(LEVELS - 1, int(LEVELS * max(0.0, used)))
         idle = share < NEGLIGIBLE
-        color = palette.ink if idle or level is None else palette.use[level]
+        unlimited = drawn.limited and link.used is None
+        color = palette.ink if idle or unlimited else palette.use[level]
         way, dashes = f"arc3,rad={bend}", (0, (3, 4)) if link.cut else "solid"
         strength, width = (0.25, 1.4) if idle else (1.0, 1.6 + 4.0 * share)
         look = {"color": color, "alpha": strength, "linewidth": width, "linestyle": dashes}
@@ -273,17 +266,17 @@ def draw_network(axes: Any, palette: Palette, drawn: DrawnNetwork) -> dict[str, 
         ends: Any = {"connectionstyle": way, "shrinkA": 5.0, "shrinkB": 5.0, "zorder": 2}
         axes.add_patch(FancyArrowPatch(begin, end, **(look | shape | ends)))
         middle = (begin + end) / 2.0 + bend / 2.0 * (end - begin)[::-1] * [-1.0, 1.0]
-        dots.append((middle, f"use-{level or 0}", link.words))
+        dots.append((middle, f"use-{level}", link.words))
     labels = []
     for i, (name, place) in enumerate(zip(drawn.nodes, drawn.places, strict=True)):
-        draw_dot(axes, place, 11.0, palette.ink, 4)
-        draw_dot(axes, place, 8.0, palette.ink if i in drawn.ends else palette.paper, 5)
+        charts.draw_dot(axes, place, 11.0, palette.ink, 4)
+        charts.draw_dot(axes, place, 8.0, palette.ink if i in drawn.ends else palette.paper, 5)
         weight = "bold" if i in drawn.ends else "normal"
-        labels.append(PointLabel(place, shortened(name), palette.ink, weight))
+        labels.append(charts.PointLabel(place, charts.shortened(name), palette.ink, weight))
         dots.append((place, "line-5", name))
     if len(drawn.nodes) <= NAMED:
-        write_labels(axes, labels, drawn.places)
-    at = pixels(axes, [place for place, _, _ in dots]).tolist()
+        charts.write_labels(axes, labels, drawn.places)
+    at = charts.pixels(axes, [place for place, _, _ in dots]).tolist()
     return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(at, dots, strict=True)]}
 
 
@@ -306,15 +299,6 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
         (0.0, 0.0, 0.0, 0.0),
         wide=True,
     )
-
-
-def _level(used: float | None) -> int | None:
-    """The colour of a utilisation, from 0 to LEVELS - 1, LEVELS if a link is overfull; None if
-    there is no capacity.
-    """
-    if used is None:
-        return None
-    return LEVELS if used > 1.0 + 1e-9 else min(LEVELS - 1, int(LEVELS * max(0.0, used)))
 
 
 def _used(share: float) -> str:
@@ -408,7 +392,7 @@ def networks_context(
         "notes": [] if net is None else list(net.notes),
         "runs": [
             {
-                "figure": figure(network_chart(one, each.style)),
+                "figure": charts.figure(network_chart(one, each.style)),
                 "links": _links_table(one, name, FULLEST),
                 "paths": paths_table(each, net, clock),
             }

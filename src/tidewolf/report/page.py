@@ -26,35 +26,10 @@ from tidewolf.core.feedback import SEES
 from tidewolf.core.registry import Presenter
 from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import table_metrics
+from tidewolf.report import rendering, sections
 from tidewolf.report.charts import clock_of, figure, picture, saved
 from tidewolf.report.network import network_chart, networks_context, networks_of
-from tidewolf.report.rendering import (
-    PAGE_FORMAT,
-    Cell,
-    Table,
-    document,
-    installed,
-    learner_labels,
-    notebook_style,
-    render,
-    require_extras,
-    run_styles,
-    table,
-    title_of,
-    written,
-)
-from tidewolf.report.sections import (
-    experts_table,
-    heat_charts,
-    intervals_context,
-    limits_context,
-    maps_context,
-    quick_intervals,
-    shown_runs,
-    totals_charts,
-    trust_chart,
-    trust_context,
-)
+from tidewolf.report.rendering import Cell, Table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
@@ -95,7 +70,7 @@ def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> No
     about.setdefault("decisions", beside)
     record = _record(runs, **about)
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
-    checkpoint.write(path, document("run", record).encode())
+    checkpoint.write(path, rendering.document("run", record).encode())
 
 
 def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
@@ -106,12 +81,10 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     again = f"`tidewolf resume {file.parent}` writes it again."
     try:
         record = json.loads(file.read_bytes())
-        if record["format"] != PAGE_FORMAT:
-            raise OtherSettings(
-                f"{file} has format {record['format']}; this tidewolf reads format {PAGE_FORMAT}. "
-                f"{again}"
-            )
-        text = document("run", {**record, "written": written(date)})
+        if record["format"] != rendering.PAGE_FORMAT:
+            found = f"{file} has format {record['format']}, not {rendering.PAGE_FORMAT}"
+            raise OtherSettings(f"{found}. {again}")
+        text = rendering.document("run", {**record, "written": rendering.written(date)})
     except FileNotFoundError:
         raise InvalidInput(f"{file}, from which the page is made, is missing. {again}") from None
     except TidewolfError:
@@ -123,7 +96,7 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
 
 def page(runs: Sequence[Run], **about: Any) -> str:
     """The whole page for runs of several learners on one stream; `about` as of `_record`."""
-    return document("run", _record(runs, **about))
+    return rendering.document("run", _record(runs, **about))
 
 
 def _record(
@@ -146,27 +119,27 @@ def _record(
     why learners that usually take part do not; `network` is what the set was made from; `notes` are
     about the problem; `decisions` names the files beside the page that hold them.
     """
-    require_extras()
-    styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
-    labels, shown = [style.label for style in styles], shown_runs(runs, entries)
+    rendering.require_extras()
+    styles, clock = rendering.run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
+    labels, shown = [style.label for style in styles], sections.shown_runs(runs, entries)
     when = [clock.span(0, clock.rounds)] if clock.times is not None else []
     beside = () if network is None else network.notes  # these stand beside the network
     context = {
-        "format": PAGE_FORMAT,
+        "format": rendering.PAGE_FORMAT,
         "versions": checkpoint.writer(),
-        "title": title_of(name),
+        "title": rendering.title_of(name),
         "about": about,
         "facts": [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"],
         "files": _files(decisions, network),
         "results": results_table(runs),
         "read": _read(runs),
         "warnings": hindsight_sentences(runs),
-        "figures": [figure(chart) for chart in totals_charts(runs)],
-        "trust": trust_context(runs),
-        "limits": limits_context(runs, network),
+        "figures": [figure(chart) for chart in sections.totals_charts(runs)],
+        "trust": sections.trust_context(runs),
+        "limits": sections.limits_context(runs, network),
         "networks": networks_context(shown, clock, network),
-        "maps": maps_context(runs, shown, clock),
-        "intervals": intervals_context(quick_intervals(runs), styles, clock),
+        "maps": sections.maps_context(runs, shown, clock),
+        "intervals": sections.intervals_context(sections.quick_intervals(runs), styles, clock),
         "notes": [
             *(("", note) for note in notes if note not in beside),
             *learner_notes(runs, labels, left_out),
@@ -180,7 +153,7 @@ def _record(
             ("constraints", repr(runs[0].stream.constraints)),
             *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
         ],
-        "written": written(date),
+        "written": rendering.written(date),
     }
     return {key: _plain(part) for key, part in context.items()}
 
@@ -198,15 +171,13 @@ def _plain(part: Any) -> Any:
 
 def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
     """Files by what is in them, each with its address."""
-    kinds = {
-        "decisions": "one column for each entry of the decision"
-        if network is None
-        else "the share of its demand that every link or tunnel carries, a column each",
-        "paths": "the paths in use, with their shares",
-        "limits": "every limit that was broken, when, and by how much",
-    }
+    entries = "one column for each entry of the decision"
+    if network is not None:
+        entries = "the share of its demand that every link or tunnel carries, a column each"
+    broken = "every limit that was broken, when, and by how much"
+    paths = "the paths in use, with their shares"
     found = []
-    for kind, about in kinds.items():
+    for kind, about in (("decisions", entries), ("paths", paths), ("limits", broken)):
         linked = [{"name": n, "address": quote(n)} for n in names if n.startswith(kind)]
         found += [{"about": about, "files": linked}] if linked else []
     return found
@@ -216,13 +187,13 @@ def results_table(runs: Sequence[Run]) -> Table:
     """The headline: the totals of each run."""
     shown, rows = table_metrics(runs), []
     words = {True: "holds", False: "fails", None: "undecided"}
-    for run, style in zip(runs, run_styles(runs), strict=True):
+    for run, style in zip(runs, rendering.run_styles(runs), strict=True):
         proved = f"certificate {words[run.certificate.holds]}"
         name = Cell(style.label, (f"sees {SEES[run.learner.needs]}", proved), style)
         numbers = (Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown)
         rows.append([name, *numbers])
     titles = ["learner", *(metric.title for metric in shown)]
-    return table("Results", titles, rows, stacked=True, kind="results")
+    return rendering.table("Results", titles, rows, stacked=True, kind="results")
 
 
 def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -265,14 +236,15 @@ def write_figures(
     point, `network` is what the set was made from. Returns the files.
     """
     folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
-    shown = shown_runs(runs, entries)
+    shown = sections.shown_runs(runs, entries)
     trusted = (
-        trust_chart(run, style.label) for run, style in zip(runs, run_styles(runs), strict=True)
+        sections.trust_chart(run, style.label)
+        for run, style in zip(runs, rendering.run_styles(runs), strict=True)
     )
     charts = [
-        *totals_charts(runs),
+        *sections.totals_charts(runs),
         *filter(None, trusted),
-        *heat_charts(shown, clock),
+        *sections.heat_charts(shown, clock),
         *(network_chart(drawn, each.style) for each, drawn in networks_of(shown, clock, network)),
     ]
     folder.mkdir(parents=True, exist_ok=True)
@@ -291,26 +263,26 @@ def plot_run(run: Run) -> Any:
     """
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    return picture([*totals_charts([run]), *filter(None, [trust_chart(run)])])
+    return picture([*sections.totals_charts([run]), *filter(None, [sections.trust_chart(run)])])
 
 
 def run_html(run: Run) -> str:
     """What a notebook shows of a run: the table, charts if matplotlib is installed, and notes; what
     it prints if jinja2 is not installed.
     """
-    if not installed("jinja2"):
+    if not rendering.installed("jinja2"):
         return f"<pre>{escape(str(run))}</pre>"
     charts = []
-    if installed("matplotlib"):
-        charts = [*totals_charts([run]), *filter(None, [trust_chart(run)])]
-    notes = learner_notes([run], learner_labels([run]))
-    return render(
+    if rendering.installed("matplotlib"):
+        charts = [*sections.totals_charts([run]), *filter(None, [sections.trust_chart(run)])]
+    notes = learner_notes([run], rendering.learner_labels([run]))
+    return rendering.render(
         "notebook_run",
-        style=notebook_style(),
+        style=rendering.notebook_style(),
         results=results_table([run]),
         figures=[figure(chart, tables=False) for chart in charts],
-        experts=experts_table(run.experts) if run.experts else None,
-        limits=limits_context([run]),
+        experts=sections.experts_table(run.experts) if run.experts else None,
+        limits=sections.limits_context([run]),
         said=[*hindsight_sentences([run]), *(note for _, note in notes)],
     )
 

@@ -3,7 +3,7 @@ escaping by default, so that no input becomes markup. Only charts, which this pa
 are marked as safe.
 
 Each run has a hue. If one learner was run at several cautions, each learner has a hue, and its runs
-differ in strength and dashes.
+differ in dashes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ PAGE_FORMAT = 3
 HUES = 8
 """How many hues the page defines; further ones begin again."""
 DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
-_FAINTEST = 0.6
 
 
 class RunStyle(NamedTuple):
@@ -46,16 +45,14 @@ class RunStyle(NamedTuple):
 
 def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
     """One for each run."""
-    labels, kinds = learner_labels(runs), [type(run.learner) for run in runs]
+    labels, found, seen = learner_labels(runs), list[RunStyle](), Counter[Any]()
+    kinds: list[Any] = [type(run.learner) for run in runs]
     if not any(_moved(run, runs) for run in runs):
-        return [
-            RunStyle(label, i % HUES, DASHES[i % len(DASHES)]) for i, label in enumerate(labels)
-        ]
-    hues, seen, found = list(dict.fromkeys(kinds)), Counter[type](), []
+        kinds = list(range(len(runs)))
+    hues = list(dict.fromkeys(kinds))
     for label, kind in zip(labels, kinds, strict=True):
-        strength = 1.0 - (1.0 - _FAINTEST) * seen[kind] / max(1, kinds.count(kind) - 1)
-        dashes = DASHES[seen[kind] % len(DASHES)]
-        found.append(RunStyle(label, hues.index(kind) % HUES, dashes, strength))
+        hue = hues.index(kind)
+        found.append(RunStyle(label, hue % HUES, DASHES[(hue + seen[kind]) % len(DASHES)]))
         seen[kind] += 1
     return found
 

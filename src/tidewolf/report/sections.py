@@ -16,22 +16,8 @@ from tidewolf.evaluation.experts import weight_text
 from tidewolf.evaluation.formatting import interval, number, percent
 from tidewolf.evaluation.limits import broken_limits
 from tidewolf.evaluation.metrics import RunTotal, run_totals
-from tidewolf.report.charts import (
-    Chart,
-    Clock,
-    Curve,
-    PlotLine,
-    ShownRun,
-    clock_of,
-    draw_areas,
-    draw_frontiers,
-    draw_heat,
-    draw_lines,
-    figure,
-    in_reach,
-    shortened,
-    text_width,
-)
+from tidewolf.report import charts
+from tidewolf.report.charts import Chart, Clock
 from tidewolf.report.rendering import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
 
 if TYPE_CHECKING:
@@ -53,7 +39,7 @@ def totals_charts(runs: Sequence[Run]) -> list[Chart]:
     """What adds up over rounds and is known of every run; none without a round."""
     if not runs[0].rounds:
         return []
-    clock, styles = clock_of(runs[0].stream, runs[0].rounds), run_styles(runs)
+    clock, styles = charts.clock_of(runs[0].stream, runs[0].rounds), run_styles(runs)
     every = zip(*map(run_totals, runs), strict=True)
     known = [each for each in every if all(total.totals is not None for total in each)]
     return [_totals_chart(each, styles, clock) for each in known]
@@ -61,7 +47,7 @@ def totals_charts(runs: Sequence[Run]) -> list[Chart]:
 
 def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: Clock) -> Chart:
     lines = [
-        PlotLine(total.totals, total.bracket, total.bound, style)
+        charts.PlotLine(total.totals, total.bracket, total.bound, style)
         for total, style in zip(every, styles, strict=True)
         if total.totals is not None
     ]
@@ -76,21 +62,25 @@ def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: 
         for t in at.tolist()
     ]
     titles = ("round" if clock.times is None else "time", *(line.style.label for line in lines))
-    near = any(line.bound is not None and in_reach(lines, line.bound) for line in lines)
+    near = any(line.bound is not None and charts.in_reach(lines, line.bound) for line in lines)
     title = every[0].title
     return Chart(
         every[0].name,
         title,
         f"{every[0].about}{'; dotted: the measured bound' * near}",
         f"{title} after each round. At the end: {ends}",
-        partial(draw_lines, lines=lines, clock=clock, from_zero=zero),
+        partial(charts.draw_lines, lines=lines, clock=clock, from_zero=zero),
         legend,
         table(title, titles, rows),
     )
 
 
 def frontier_chart(
-    name: str, title: str, about: str, curves: Sequence[Curve], upward: str = "mean regret a round"
+    name: str,
+    title: str,
+    about: str,
+    curves: Sequence[charts.Curve],
+    upward: str = "mean regret a round",
 ) -> Chart:
     """Frontiers with a legend and a table of their points."""
     rows: list[tuple[Cell | str, ...]] = [
@@ -112,7 +102,7 @@ def frontier_chart(
         title,
         about,
         f"{title}: {about}. {spoken}",
-        partial(draw_frontiers, curves=curves, upward=upward),
+        partial(charts.draw_frontiers, curves=curves, upward=upward),
         legend,
         table(title, titles, rows) if rows else None,
         (860, 430),
@@ -164,7 +154,7 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
     trust = trust_of(run)
     if trust is None:
         return None
-    (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
+    (styles, means, edges, shares), clock = trust, charts.clock_of(run.stream, run.rounds)
     texts, title = map(weight_text, means.tolist()), "Expert weights"
     legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
     spoken = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
@@ -174,7 +164,7 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
         f"{title} of {label}" if label else title,
         "weights in %, round by round; beneath, on average",
         f"{title}: weights of the experts, round by round. On average: {spoken}",
-        partial(draw_areas, edges=edges, shares=100.0 * shares, hues=hues, clock=clock),
+        partial(charts.draw_areas, edges=edges, shares=100.0 * shares, hues=hues, clock=clock),
         legend[::-1],  # the top area first, as it is drawn
     )
 
@@ -189,10 +179,10 @@ def experts_table(experts: Experts) -> Table:
 def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
     """A chart and a table for each of the first runs with experts; None if none has any."""
     styled = zip(runs, run_styles(runs), strict=True)
-    charts = [(trust_chart(run, style.label), run) for run, style in styled]
+    drawn = [(trust_chart(run, style.label), run) for run, style in styled]
     shown = [
-        {"figure": figure(chart), "table": experts_table(run.experts)}
-        for chart, run in charts
+        {"figure": charts.figure(chart), "table": experts_table(run.experts)}
+        for chart, run in drawn
         if chart is not None
     ]
     return {"read": TRUST_READ, "runs": shown[:MAX_RUNS]} if shown else None
@@ -204,7 +194,7 @@ ROWS = 40
 """At most so many entries are shown."""
 
 
-def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[ShownRun]:
+def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.ShownRun]:
     """The first of the runs whose points were kept, all with the same entries: of many, those that
     are largest on average under any of them, in their own order.
     """
@@ -224,12 +214,12 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[ShownRu
         places = np.transpose(np.unravel_index(largest, kept[0][2].means.shape[1:]))
         names = [f"entry {', '.join(map(str, place))}" for place in places.tolist()]
     return [
-        ShownRun(style, run, names, mean[largest], np.array([0, *each.ends]))
+        charts.ShownRun(style, run, names, mean[largest], np.array([0, *each.ends]))
         for (style, run, each), mean in zip(kept, means, strict=True)
     ]
 
 
-def heat_charts(shown: Sequence[ShownRun], clock: Clock) -> list[Chart]:
+def heat_charts(shown: Sequence[charts.ShownRun], clock: Clock) -> list[Chart]:
     """The decision of each run over time; the full colour is the largest entry of all, or 1 if
     entries are shares.
     """
@@ -238,7 +228,10 @@ def heat_charts(shown: Sequence[ShownRun], clock: Clock) -> list[Chart]:
     found = []
     for heat in shown:
         style = heat.style
-        aside = max(text_width(shortened(name)) for name in heat.entries) * 11.0 / 12.0 + 10.0
+        aside = (
+            max(charts.text_width(charts.shortened(name)) for name in heat.entries) * 11.0 / 12.0
+            + 10.0
+        )
         legend = [
             RunStyle(number(share * scale), style.hue, strength=max(share, 0.05))
             for share in (0.0, 0.5, 1.0)
@@ -253,7 +246,7 @@ def heat_charts(shown: Sequence[ShownRun], clock: Clock) -> list[Chart]:
                 f"The decision of {style.label}",
                 "what is negative is grey" if (heat.values < 0.0).any() else "",
                 f"{len(rows)} entries of the decision of {style.label} over time",
-                partial(draw_heat, shown=heat, scale=scale, clock=clock),
+                partial(charts.draw_heat, shown=heat, scale=scale, clock=clock),
                 legend,
                 table(style.label, ("entry", "mean", "least", "largest", "last"), rows),
                 (420.0 + aside, 60.0 + 16.0 * len(rows)),
@@ -263,7 +256,7 @@ def heat_charts(shown: Sequence[ShownRun], clock: Clock) -> list[Chart]:
     return found
 
 
-def maps_context(runs: Sequence[Run], shown: Sequence[ShownRun], clock: Clock) -> Any:
+def maps_context(runs: Sequence[Run], shown: Sequence[charts.ShownRun], clock: Clock) -> Any:
     """The section of the page; None if no points were kept."""
     if not shown:
         return None
@@ -275,7 +268,7 @@ def maps_context(runs: Sequence[Run], shown: Sequence[ShownRun], clock: Clock) -
     left = f" The first {MAX_RUNS} of {len(runs)} runs are shown." if len(runs) > MAX_RUNS else ""
     return {
         "about": f"A row for each entry ({kept}), time from left to right.{left}",
-        "figures": [figure(chart) for chart in heat_charts(shown, clock)],
+        "figures": [charts.figure(chart) for chart in heat_charts(shown, clock)],
     }
 
 
@@ -296,7 +289,7 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
 
     if not runs[0].rounds or isinstance(runs[0].stream.constraints, Unlimited):
         return None
-    clock = clock_of(runs[0].stream, runs[0].rounds)
+    clock = charts.clock_of(runs[0].stream, runs[0].rounds)
     found = [
         (style, broken_limits(run), run) for run, style in zip(runs, run_styles(runs), strict=True)
     ]

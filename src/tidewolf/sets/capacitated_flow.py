@@ -28,22 +28,9 @@ from tidewolf.core.values import Value
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import network_simplex as simplex
 from tidewolf.kernels.network_simplex import ROUNDING
+from tidewolf.sets import graphs
 from tidewolf.sets.base import LinearDescription, clipped
 from tidewolf.sets.flows import Flows, Path, path_of
-from tidewolf.sets.graphs import (
-    ArcBounds,
-    GraphLinks,
-    Supplies,
-    bridges,
-    connected_parts,
-    incidence_matrix,
-    link_names,
-    node_number,
-    number_nodes,
-    numbers_of,
-    one_node_of_each,
-    reached,
-)
 from tidewolf.sets.laplacian import HullProjection
 
 Basis: TypeAlias = np.ndarray[Any, np.dtype[np.int8]]
@@ -257,7 +244,7 @@ def residual_arcs(net: FlowNetwork) -> tuple[Int32s, Int32s, Bools]:
 def loose_arcs(net: FlowNetwork) -> Int32s:
     """The arcs within strong components of the residual graph: bridges and arcs that can change."""
     tails, heads, can_change = residual_arcs(net)
-    strong = connected_parts(tails, heads, len(net.nodes), strong=True)
+    strong = graphs.connected_parts(tails, heads, len(net.nodes), strong=True)
     return np.flatnonzero((strong[net.tails] == strong[net.heads]) & can_change).astype(np.int32)
 
 
@@ -265,7 +252,7 @@ def violated_cut(net: FlowNetwork) -> Bools | None:
     """The nodes of a cut that is too small for their supply; None where a flow exists."""
     if net.start.unsent.max() <= net.nothing(net.start.flow):
         return None
-    return reached(*residual_arcs(net)[:2], (net.start.unsent > 0) & (net.left > 0))
+    return graphs.reached(*residual_arcs(net)[:2], (net.start.unsent > 0) & (net.left > 0))
 
 
 def cut_capacity(net: FlowNetwork, members: Bools) -> float:
@@ -401,19 +388,19 @@ class CapacitatedFlow(Flows):
     @names_in_files
     def from_edges(
         cls,
-        edges: GraphLinks,
+        edges: graphs.GraphLinks,
         *,
         supplies: Annotated[
             Mapping[Hashable, float],
-            Supplies("What nodes send, or draw if it is negative; other nodes do neither."),
+            graphs.Supplies("What nodes send, or draw if it is negative; other nodes do neither."),
         ],
         upper: Annotated[
             float | Sequence[float] | Array,
-            ArcBounds("The most that arcs carry: one number for all, or one for each."),
+            graphs.ArcBounds("The most that arcs carry: one number for all, or one for each."),
         ],
         lower: Annotated[
             float | Sequence[float] | Array,
-            ArcBounds("The least that arcs carry: one number for all, or one for each."),
+            graphs.ArcBounds("The least that arcs carry: one number for all, or one for each."),
         ] = 0.0,
         commodity: Annotated[str, _Before] = "",
     ) -> CapacitatedFlow:
@@ -442,12 +429,12 @@ class CapacitatedFlow(Flows):
         >>> K.lmo(np.array([1.0, 5.0]))
         array([2., 1.])
         """
-        nodes, tails, heads = number_nodes(edges)
+        nodes, tails, heads = graphs.number_nodes(edges)
         if not nodes:
             raise EmptyGraph("The graph has no edges; a flow needs at least one.", setting="edges")
-        supply, numbers = np.zeros(len(nodes)), numbers_of(nodes)
+        supply, numbers = np.zeros(len(nodes)), graphs.numbers_of(nodes)
         for node, amount in supplies.items():
-            supply[node_number(node, numbers, "The supplied node", "supplies")] = amount
+            supply[graphs.node_number(node, numbers, "The supplied node", "supplies")] = amount
         bounds = (_for_each(lower, len(tails), "lower"), _for_each(upper, len(tails), "upper"))
         return cls(FlowNetwork(tails, heads, *bounds, supply, nodes), commodity)
 
@@ -482,7 +469,7 @@ class CapacitatedFlow(Flows):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The arcs, such as "SEA > DEN", behind the commodity where there is one."""
-        arcs = link_names(self.network.tails, self.network.heads, self.network.nodes)
+        arcs = graphs.link_names(self.network.tails, self.network.heads, self.network.nodes)
         return tuple(f"{self.commodity}: {arc}" for arc in arcs) if self.commodity else arcs
 
     @cached_property
@@ -497,13 +484,15 @@ class CapacitatedFlow(Flows):
     def _grounded(self) -> Int32s:
         """A node of each part of the graph of loose arcs, nodes alone included."""
         net, loose = self.network, self._loose
-        return one_node_of_each(connected_parts(net.tails[loose], net.heads[loose], len(net.nodes)))
+        return graphs.one_node_of_each(
+            graphs.connected_parts(net.tails[loose], net.heads[loose], len(net.nodes))
+        )
 
     @cached_property
     def _free(self) -> Int32s:
         """The arcs on which flows differ: those within strong components that are no bridges."""
         net, loose = self.network, self._loose
-        free: Int32s = loose[~bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
+        free: Int32s = loose[~graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
         return free
 
     @cached_property
@@ -656,10 +645,10 @@ class CapacitatedFlow(Flows):
         the others'.
         """
         net, m, count = self.network, len(self.network.tails), len(self.network.nodes)
-        parts = one_node_of_each(connected_parts(net.tails, net.heads, count))
+        parts = graphs.one_node_of_each(graphs.connected_parts(net.tails, net.heads, count))
         kept = np.delete(np.arange(count), parts)
         arcs = np.arange(m, dtype=np.int32)
-        balance = incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()
+        balance = graphs.incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()
         bounds = net.lower.copy(), net.upper.copy()
         return LinearDescription(*bounds, A_eq=balance, b_eq=net.supply[kept])
 

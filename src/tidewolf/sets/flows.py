@@ -21,6 +21,7 @@ from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray,
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels.dag import flow_infeasibility, shortest_path, shortest_paths
 from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
+from tidewolf.sets import graphs
 from tidewolf.sets.base import (
     CompiledGeometry,
     Factors,
@@ -31,25 +32,7 @@ from tidewolf.sets.base import (
     clipped,
 )
 from tidewolf.sets.graph_tools import leading_away, lengths_of
-from tidewolf.sets.graphs import (
-    ON_EVERY_PATH,
-    Commodities,
-    Commodity,
-    Dag,
-    Demands,
-    GraphLinks,
-    Indices,
-    LinkLengths,
-    Node,
-    NumberedNames,
-    build_dag,
-    incidence_matrix,
-    is_reached_without,
-    link_names,
-    number_nodes,
-    require_places,
-    weighted_paths,
-)
+from tidewolf.sets.graphs import Commodity, Dag, Indices
 from tidewolf.sets.laplacian import HullProjection
 
 # Unit flows of a directed acyclic graph from a source to a target: the convex hull of its paths.
@@ -115,7 +98,7 @@ def hull_of(dag: Dag) -> HullProjection:
 def _inner_radius(dag: Dag, center: Floats, hull: HullProjection) -> float:
     """That of unit flows on a graph with several paths, around a center that covers its arcs."""
     c, norms = center[dag.arcs], hull.unit_norms()
-    optional = c < ON_EVERY_PATH
+    optional = c < graphs.ON_EVERY_PATH
     return float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
 
 
@@ -143,7 +126,7 @@ class DagFlows(Flows):
 
     @cached_property
     def _link_names(self) -> tuple[str, ...]:
-        return link_names(self.tails, self.heads, self.nodes)
+        return graphs.link_names(self.tails, self.heads, self.nodes)
 
     def relax(self, y: Array) -> Array:
         """The projection on the box from no flow to the whole demand on every useful arc."""
@@ -153,7 +136,7 @@ class DagFlows(Flows):
         """Bounds and balances; that of each target follows from the others of its commodity."""
         n, count = self.shape[0], len(self._supply)
         kept = np.delete(np.arange(count), targets)
-        balance = incidence_matrix(*self._arcs, count, n)[kept].tocsc()
+        balance = graphs.incidence_matrix(*self._arcs, count, n)[kept].tocsc()
         bounds = np.zeros(n), self._upper.copy()
         return LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
 
@@ -191,7 +174,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
     heads: Annotated[Int32s, Indices("The number of the node where each arc ends.")]
     source: Annotated[int, Count("The number of the node where the flow starts.", least=0)]
     target: Annotated[int, Count("The number of the node where the flow ends.", least=0)]
-    nodes: NumberedNames = field(metadata={"label": True})
+    nodes: graphs.NumberedNames = field(metadata={"label": True})
 
     oracle: ClassVar = shortest_path
     tangents: ClassVar = circulations
@@ -201,10 +184,10 @@ class FlowPolytope(DagFlows, CompiledGeometry):
     @names_in_files
     def from_edges(
         cls,
-        edges: GraphLinks,
+        edges: graphs.GraphLinks,
         *,
-        source: Annotated[Hashable, Node("The node where the flow starts.")],
-        target: Annotated[Hashable, Node("The node where the flow ends.")],
+        source: Annotated[Hashable, graphs.Node("The node where the flow starts.")],
+        target: Annotated[Hashable, graphs.Node("The node where the flow ends.")],
     ) -> FlowPolytope:
         """Unit flows over links between named nodes; point[i] is the flow on link i.
 
@@ -226,8 +209,8 @@ class FlowPolytope(DagFlows, CompiledGeometry):
         >>> K.lmo(np.array([1.0, 1.0, 3.0]))
         array([1., 1., 0.])
         """
-        nodes, tails, heads = number_nodes(edges)
-        dag = build_dag(tails, heads, nodes, source, target)
+        nodes, tails, heads = graphs.number_nodes(edges)
+        dag = graphs.build_dag(tails, heads, nodes, source, target)
         flows = cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
         flows.__dict__["dag"] = dag
         return flows
@@ -237,7 +220,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
         if len(self.tails) != len(self.heads):
             raise WrongShape("tails and heads must be one for each arc.", setting="heads")
         for name in ("tails", "heads", "source", "target"):
-            require_places(np.atleast_1d(getattr(self, name)), len(self.nodes), name)
+            graphs.require_places(np.atleast_1d(getattr(self, name)), len(self.nodes), name)
 
     def __repr__(self) -> str:
         ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
@@ -249,7 +232,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
     @cached_property
     def dag(self) -> Dag:
         """The useful part of the graph in topological order."""
-        return build_dag(
+        return graphs.build_dag(
             self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target]
         )
 
@@ -284,7 +267,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
 
     @cached_property
     def diameter(self) -> float:
-        optional = (self.center < ON_EVERY_PATH).astype(np.float64)
+        optional = (self.center < graphs.ON_EVERY_PATH).astype(np.float64)
         longest = float(optional[self.minimiser(-optional).indices].sum())
         return min(2.0 * self.radius, math.sqrt(2.0 * longest))
 
@@ -371,7 +354,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
         0.25 ('s', 't')
         """
         flow, tolerance = self._as_flow(x, tolerance, 1.0)
-        return [path_of(*each, self) for each in weighted_paths(self.dag, flow, tolerance)]
+        return [path_of(*each, self) for each in graphs.weighted_paths(self.dag, flow, tolerance)]
 
     def description(self) -> LinearDescription:
         return self._described(-1)
@@ -422,7 +405,7 @@ def links_used(
         ends = commodity.source, commodity.target
         try:
             allowed = np.array(away(commodity.source, chosen), dtype=np.int32)
-            dag = build_dag(tails[allowed], heads[allowed], nodes, *ends)
+            dag = graphs.build_dag(tails[allowed], heads[allowed], nodes, *ends)
         except CyclicGraph as error:
             message = f"{commodity.called(i)}: {error} Or give `lengths`."
             raise CyclicGraph(message, error.cycle, setting="commodities") from None
@@ -520,24 +503,24 @@ class MultiFlow(DagFlows):
     heads: Annotated[Int32s, Indices("The number of the node where each link ends.")]
     sources: Annotated[Int32s, Indices("The number of the node where each commodity starts.")]
     targets: Annotated[Int32s, Indices("The number of the node where each commodity is wanted.")]
-    demands: Annotated[tuple[float, ...], Demands("How much of each commodity must go.")]
+    demands: Annotated[tuple[float, ...], graphs.Demands("How much of each commodity must go.")]
     starts: Annotated[Int32s, Indices("Where the entries of each commodity start, and the end.")]
     links: Annotated[Int32s, Indices("The link of each entry of a point.")]
-    nodes: NumberedNames = field(metadata={"label": True})
+    nodes: graphs.NumberedNames = field(metadata={"label": True})
 
     @classmethod
     @names_in_files
     def from_edges(
         cls,
-        edges: GraphLinks,
+        edges: graphs.GraphLinks,
         commodities: Annotated[
             Iterable[Commodity | tuple[Any, ...]],
-            Commodities("Each (source, target, demand), or a frame with such columns."),
+            graphs.Commodities("Each (source, target, demand), or a frame with such columns."),
         ],
         *,
         lengths: Annotated[
             Lengths | None,
-            LinkLengths(
+            graphs.LinkLengths(
                 "How long each link is, above 0: a commodity uses the links that lead away from "
                 "its source. None: the links a commodity may use must be free of cycles."
             ),
@@ -565,7 +548,7 @@ class MultiFlow(DagFlows):
         array([3., 2., 0.])
         """
         asked: Sequence[Any] = tuple(commodities)
-        nodes, tails, heads = number_nodes(edges)
+        nodes, tails, heads = graphs.number_nodes(edges)
         used = links_used(asked, tails, heads, nodes, lengths)
         return cls(
             tails,
@@ -581,8 +564,8 @@ class MultiFlow(DagFlows):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("tails", "heads", "sources", "targets"):
-            require_places(getattr(self, name), len(self.nodes), name)
-        require_places(self.links, len(self.tails), "links")
+            graphs.require_places(getattr(self, name), len(self.nodes), name)
+        graphs.require_places(self.links, len(self.tails), "links")
         starts, count = self.starts, len(self.demands)
         each = len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0
         if len(self.tails) != len(self.heads) or not each:
@@ -604,7 +587,7 @@ class MultiFlow(DagFlows):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Commodity and link of each entry, such as "SEA > NYC: SEA > DEN"."""
-        links, sent = self._link_names, link_names(self.sources, self.targets, self.nodes)
+        links, sent = self._link_names, graphs.link_names(self.sources, self.targets, self.nodes)
         entries = zip(self.owner.tolist(), self.links.tolist(), strict=True)
         return all_different(f"{sent[j]}: {links[link]}" for j, link in entries)
 
@@ -622,7 +605,7 @@ class MultiFlow(DagFlows):
             part = slice(self.starts[j], self.starts[j + 1])
             mine = entries[self.owner[entries] == j] - self.starts[j]
             links, ends = self.links[part], (int(source), int(target))
-            if self.demands[j] > 0.0 and not is_reached_without(
+            if self.demands[j] > 0.0 and not graphs.is_reached_without(
                 self.tails[links], self.heads[links], len(self.nodes), ends, mine
             ):
                 cut.append(f"from {self.nodes[source]} to {self.nodes[target]}")
@@ -640,7 +623,9 @@ class MultiFlow(DagFlows):
         parts = np.split(self.links, self.starts[1:-1])
         ends = zip(self.sources, self.targets, parts, strict=True)
         return tuple(
-            build_dag(self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t])
+            graphs.build_dag(
+                self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t]
+            )
             for s, t, part in ends
         )
 
@@ -718,7 +703,7 @@ class MultiFlow(DagFlows):
     @cached_property
     def _diameters2(self) -> Floats:
         """A bound on the squared diameter of each commodity's flows, measured in `_unit`."""
-        optional = (self._center < ON_EVERY_PATH * self._upper).astype(float)
+        optional = (self._center < graphs.ON_EVERY_PATH * self._upper).astype(float)
         v = self._vertex(-optional)
         lengths = (v.values / self._unit) ** 2 * optional[v.indices]
         longest = np.bincount(self.owner[v.indices], lengths, len(self.demands))
@@ -851,7 +836,7 @@ class MultiFlow(DagFlows):
         for j, demand in enumerate(self.demands):
             part = slice(self.starts[j], self.starts[j + 1])
             links, shares = self.links[part], flow[part] / (demand or 1.0)
-            ways = weighted_paths(self.dags[j], shares, tolerance) if demand > 0 else []
+            ways = graphs.weighted_paths(self.dags[j], shares, tolerance) if demand > 0 else []
             routes = [(demand * share, tuple(links[list(arcs)].tolist())) for share, arcs in ways]
             found.append([path_of(*route, self) for route in routes])
         return found

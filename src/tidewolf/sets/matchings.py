@@ -18,6 +18,7 @@ from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.boruvka import closes_no_cycle, lightest_tree, subset_infeasibility
+from tidewolf.sets import graphs
 from tidewolf.sets.base import (
     CostlyMembership,
     LinearDescription,
@@ -27,17 +28,7 @@ from tidewolf.sets.base import (
     clipped,
     membership_tolerance,
 )
-from tidewolf.sets.graphs import (
-    Blocks,
-    Incidence,
-    Links,
-    NodeNames,
-    blocks,
-    connected_parts,
-    incidence,
-    number_nodes,
-    one_node_of_each,
-)
+from tidewolf.sets.graphs import Blocks, Incidence
 from tidewolf.sets.laplacian import HullProjection, dense_laplacian
 
 
@@ -141,7 +132,7 @@ class Matching(_EdgeSet):
         self,
         edges: Annotated[
             Iterable[Link],
-            Links(
+            graphs.Links(
                 "The edges of a bipartite graph, pairs (left, right) of any hashable names; "
                 "parallel edges are separate entries of a point. Or a networkx graph whose edges "
                 "go from left to right, or a frame with columns tail and head.",
@@ -149,10 +140,10 @@ class Matching(_EdgeSet):
             ),
         ],
         perfect: Annotated[bool, Flag("Whether a matching must touch every node.")] = False,
-        lefts: Annotated[Sequence[Hashable], NodeNames("Names of the left nodes.")] = (),
-        rights: Annotated[Sequence[Hashable], NodeNames("Names of the right nodes.")] = (),
+        lefts: Annotated[Sequence[Hashable], graphs.NodeNames("Names of the left nodes.")] = (),
+        rights: Annotated[Sequence[Hashable], graphs.NodeNames("Names of the right nodes.")] = (),
     ) -> None:
-        names, tails, heads = number_nodes(edges)
+        names, tails, heads = graphs.number_nodes(edges)
         if len(tails) == 0:
             raise EmptyGraph("A matching needs a graph with an edge.", setting="edges")
         columns = []
@@ -333,7 +324,9 @@ class Matching(_EdgeSet):
     @cached_property
     def _grounded(self) -> Int32s:
         """A node of each connected part."""
-        return one_node_of_each(connected_parts(*self._ends, len(self.lefts) + len(self.rights)))
+        return graphs.one_node_of_each(
+            graphs.connected_parts(*self._ends, len(self.lefts) + len(self.rights))
+        )
 
     def _require_a_perfect_one(self) -> None:
         from scipy.sparse import csr_array
@@ -437,15 +430,15 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         self,
         edges: Annotated[
             Iterable[Link],
-            Links(
+            graphs.Links(
                 "The edges of a connected graph, pairs of hashable names; loops stay at 0. Or a "
                 "networkx graph, or a frame with columns tail and head.",
                 directed=False,
             ),
         ],
-        nodes: Annotated[Sequence[Hashable], NodeNames("Names of the nodes.")] = (),
+        nodes: Annotated[Sequence[Hashable], graphs.NodeNames("Names of the nodes.")] = (),
     ) -> None:
-        names, tails, heads = number_nodes(edges)
+        names, tails, heads = graphs.number_nodes(edges)
         if len(tails) == 0:
             raise EmptyGraph("A spanning tree needs a graph with an edge.", setting="edges")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
@@ -611,11 +604,11 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
 
     @cached_property
     def _blocks(self) -> Blocks:
-        return blocks(self.edges, len(self.nodes))
+        return graphs.blocks(self.edges, len(self.nodes))
 
     @cached_property
     def _incidence(self) -> Incidence:
-        return incidence(self.edges, len(self.nodes))
+        return graphs.incidence(self.edges, len(self.nodes))
 
     @cached_property
     def _loops(self) -> Int32s:
