@@ -46,13 +46,8 @@ from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
-from tidewolf.networks.tunnels import (
-    GraphSetting,
-    OnLinks,
-    Tunnels,
-    leading_away,
-    shortest_path_dag,
-)
+from tidewolf.networks import tunnels as ways
+from tidewolf.networks.tunnels import GraphSetting, OnLinks, Tunnels
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus import Product
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
@@ -634,7 +629,7 @@ class Network(OnLinks):
         ends, links, places = self._ends, self.links, np.arange(len(self.links))
 
         def leading(pair: Link) -> list[int]:
-            return shortest_path_dag(links, self.lengths, *pair)
+            return ways.shortest_path_dag(links, self.lengths, *pair)
 
         K: ConvexSet
         if len(ends) > 1:
@@ -675,7 +670,7 @@ class Network(OnLinks):
         (demand,) = self.demands
         leading = set[int]()
         for pair in product(demand.sources, demand.targets):
-            leading.update(leading_away(self.links, self.lengths, *pair))
+            leading.update(ways.leading_away(self.links, self.lengths, *pair))
         dead_end = f"lies on no such way to {_joined(demand.targets)}"
         back = f"does not lead away from {_joined(demand.sources)}"
         return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]

@@ -631,9 +631,7 @@ class OrderedWeightedBall(NormBall, Projectable):
         super().__post_init__()
         w = to_numpy(self.weights)
         if (np.diff(w) > 0).any() or w[-1] < 0 or w[0] <= 0:
-            words = (
-                "weights of OrderedWeightedBall must start above 0, never rise, and be 0 or more."
-            )
+            words = "weights of OrderedWeightedBall must start above 0 and never rise."
             raise InvalidInput(words, setting="weights")
 
     @property
@@ -799,9 +797,8 @@ class KNormBall(NormBall, Projectable, Polyhedral):
     def project(self, y: Array) -> Array:
         """The projection on the ordered weighted ball that this is."""
         weights = np.where(np.arange(math.prod(self.shape)) < self.k, 1.0, 0.0)
-        return namespace(y).reshape(
-            OrderedWeightedBall(weights, self.tau).project(flat(y)), self.shape
-        )
+        projected = OrderedWeightedBall(weights, self.tau).project(flat(y))
+        return namespace(y).reshape(projected, self.shape)
 
     def description(self) -> LinearDescription:
         from scipy.sparse import block_array, csr_array, eye_array
@@ -901,9 +898,8 @@ class GroupBall(NormBall, Projectable):
         if lengths[g] == 0.0:
             return Answer(Sparse.zero(self.shape))
         chosen = self._order[self._starts[g] : self._starts[g + 1]]
-        return Answer(
-            Sparse(self.shape, chosen, (-self.tau / self._w[g]) * (d[chosen] / lengths[g]))
-        )
+        values = (-self.tau / self._w[g]) * (d[chosen] / lengths[g])
+        return Answer(Sparse(self.shape, chosen, values))
 
     def project(self, y: Array) -> Array:
         """Every group shortened by its weight times one number."""

@@ -484,9 +484,7 @@ class CapacitatedFlow(Flows):
     def _grounded(self) -> Int32s:
         """A node of each part of the graph of loose arcs, nodes alone included."""
         net, loose = self.network, self._loose
-        return graphs.one_node_of_each(
-            graphs.connected_parts(net.tails[loose], net.heads[loose], len(net.nodes))
-        )
+        return graphs.one_node_of_each(net.tails[loose], net.heads[loose], len(net.nodes))
 
     @cached_property
     def _free(self) -> Int32s:
@@ -645,7 +643,7 @@ class CapacitatedFlow(Flows):
         the others'.
         """
         net, m, count = self.network, len(self.network.tails), len(self.network.nodes)
-        parts = graphs.one_node_of_each(graphs.connected_parts(net.tails, net.heads, count))
+        parts = graphs.one_node_of_each(net.tails, net.heads, count)
         kept = np.delete(np.arange(count), parts)
         arcs = np.arange(m, dtype=np.int32)
         balance = graphs.incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()

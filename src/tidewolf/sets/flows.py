@@ -224,17 +224,14 @@ class FlowPolytope(DagFlows, CompiledGeometry):
 
     def __repr__(self) -> str:
         ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
-        return (
-            f"FlowPolytope({ends}, {len(self.tails)} arcs, {len(self.nodes)} nodes, dimension "
-            f"{self.dimension})"
-        )
+        sizes = f"{len(self.tails)} arcs, {len(self.nodes)} nodes, dimension {self.dimension}"
+        return f"FlowPolytope({ends}, {sizes})"
 
     @cached_property
     def dag(self) -> Dag:
         """The useful part of the graph in topological order."""
-        return graphs.build_dag(
-            self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target]
-        )
+        ends = self.nodes[self.source], self.nodes[self.target]
+        return graphs.build_dag(self.tails, self.heads, self.nodes, *ends)
 
     @property
     def shape(self) -> Shape:
@@ -723,9 +720,8 @@ class MultiFlow(DagFlows):
     def inner_radius(self) -> float:
         parts = zip(self.dags, np.split(self._center, self.starts[1:-1]), self.demands, strict=True)
         several = [part for part, free in zip(parts, self._dimensions, strict=True) if free > 0]
-        return min(
-            (d * _inner_radius(dag, c / d, hull_of(dag)) for dag, c, d in several), default=0.0
-        )
+        reaches = (d * _inner_radius(dag, c / d, hull_of(dag)) for dag, c, d in several)
+        return min(reaches, default=0.0)
 
     @cached_property
     def _hull(self) -> HullProjection:
@@ -773,10 +769,8 @@ class MultiFlow(DagFlows):
         """
         from scipy.sparse import csr_array
 
-        return csr_array(
-            (np.ones(len(self.links)), (self.links, np.arange(len(self.links)))),
-            shape=(len(self.tails), len(self.links)),
-        )
+        n = len(self.links)
+        return csr_array((np.ones(n), (self.links, np.arange(n))), shape=(len(self.tails), n))
 
     def loads(self, x: Array) -> Array:
         """What every link carries: incidence @ x.

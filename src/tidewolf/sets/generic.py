@@ -598,9 +598,8 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     def _frame(self) -> Frame:
         """Where and how large the set is, by its entries at two opposite ends."""
         d, program = np.cos(np.arange(1.0, 1.0 + self.shape[0])), self._program_in(self._given)
-        ends = self._given.unit * np.array(
-            [found.x for found in (program(d), program(-d)) if found is not None]
-        )
+        solved = [found.x for found in (program(d), program(-d)) if found is not None]
+        ends = self._given.unit * np.array(solved)
         middle, size = ends.mean(axis=0), float(np.max(np.abs(ends - ends[0])))
         if np.max(np.abs(middle)) <= _FAR * size or size == 0.0:
             middle, size = np.zeros(self.shape), float(np.max(np.abs(ends)))

@@ -20,15 +20,8 @@ from typing import Annotated, TypeAlias
 from tidewolf.core.errors import UnreachableTarget, WrongShape
 from tidewolf.core.settings import validated
 from tidewolf.core.types import Lengths, Link
-from tidewolf.sets.graphs import (
-    GraphLinks,
-    Node,
-    PositiveLengths,
-    build_dag,
-    node_number,
-    number_nodes,
-    numbers_of,
-)
+from tidewolf.sets import graphs
+from tidewolf.sets.graphs import GraphLinks, Node, PositiveLengths
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 
@@ -195,8 +188,8 @@ def count_paths(links: GraphLinks, *, source: Source, target: Target) -> int:
     >>> tw.sets.graph_tools.count_paths(links, source="s", target="t")
     3
     """
-    nodes, tails, heads = number_nodes(links)
-    dag = build_dag(tails, heads, nodes, source, target)
+    nodes, tails, heads = graphs.number_nodes(links)
+    dag = graphs.build_dag(tails, heads, nodes, source, target)
     counts = [1] + [0] * (len(dag.order) - 1)
     # sorted by head: a tail's count is complete
     for tail, head in zip(dag.tails.tolist(), dag.heads.tolist(), strict=True):
@@ -279,11 +272,9 @@ def _on_the_way(
     ahead, behind = _dijkstra(links, steps, source)[0], _dijkstra(back, steps, target)[0]
     if target not in ahead:
         nodes = {node for link in network for node in link}
-        raise UnreachableTarget(
-            f"No way leads from {source!r} to {target!r}: {len(ahead)} of {len(nodes)} nodes can "
-            "be reached. The graph is in several parts, or its links lead elsewhere.",
-            setting="target",
-        )
+        reached = f"{len(ahead)} of {len(nodes)} nodes can be reached"
+        words = f"No way leads from {source!r} to {target!r}: {reached}."
+        raise UnreachableTarget(words, setting="target")
     return [i for i, (tail, head) in enumerate(links) if tail in ahead and head in behind]
 
 
@@ -292,15 +283,13 @@ def lengths_of(links: Sequence[Link], lengths: Lengths | None) -> list[float]:
     if lengths is None:
         return [1.0] * len(links)
     if len(lengths) != len(links):
-        raise WrongShape(
-            f"{len(lengths)} lengths were given; {len(links)} links need one each.",
-            setting="lengths",
-        )
+        words = f"lengths must be {len(links)}, one for each link, not {len(lengths)}."
+        raise WrongShape(words, setting="lengths")
     return [float(length) for length in lengths]
 
 
 def _require_nodes(links: Sequence[Link], source: Hashable, *target: Hashable) -> None:
-    numbers = numbers_of(dict.fromkeys(node for link in links for node in link))
-    node_number(source, numbers, "The source", "source")
+    numbers = graphs.numbers_of(dict.fromkeys(node for link in links for node in link))
+    graphs.node_number(source, numbers, "The source", "source")
     for node in target:
-        node_number(node, numbers, "The target", "target")
+        graphs.node_number(node, numbers, "The target", "target")

@@ -546,8 +546,9 @@ def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = 
     return part
 
 
-def one_node_of_each(part: Int32s) -> Int32s:
-    """A node of each part."""
+def one_node_of_each(tails: Int32s, heads: Int32s, nodes: int) -> Int32s:
+    """A node of each connected part."""
+    part = connected_parts(tails, heads, nodes)
     return np.unique(part, return_index=True)[1].astype(np.int32)
 
 

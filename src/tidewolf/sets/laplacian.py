@@ -92,10 +92,8 @@ class HullProjection:
         by_head = np.argsort(self.heads, kind="stable")
         first = np.searchsorted(self.heads[by_head], np.arange(self.nodes + 1))
         graph = sizes, self.arcs[by_head], self.tails[by_head], first
-        ints: Int32s = np.concatenate([*graph, factor.order, factor.starts, factor.rows]).astype(
-            np.int32
-        )
-        return np.concatenate([factor.entries, factor.inverse]), ints
+        ints = np.concatenate([*graph, factor.order, factor.starts, factor.rows])
+        return np.concatenate([factor.entries, factor.inverse]), ints.astype(np.int32)
 
     @cached_property
     def _factor(self) -> Factor | None:
@@ -147,9 +145,8 @@ class HullProjection:
     @cached_property
     def _free(self) -> NDArray:
         """The positions that are not grounded."""
-        return np.delete(
-            np.arange(self.nodes), self.nodes - 1 if self.grounded is None else self.grounded
-        )
+        grounded: Any = self.nodes - 1 if self.grounded is None else self.grounded
+        return np.delete(np.arange(self.nodes), grounded)
 
     @cached_property
     def _laplacian(self) -> Any:

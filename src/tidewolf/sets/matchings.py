@@ -166,10 +166,8 @@ class Matching(_EdgeSet):
 
     def __repr__(self) -> str:
         kind, nodes = "perfect, " if self.perfect else "", (len(self.lefts), len(self.rights))
-        return (
-            f"Matching({kind}{len(self.edges)} edges, {nodes[0]} and {nodes[1]} nodes, dimension "
-            f"{self.dimension})"
-        )
+        sizes = f"{kind}{len(self.edges)} edges, {nodes[0]} and {nodes[1]} nodes"
+        return f"Matching({sizes}, dimension {self.dimension})"
 
     @cached_property
     def dimension(self) -> int:
@@ -324,9 +322,7 @@ class Matching(_EdgeSet):
     @cached_property
     def _grounded(self) -> Int32s:
         """A node of each connected part."""
-        return graphs.one_node_of_each(
-            graphs.connected_parts(*self._ends, len(self.lefts) + len(self.rights))
-        )
+        return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
 
     def _require_a_perfect_one(self) -> None:
         from scipy.sparse import csr_array
@@ -457,10 +453,8 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         return all_different(f"{self.nodes[a]} - {self.nodes[b]}" for a, b in self.edges.tolist())
 
     def __repr__(self) -> str:
-        return (
-            f"SpanningTrees({len(self.edges)} edges, {len(self.nodes)} nodes, dimension "
-            f"{self.dimension})"
-        )
+        sizes = f"{len(self.edges)} edges, {len(self.nodes)} nodes"
+        return f"SpanningTrees({sizes}, dimension {self.dimension})"
 
     @property
     def dimension(self) -> int:

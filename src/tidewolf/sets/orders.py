@@ -260,9 +260,8 @@ class Birkhoff(ClosedForm, Plans):
         from scipy.optimize import linear_sum_assignment
 
         rows, columns = linear_sum_assignment(to_numpy(direction))
-        return Answer(
-            Sparse(self.shape, (rows * self.n + columns).astype(np.int32), np.ones(self.n))
-        )
+        cells = (rows * self.n + columns).astype(np.int32)
+        return Answer(Sparse(self.shape, cells, np.ones(self.n)))
 
     @classmethod
     def examples(cls) -> Sequence[Birkhoff]:

@@ -30,17 +30,8 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Check, Count, Flag, Names, Number, Numbers
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Sparse
+from tidewolf.kernels import simplices as kernels
 from tidewolf.kernels.columns import LONGEST, onto_small_simplices
-from tidewolf.kernels.simplices import (
-    cheapest_entries,
-    cheapest_entry,
-    cheapest_of_each,
-    onto_simplices,
-    simplices_infeasibility,
-    sum_infeasibility,
-    within_groups,
-    within_sum,
-)
 from tidewolf.sets.base import (
     ClosedForm,
     Compiled,
@@ -60,8 +51,8 @@ from tidewolf.sets.base import (
 class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
     """Abstract: vectors of n entries at least 0 whose sum is bounded."""
 
-    tangents: ClassVar = within_sum
-    point_infeasibility: ClassVar = sum_infeasibility
+    tangents: ClassVar = kernels.within_sum
+    point_infeasibility: ClassVar = kernels.sum_infeasibility
 
     n: int
 
@@ -127,7 +118,7 @@ class Simplex(_SumSet):
     array([0., 1., 0.])
     """
 
-    oracle: ClassVar = cheapest_entry
+    oracle: ClassVar = kernels.cheapest_entry
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
@@ -162,9 +153,8 @@ class Simplex(_SumSet):
         cheapest = int(namespace(direction).argmin(direction))
         if self.at_most and float(direction[cheapest]) >= 0:
             return Answer(Sparse.zero(self.shape))
-        return Answer(
-            Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total]))
-        )
+        place = np.array([cheapest], dtype=np.int32)
+        return Answer(Sparse(self.shape, place, np.array([self.total])))
 
     @cached_property
     def kernel_data(self) -> NDArray:
@@ -249,7 +239,7 @@ class CappedSimplex(_SumSet):
     array([0.  , 0.75, 0.25, 0.  ])
     """
 
-    oracle: ClassVar = cheapest_entries
+    oracle: ClassVar = kernels.cheapest_entries
 
     n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
     cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
@@ -401,7 +391,7 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
     array([0., 1., 0., 0., 1.])
     """
 
-    oracle: ClassVar = cheapest_of_each
+    oracle: ClassVar = kernels.cheapest_of_each
 
     sizes: Annotated[Sequence[int], GroupSizes("How many entries each group has, in order.")]
     labels: Annotated[Sequence[str], Names("Different names of the entries; empty: none.")] = ()
@@ -458,12 +448,12 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
     def tangent(self, direction: Array) -> Array:
         along = np.empty(self.shape)
-        within_groups(_doubles(direction), self.starts, along)
+        kernels.within_groups(_doubles(direction), self.starts, along)
         return like(along, direction)
 
     def infeasibility(self, x: Array) -> float:
         """The largest negative entry or error of a group's sum."""
-        return float(simplices_infeasibility(_doubles(x), self.starts))
+        return float(kernels.simplices_infeasibility(_doubles(x), self.starts))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         return Answer(self.minimiser(to_numpy(direction)))
@@ -482,7 +472,7 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
         if largest <= LONGEST:
             onto_small_simplices(_doubles(y), self.factors.starts, largest, x)
         else:
-            onto_simplices(_doubles(y), self.starts, x)
+            kernels.onto_simplices(_doubles(y), self.starts, x)
         return like(x, y)
 
     def relax(self, y: Array) -> Array:

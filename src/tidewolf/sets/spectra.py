@@ -23,6 +23,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core import matrices
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import (
     MOST_SIDE,
@@ -39,15 +40,7 @@ from tidewolf.core.arrays import (
     zeros,
 )
 from tidewolf.core.errors import WrongShape
-from tidewolf.core.matrices import (
-    Matrix,
-    SparsePlusLowRank,
-    as_dense,
-    as_matrix,
-    example_array,
-    frobenius_norm,
-    largest_entry,
-)
+from tidewolf.core.matrices import Matrix
 from tidewolf.core.oracle import Answer
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import REQUIRED, Count, Flag, Number, Seed, Size, as_shape
@@ -82,7 +75,7 @@ class SymmetricPart:
 
     def __matmul__(self, v: Array) -> Array:
         self._products += 1
-        if self._products > _FEW and not isinstance(self.D, SparsePlusLowRank):
+        if self._products > _FEW and not isinstance(self.D, matrices.SparsePlusLowRank):
             self._look()
         if self._half is not None:
             return (self.D @ v) / self._half
@@ -103,7 +96,7 @@ class SymmetricPart:
 
     def dense(self) -> Array:
         """As an array."""
-        D = as_dense(self.D) / self._twice
+        D = matrices.as_dense(self.D) / self._twice
         return D + D.T
 
 
@@ -130,7 +123,7 @@ class Gram:
     def __init__(self, D: Matrix, size: float) -> None:
         self.D, scale = (D / size, size) if _is_extreme(size) else (D, 1.0)
         self.tall, self.n = D.shape[0] >= D.shape[1], int(min(D.shape))
-        self._unit = frobenius_norm(self.D) / math.sqrt(self.n)
+        self._unit = matrices.frobenius_norm(self.D) / math.sqrt(self.n)
         self.unit = scale * self._unit
 
     def across(self, v: Array) -> Array:
@@ -143,7 +136,7 @@ class Gram:
 
     def dense(self) -> Array:
         """As an array; in float64, since squares take twice the digits."""
-        D = as_dense(self.D)
+        D = matrices.as_dense(self.D)
         xp = namespace(D)
         D = xp.astype(D, xp.float64, copy=False) / self._unit
         return D.T @ D if self.tall else D @ D.T
@@ -230,13 +223,13 @@ class Spectral(ClosedForm, Projectable):
     seed: Annotated[int, Seed("The seed of the vectors that iterative answers start from.")] = 0
 
     def as_direction(self, direction: Matrix) -> Matrix:
-        return as_matrix(direction, self.shape)
+        return matrices.as_matrix(direction, self.shape)
 
     def lmo(self, direction: Matrix) -> Array:
         if is_array(direction):
             direction = as_point(direction, self.shape, "The direction")
-        direction = as_matrix(direction, self.shape)
-        return self.answer(direction).vertex.dense(example_array(direction))
+        direction = matrices.as_matrix(direction, self.shape)
+        return self.answer(direction).vertex.dense(matrices.example_array(direction))
 
     @abstractmethod
     def _center_in(self, reference: Array) -> Array:
@@ -349,8 +342,8 @@ class TraceBound(SymmetricSpectral):
         return max(0.0, -eigenvalues(x)[0], over if self.at_most else abs(over), asymmetry(x))
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
-        D, root = as_matrix(direction, self.shape), math.sqrt(self.tau)
-        size, reference = largest_entry(D), example_array(D)
+        D, root = matrices.as_matrix(direction, self.shape), math.sqrt(self.tau)
+        size, reference = matrices.largest_entry(D), matrices.example_array(D)
         zero = LowRank.ridged(self.n, 0.0, reference)
         if size == 0.0:
             first = LowRank(like(root * np.eye(1, self.n), reference))
@@ -661,8 +654,8 @@ class Fantope(SymmetricSpectral):
         return max(0.0, -low, high - 1.0, off, asymmetry(x))
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
-        D = as_matrix(direction, self.shape)
-        size, reference = largest_entry(D), example_array(D)
+        D = matrices.as_matrix(direction, self.shape)
+        size, reference = matrices.largest_entry(D), matrices.example_array(D)
         if self.k == self.n:
             return Answer(LowRank.ridged(self.n, 1.0, reference))
         if size == 0.0:
@@ -805,8 +798,8 @@ class NuclearBall(Spectral):
         return max(0.0, float(namespace(x).sum(namespace(x).linalg.svdvals(x))) - self.tau)
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
-        D = as_matrix(direction, self.shape)
-        size, reference = largest_entry(D), example_array(D)
+        D = matrices.as_matrix(direction, self.shape)
+        size, reference = matrices.largest_entry(D), matrices.example_array(D)
         if size == 0.0:
             return Answer(self._zero(reference), warm=warm)
         A = Gram(D, size)
