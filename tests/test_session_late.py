@@ -397,7 +397,6 @@ TAMPERED = {
     "one is gone": "DELETE FROM pending WHERE round = 1",
     "all are gone": "DELETE FROM pending",
     "an expired round": "UPDATE observations SET rounds = 0",
-    "contents of another kind": "ALTER TABLE contents ADD COLUMN more",
 }
 
 

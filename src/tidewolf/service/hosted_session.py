@@ -583,7 +583,7 @@ class HostedSession:
         if "frozen" in lost:
             self._set(replace(changed, frozen=self._current_point()))
         self._move_answers(places)
-        self.store.describe(self.name, description.canonical)
+        self.store.set(self.name, description.canonical, "description")
         self.lost = True
         words = f"; its {' and '.join(lost)} used removed entries" if lost else ""
         return f"migrate before round {self.session.round + 1}{words}"

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, final
 from tidewolf.core.errors import CheckpointError, HeldElsewhere, InUse, UnknownSession
 from tidewolf.storage.database import Database
 from tidewolf.storage.postgres import KEEPALIVE, Postgres, connected, driver, without_password
-from tidewolf.storage.tables import make_store, require_store
+from tidewolf.storage.tables import make_store, require_format
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -158,7 +158,7 @@ def prepare(db: Postgres) -> None:
             if not db.has_table("servers"):
                 make_store(db)
                 db.execute(_SERVERS)
-    require_store(db, db.where)
+    require_format(db, db.where)
 
 
 def _holder(db: Database, number: int, locking: str = "") -> tuple[str, str]:

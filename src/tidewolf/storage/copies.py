@@ -14,7 +14,8 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +29,18 @@ from tidewolf.storage.tables import (
     add_entry,
     make_store,
     next_number,
-    require_store,
+    require_format,
 )
 
 _AT_ONCE = 256
 """Rows that are copied at a time."""
 _PATIENCE = 60.0
 """How long a writer is waited for. Unit: seconds."""
-_KEYS = {"head": "session", "observations": "arrived", "snapshots": "arrived", "meta": "name"}
-"""By what the rows of a session are told apart in each table; in the others by their round."""
 _WHO = "tidewolf restore"
+_WRITE_SESSION = (
+    "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '') ON CONFLICT (number) DO UPDATE SET description"
+    " = excluded.description, settings = excluded.settings, created = excluded.created, holder = ''"
+)
 _RESTORED = (
     "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET value = "
     "CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
@@ -98,7 +101,7 @@ def backup(
         with _reading(kept_in) as source, _new_file(Path(file).resolve()) as copy:
             infos = _infos(source, names, without_password(str(where)))
             for done, info in enumerate(infos, 1):
-                copy.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", info)
+                copy.execute(_WRITE_SESSION, info)
                 _copy_rows(source, copy, info[0], info[0])
                 if progress is not None:
                     progress(done, len(infos))
@@ -165,22 +168,18 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
     old, name, *what = info
     sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
     there, epoch = target.rows(sql, (name,)), 0
-    if not there:
-        number = next_number(target, "sessions")
-        target.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '')", (number, name, *what))
-    else:
+    number = there[0][0] if there else next_number(target, "sessions")
+    if there:
         if not replace:
             raise AlreadyThere(
                 f"There is a session called {name!r} already: --replace puts the copy in its "
-                "place, and what it observed since is gone."
+                "place, and what it observed since is lost."
             )
-        ((number,),) = there
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
-        ((epoch,),) = target.rows(sql, (number,)) or [(0,)]
+        ((epoch,),) = target.rows(sql, (number,))
         for table in OF_A_SESSION:
             target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
-        sql = "UPDATE sessions SET description = ?, settings = ?, created = ?, holder = '' WHERE "
-        target.execute(f"{sql}number = ?", (*what, number))
+    target.execute(_WRITE_SESSION, (number, name, *what))
     _copy_rows(source, target, old, number)
     sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
     target.execute(sql, (epoch, epoch, number))
@@ -204,24 +203,18 @@ def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
 def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
     """All that belongs to a session, a few rows at a time."""
     for table in OF_A_SESSION:
-        key = _KEYS.get(table, "round")
-        sql, last = f"SELECT * FROM {table} WHERE session = ?", tuple[Any, ...]()
-        while rows := source.rows(
-            f"{sql}{f' AND {key} > ?' * len(last)} ORDER BY {key} LIMIT {_AT_ONCE}", (old, *last)
-        ):
-            insert = f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})"
-            target.executemany(insert, [(new, *row[1:]) for row in rows])
-            last = (rows[-1][0 if key == "session" else 1],)
+        with closing(source.stream(f"SELECT * FROM {table} WHERE session = ?", (old,))) as found:
+            while rows := [(new, *row[1:]) for row in islice(found, _AT_ONCE)]:
+                marks = ", ".join("?" * len(rows[0]))
+                target.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
 
 
 def _copy_audit(source: Database, target: Database, names: Sequence[str] | None) -> None:
-    """The audit, or the part of it that speaks of these sessions."""
-    last = 0
-    sql = f"SELECT * FROM audit WHERE number > ? ORDER BY number LIMIT {_AT_ONCE}"
-    while rows := source.rows(sql, (last,)):
-        last = rows[-1][0]
-        chosen = [row for row in rows if names is None or row[3] in names]
-        target.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", chosen)
+    """The audit, or the part of it that is about these sessions."""
+    with closing(source.stream("SELECT * FROM audit ORDER BY number")) as found:
+        while rows := list(islice(found, _AT_ONCE)):
+            chosen = [row for row in rows if names is None or row[3] in names]
+            target.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", chosen)
 
 
 # --- databases ------------------------------------------------------------------------------------
@@ -234,20 +227,17 @@ def _reading(where: str | Path) -> Iterator[Database]:
         with _remote(str(where)) as remote:
             if not remote.has_table("store"):
                 raise InvalidInput(f"{remote.where} keeps no sessions.")
-            require_store(remote, remote.where)
+            require_format(remote, remote.where)
             with remote.snapshot():
                 yield remote
         return
     path = Path(where).resolve()
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.")
-    db = SQLite(path, "ro", _PATIENCE)
-    try:
+    with closing(SQLite(path, "ro", _PATIENCE)) as db:
         db.execute("BEGIN")
-        require_store(db, path)
+        require_format(db, path)
         yield db
-    finally:
-        db.close()
 
 
 @contextmanager
@@ -260,14 +250,11 @@ def _new_file(path: Path) -> Iterator[Database]:
     journal = Path(f"{path}-journal")
     journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
-        db = SQLite(path, "rwc")
-        try:
+        with closing(SQLite(path, "rwc")) as db:
             db.pragmas("synchronous = FULL", f"application_id = {STORE_FILE}")
             with db.transaction():
                 make_store(db)
                 yield db
-        finally:
-            db.close()
     except BaseException:
         path.unlink(missing_ok=True)
         journal.unlink(missing_ok=True)
@@ -288,22 +275,17 @@ def _target(where: str | Path) -> Iterator[Database]:
         return
     folder = Path(where).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    db = opened(folder / NAME)
-    try:
+    with closing(opened(folder / NAME)) as db:
         db.pragmas(f"busy_timeout = {int(1000 * _PATIENCE)}")
         with db.transaction():
             yield db
-    finally:
-        db.close()
 
 
 @contextmanager
 def _remote(url: str) -> Iterator[Postgres]:
     """A database of PostgreSQL, whose errors are ours."""
-    db = Postgres(url)
-    try:
-        yield db
-    except db.errors as error:
-        raise CheckpointError(f"{db.where} cannot be used: {db.sentence(error)}.") from None
-    finally:
-        db.close()
+    with closing(Postgres(url)) as db:
+        try:
+            yield db
+        except db.errors as error:
+            raise CheckpointError(f"{db.where} cannot be used: {db.sentence(error)}.") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
@@ -23,16 +23,8 @@ if TYPE_CHECKING:
 
 DURABLE = ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON")
 """Settings under which a commit is on disk when it returns, and readers see the file meanwhile."""
-_OF_THE_PLACE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
-"""Errors that say nothing about what is in a file."""
+_OF_THE_PLACE = {"BUSY", "CANTOPEN", "FULL", "IOERR", "NOMEM", "PERM", "READONLY"}
+"""SQLite's errors that say nothing about what is in a file."""
 
 
 class FateUnknown(CheckpointError):
@@ -74,6 +66,10 @@ class SQLite:
         """
         with self._turn:
             return self.connection.execute(sql, values).fetchall()
+
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Generator[Any]:
+        """The rows of a statement one by one, within a transaction."""
+        yield from self.connection.execute(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         self.connection.executemany(sql, rows)
@@ -168,13 +164,11 @@ class InPlace:
         for path in self._paths:
             try:
                 status = os.stat(path)
-                inode = status.st_dev, status.st_ino
+                if self._inodes.setdefault(path, inode := (status.st_dev, status.st_ino)) != inode:
+                    return False
             except OSError:
-                inode = None
-            if inode != self._inodes.get(path, inode):
-                return False
-            if inode is not None:
-                self._inodes[path] = inode
+                if path in self._inodes:
+                    return False
         return True
 
     def require(self) -> None:
@@ -189,6 +183,7 @@ class InPlace:
 
 def explained(error: Exception, where: str, fix: str) -> CheckpointError:
     """An error of SQLite, or of a file, as ours."""
-    if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CANTOPEN) & 0xFF in _OF_THE_PLACE:
+    name = getattr(error, "sqlite_errorname", "SQLITE_CANTOPEN")
+    if name.split("_")[1] in _OF_THE_PLACE:
         return CheckpointError(f"{where} cannot be used: {error}. {fix}")
     return BrokenFile(f"{where} is truncated or was changed: {error}. Go back to an earlier copy.")

@@ -3,15 +3,14 @@
 A feedback is the name of its kind and its fields by name; a function in it likewise. So a later
 tidewolf may add fields with defaults, and reads what was written before.
 
-What is known before a round is its parts by name, those that were given. How a round was met is
+Side information of a round is its parts by name, those that were given. How a round was observed is
 written if it was not simply the next one: after which observation it was decided, and what was
 played in place of the decision.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ import numpy as np
 
 from tidewolf import functions
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_text
 from tidewolf.core.arrays import frozen, is_array, require_finite
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import SavedRecord
@@ -46,7 +44,7 @@ _LINE = (
 
 
 def encode(feedback: Feedback) -> bytes:
-    """An observation as bytes; refused where a function in it is no kind made of arrays."""
+    """An observation as bytes; refused if a function in it is not made of arrays."""
     usual: dict[str, Any] = feedback._field_defaults
     parts = {
         name: encode_function(part) if isinstance(part, Batch) else part
@@ -85,19 +83,16 @@ def _is_plain(feedback: FirstOrder) -> bool:
 
 
 def decode(data: bytes, center: Array, *, checked: bool = False) -> Feedback:
-    """An observation again, its arrays where `center` lives. `checked`: another hand may have
-    written it, so functions are made anew, with all their checks, and numbers are finite.
+    """An observation again, its arrays where `center` lives. `checked`: functions are made with
+    all their checks, and numbers are finite.
     """
     name, record = checkpoint.unpacked(data, center)
-    if not isinstance(record, SavedRecord):
-        raise ValueError("its parts have no names")
-    kind, parts = _KINDS[name], record.fields()
-    _require_known(parts, kind._fields, name)
+    kind = _KINDS[name]
+    parts = _known(record, kind._fields, name)
     if kind is FullInformation:
         parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
-    elif isinstance(limits := parts.get("limits"), SavedRecord):
-        _require_known(limits.fields(), Limits._fields, "Limits")
-        parts = {**parts, "limits": Limits(**limits.fields())}
+    elif parts.get("limits") is not None:
+        parts["limits"] = Limits(**_known(parts["limits"], Limits._fields, "Limits"))
     feedback: Feedback = kind(**parts)
     for part in feedback if checked else ():
         if is_array(part):
@@ -121,23 +116,27 @@ def encode_function(batch: Batch) -> tuple[str, SavedRecord]:
     return kind.__name__, SavedRecord.of(own)
 
 
-def decode_function(encoded: Sequence[Any], *, checked: bool) -> Batch:
-    """A batch again; `checked`: made anew, with all its checks."""
+def decode_function(encoded: Sequence[Any], *, checked: bool = True) -> Batch:
+    """A batch again; `checked`: made with all its checks."""
     name, record = encoded
-    kind: Any = _functions().get(name)
-    own = record.fields()
-    if kind is None:
+    if name not in _functions():
         raise _newer(f"function of the kind {name}")
-    _require_known(own, tuple(field.name for field in fields(kind)), name)
+    kind: Any = _functions()[name]
+    own = _known(record, tuple(field.name for field in fields(kind)), name)
     if kind in _OF_PARTS:
         own["parts"] = tuple(decode_function(part, checked=checked) for part in own["parts"])
     batch: Batch = kind(**own) if checked else kind._unchecked(**own)
     return batch
 
 
-def _require_known(parts: Mapping[str, Any], known: Sequence[str], name: str) -> None:
-    if unknown := [key for key in parts if key not in known]:
-        raise _newer(f"{name} with {unknown[0]!r}")
+def _known(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
+    """The fields of a record; one that is not known was written by a newer tidewolf."""
+    if not isinstance(record, SavedRecord):
+        raise ValueError(f"it is no record of the kind {name}")
+    for key in record.fields():
+        if key not in known:
+            raise _newer(f"{name} with {key!r}")
+    return record.fields()
 
 
 def _newer(what: str) -> NewerFormat:
@@ -146,25 +145,16 @@ def _newer(what: str) -> NewerFormat:
     )
 
 
-def _parts(data: bytes, center: Array, kind: str, known: Sequence[str]) -> dict[str, Any]:
-    """The fields of a record of this kind, all of them known."""
-    name, record = checkpoint.unpacked(data, center)
-    if name != kind or not isinstance(record, SavedRecord):
-        raise ValueError(f"it is no record of the kind {kind}")
-    _require_known(given := record.fields(), known, kind)
-    return given
-
-
 @cache
 def _functions() -> dict[str, type[Batch]]:
     return {kind.__name__: kind for kind in functions.every()}
 
 
-# --- what is known before a round -----------------------------------------------------------------
+# --- side information -----------------------------------------------------------------------------
 
 
 def encode_info(info: RoundInfo) -> bytes:
-    """What is known as bytes; refused where a forecast is no kind made of arrays."""
+    """Side information as bytes; refused if a forecast is not made of arrays."""
     given = {name: part for name, part in info._asdict().items() if part is not None}
     if info.advice is not None:
         given["advice"] = tuple(info.advice.items())
@@ -174,57 +164,53 @@ def encode_info(info: RoundInfo) -> bytes:
 
 
 def decode_info(data: bytes, center: Array) -> RoundInfo:
-    """The same again, checked as what comes from outside; arrays return to where `center` lives."""
-    given = _parts(data, center, _INFO, RoundInfo._fields)
+    """The same again; arrays return to where `center` lives."""
+    kind, record = checkpoint.unpacked(data, center)
+    given = _known(record if kind == _INFO else None, RoundInfo._fields, _INFO)
     if "advice" in given:
         given["advice"] = dict(given["advice"])
     if "forecast" in given:
-        given["forecast"] = tuple(decode_function(part, checked=True) for part in given["forecast"])
-    skipped = tuple(as_text(name, "A member that slept") for name in given.pop("skipped", ()))
+        given["forecast"] = tuple(map(decode_function, given["forecast"]))
+    skipped = tuple(given.pop("skipped", ()))
     return RoundInfo(**given).with_skipped(skipped)
 
 
-# --- how a round was met --------------------------------------------------------------------------
+# --- how a round was observed ---------------------------------------------------------------------
 
 
 class How(NamedTuple):
-    """How a round was met."""
+    """How a round was observed."""
 
     after: int | None = None
-    """the observation after which it was decided; None where nothing waited"""
+    """the observation after which it was decided; None if nothing waited"""
     point: Array | None = None
     """what was played; None: the decision"""
     instead: Instead | None = None
     unsettled: bool | None = None
-    """True where it came while the coming round was not settled, as with deadlines"""
+    """True if it came while the next round was not committed, as with deadlines"""
 
 
 def encode_played(how: How) -> bytes | None:
-    """As bytes; None where there is nothing to say."""
+    """As bytes; None if it was simply the next round."""
     after, point, instead, unsettled = how
     if after is None and point is None and instead is None and unsettled is None:
         return None
     given = {name: part for name, part in how._asdict().items() if part is not None}
-    if how.instead is not None:
-        given["instead"] = tuple(how.instead)
+    if instead is not None:
+        given["instead"] = tuple(instead)
     return checkpoint.packed((_PLAYED, SavedRecord.of(given)))
 
 
 def decode_played(data: bytes | None, K: HasLMO) -> How:
-    """The same again, checked as what comes from outside."""
+    """The same again."""
     if data is None:
         return How()
-    given = _parts(data, K.center, _PLAYED, How._fields)
-    if "after" in given and (type(given["after"]) is not int or given["after"] < 0):
-        raise ValueError("it was decided after no observation that there is")
-    if given.get("unsettled", True) is not True:
-        raise ValueError("unsettled may only be True")
+    kind, record = checkpoint.unpacked(data, K.center)
+    given = _known(record if kind == _PLAYED else None, How._fields, _PLAYED)
     if "point" in given:
         if not is_member(K, given["point"]):
             raise ValueError("what was played is no member of the set")
         given["point"] = frozen(given["point"])
     if "instead" in given:
         given["instead"] = Instead(*map(float, given["instead"]))
-        if not all(map(math.isfinite, given["instead"])):
-            raise ValueError("what a round cost is no number")
     return How(**given)

@@ -12,7 +12,7 @@ import sqlite3
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, final
 
@@ -21,7 +21,16 @@ from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
-from tidewolf.storage.tables import Content, Tables, digest, make_file, require_file
+from tidewolf.storage.tables import (
+    FORMAT,
+    SESSION_FILE,
+    SESSION_TABLES,
+    Content,
+    Tables,
+    digest,
+    make_tables,
+    require_format,
+)
 
 _ATTEMPTS = 20
 """How often files are copied again that a writer changed meanwhile."""
@@ -54,15 +63,18 @@ class File:
             self._tables = Tables(db)
             with db.connection:
                 db.execute("BEGIN")
-                require_file(db, self.path)
+                require_format(db, self.path, SESSION_FILE)
                 if db.rows("PRAGMA quick_check(1)") != [("ok",)]:
-                    raise BrokenFile(
-                        f"{self.path} is truncated or was changed: its pages do not fit together. "
-                        "Go back to an earlier copy."
-                    )
+                    raise BrokenFile(f"{self.path} is truncated. Go back to an earlier copy.")
                 content = self._tables.read_content(self.where)
             if self._lock is not None:
-                self._require_acknowledged(self._lock, content.head.last)
+                ((self._acknowledged,),) = self._lock.rows("PRAGMA user_version")
+                if self._acknowledged > (last := content.head.last):
+                    raise BrokenFile(
+                        f"{self.path} holds {last} observations, and {self._acknowledged} were "
+                        f"acknowledged: {self.path.name}-wal is missing or was cut short. Put it "
+                        f"back, or remove {self.path.name}-lock to resume without them."
+                    )
                 db.pragmas(*DURABLE)
                 self._in_place.require()
             return content, content.head.epoch + 1
@@ -131,7 +143,7 @@ class File:
         """The file, looked at, then locked, and made if there is none."""
         if self.path.exists():
             self._db = SQLite(self.path, "rw")
-            require_file(self._db, self.path)
+            require_format(self._db, self.path, SESSION_FILE)
         self._lock = locked(
             Path(f"{self.path}-lock"),
             f"Another session, of this process or of another, writes to {self.path}: close it "
@@ -148,13 +160,10 @@ class File:
         """
         self._db = SQLite(self.path, "ro")
         try:
-            require_file(self._db, self.path)
+            require_format(self._db, self.path, SESSION_FILE)
             return self._db
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in (
-                sqlite3.SQLITE_CANTOPEN,
-                sqlite3.SQLITE_READONLY,
-            ) or not os.access(self.path, os.R_OK):
+        except sqlite3.OperationalError:
+            if not os.access(self.path, os.R_OK):
                 raise
         self._db.close()
         self._copy = tempfile.TemporaryDirectory(prefix="tidewolf-")
@@ -166,25 +175,12 @@ class File:
         fresh = Path(f"{self.path}-new")
         for stale in (fresh, f"{fresh}-journal", f"{self.path}-wal", f"{self.path}-shm"):
             Path(stale).unlink(missing_ok=True)
-        db = SQLite(fresh, "rwc")
-        try:
-            with db.transaction():
-                make_file(db)
-                db.execute("INSERT INTO head VALUES (1, 0, x'', 0, x'', 0, 0, 0)")
-                Tables(db).begin(digest(identity(learner).encode()), state)
-        finally:
-            db.close()
+        with closing(SQLite(fresh, "rwc")) as db, db.transaction():
+            make_tables(db, SESSION_TABLES)
+            db.pragmas(f"application_id = {SESSION_FILE}", f"user_version = {FORMAT}")
+            db.execute("INSERT INTO head VALUES (1, 0, x'', 0, x'', 0, 0, 0)")
+            Tables(db).begin(digest(identity(learner).encode()), state)
         os.replace(fresh, self.path)
-
-    def _require_acknowledged(self, lock: SQLite, last: int) -> None:
-        """Refuse a file that holds fewer observations than were acknowledged."""
-        ((self._acknowledged,),) = lock.rows("PRAGMA user_version")
-        if self._acknowledged > last:
-            raise BrokenFile(
-                f"{self.path} holds {last} observations, and {self._acknowledged} were "
-                f"acknowledged: {self.path.name}-wal is missing or was cut short. Put it back, or "
-                f"remove {self.path.name}-lock to resume without them."
-            )
 
 
 def _copied(path: Path, folder: Path) -> Path:

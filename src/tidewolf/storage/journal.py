@@ -1,16 +1,15 @@
 """The journal of one session, written as it runs: in a file, or in a database of many.
 
-The event log of a session: apply each event to a state, when it happens and again when the file
-is opened.
+Events are applied to a state when they happen, and again when the session is opened:
 
     for k = first, ..., last - 1:   decide the rounds that were decided after observation k
                                     observe observation k + 1
     decide those after the last;    give the next round its side information
 
 A round is decided before its feedback arrives, and what is decided depends on all that arrived
-before: so every round that waits says after which observation it was decided, in `pending` while it
-waits and in `observations` from then on. A state that is kept is the one right after its
-observation.
+before: so every round that waits has the number of the observation after which it was decided, in
+`pending` while it waits and in `observations` from then on. A state that is kept is the one right
+after its observation.
 """
 
 from __future__ import annotations
@@ -32,27 +31,10 @@ from tidewolf.core.feedback import Arrival, Feedback
 from tidewolf.core.values import identity
 from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.events import (
-    Decide,
-    Event,
-    Expire,
-    Observe,
-    SetInfo,
-    after,
-    decision,
-    waiting,
-)
+from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, after, waiting
 from tidewolf.methods.late import next_round
-from tidewolf.storage.feedback import (
-    How,
-    decode,
-    decode_info,
-    decode_played,
-    encode_info,
-    encode_played,
-    stored,
-)
-from tidewolf.storage.tables import Content, Decision, Head, Pending, Row, Tables, digest
+from tidewolf.storage import feedback as written
+from tidewolf.storage.tables import Content, Head, Pending, Row, Tables, digest
 
 if TYPE_CHECKING:
     from tidewolf.storage.session_store import Backend
@@ -72,6 +54,11 @@ class Place(NamedTuple):
     """the rounds that wait, from 1, and the next one if it has side information"""
     info_ids: Mapping[int, str] = {}
     """the identities of their side information; rounds from 0"""
+
+    @property
+    def next_round(self) -> int:
+        """The number of the next round, from 1."""
+        return next_round(self.state) + 1
 
 
 class Step(NamedTuple):
@@ -101,7 +88,7 @@ class EventLog(Generic[S]):
         rows = []
         for event in events:
             if isinstance(event, SetInfo):
-                place = self._with_info(place, encode_info(event.info))
+                place = self._with_info(place, written.encode_info(event.info))
             elif isinstance(event, Decide):
                 place = self._deferred(place)
             else:
@@ -120,31 +107,31 @@ class EventLog(Generic[S]):
         """An event as it is kept, and as it is read again."""
         number = event.round if isinstance(event, Expire) else event.arrival.round
         own = place.pending.get(number + 1)
-        late = None if own is None or own.decision is None else own.decision.after
-        info = None if own is None else own.info
+        late, info = (None, None) if own is None else (own.after, own.info)
         if isinstance(event, Expire):
-            played = encode_played(How(late))
+            played = written.encode_played(written.How(late))
             return Row(place.last + 1, number + 1, 0, epoch, b"", info, played), event
         (_, feedback, point, instead), committed = event
-        data, again = stored(feedback, self._center)
-        played = encode_played(How(late, point, instead, None if committed else True))
+        data, again = written.stored(feedback, self._center)
+        how = written.How(late, point, instead, None if committed else True)
+        played = written.encode_played(how)
         row = Row(place.last + 1, number + 1, feedback.rounds, epoch, data, info, played)
         return row, Observe(Arrival(number, again, point, instead), committed)
 
     def _with_info(self, place: Place, data: bytes) -> Place:
-        upcoming, info = next_round(place.state), decode_info(data, self._center)
+        number, info = place.next_round, written.decode_info(data, self._center)
         return place._replace(
             state=after(self.learner, place.state, SetInfo(info)),
-            pending={**place.pending, upcoming + 1: Pending(upcoming + 1, data)},
-            info_ids={**place.info_ids, upcoming: info.identity or ""},
+            pending={**place.pending, number: Pending(number, data)},
+            info_ids={**place.info_ids, number - 1: info.identity or ""},
         )
 
     def _deferred(self, place: Place) -> Place:
-        number = next_round(place.state) + 1
+        number = place.next_round
         own = place.pending.get(number)
         state = after(self.learner, place.state, Decide())
-        decided = Decision(place.last, checkpoint.packed(waiting(state)[-1].x))
-        pending = Pending(number, None if own is None else own.info, decided)
+        x = checkpoint.packed(waiting(state)[-1].x)
+        pending = Pending(number, None if own is None else own.info, place.last, x)
         return place._replace(state=state, pending={**place.pending, number: pending})
 
     def _observed(self, place: Place, row: Row, event: Event) -> Place:
@@ -161,29 +148,26 @@ class EventLog(Generic[S]):
         """The place of a state that was kept; `rounds` are all that waited then or later."""
         pending, info_ids = {}, {}
         for own in waiting(state):
-            one = rounds.get(own.round + 1)
-            if one is None or one.decision is None:
-                raise ValueError(f"round {own.round + 1} waits and is not among those that do")
-            decided = one.decision._replace(x=checkpoint.packed(own.x))
-            pending[one.round] = one._replace(decision=decided)
+            one = rounds[own.round + 1]
+            pending[one.round] = one._replace(x=checkpoint.packed(own.x))
             if one.info is not None:
-                info_ids[own.round] = decode_info(one.info, self._center).identity or ""
+                info_ids[own.round] = written.decode_info(one.info, self._center).identity or ""
         return Place(state, state, last, link, pending, info_ids)
 
     def waited(self, rows: Iterable[Row], pending: Iterable[Pending]) -> dict[int, Pending]:
         """The rounds that waited, those that were observed since too, in order."""
-        found = {one.round: one for one in pending if one.decision is not None}
+        found = {one.round: one for one in pending if one.after is not None}
         for row in rows:
-            late = decode_played(row.played, self.learner.hard_set).after
+            late = written.decode_played(row.played, self.learner.hard_set).after
             if late is not None:
-                found[row.round] = Pending(row.round, row.info, Decision(late, b""))
+                found[row.round] = Pending(row.round, row.info, late)
         return dict(sorted(found.items()))
 
     def again(
         self, place: Place, rows: Iterable[Row], rounds: Mapping[int, Pending]
     ) -> Iterator[Step]:
         """All that happened after this place; `rounds` are all that waited then or later."""
-        left = [one for one in rounds.values() if one.decision and one.decision.after >= place.last]
+        left = [one for one in rounds.values() if one.after is not None and one.after >= place.last]
         left.reverse()
         for row in rows:
             for step in self._decisions_again(place, left):
@@ -191,7 +175,7 @@ class EventLog(Generic[S]):
                 place = step.place
             info = None if row.round in rounds else row.info
             place, before_it = self._info_again(place, row.round, info)
-            if row.round not in (place.pending if waiting(place.state) else (_next(place),)):
+            if row.round not in (place.pending if waiting(place.state) else (place.next_round,)):
                 raise ValueError(f"round {row.round} was observed and had not been decided")
             event = self._event(row)
             if isinstance(event, Observe) and event.committed:
@@ -204,10 +188,10 @@ class EventLog(Generic[S]):
 
     def _decisions_again(self, place: Place, left: list[Pending]) -> Iterator[Step]:
         """Those that were decided after the last observation."""
-        while left and left[-1].decision and left[-1].decision.after == place.last:
+        while left and left[-1].after == place.last:
             one = left.pop()
             place, before_it = self._info_again(place, one.round, one.info)
-            if one.round != _next(place):
+            if one.round != place.next_round:
                 raise ValueError(f"round {one.round} was decided out of order")
             before, place = place.state, self._deferred(place)
             yield Step(place, None, before, (*before_it, Decide()))
@@ -217,17 +201,17 @@ class EventLog(Generic[S]):
     ) -> tuple[Place, tuple[Event, ...]]:
         if info is None:
             return place, ()
-        if number != _next(place):
+        if number != place.next_round:
             raise ValueError(f"round {number} has side information out of order")
-        return self._with_info(place, info), (SetInfo(decode_info(info, self._center)),)
+        return self._with_info(place, info), (SetInfo(written.decode_info(info, self._center)),)
 
     def _event(self, row: Row) -> Event:
         if row.rounds == 0:
             return Expire(row.round - 1)
-        feedback = decode(row.feedback, self._center, checked=True)
+        feedback = written.decode(row.feedback, self._center, checked=True)
         if feedback.rounds != row.rounds:
             raise ValueError(f"{row.rounds} rounds have feedback of {feedback.rounds}")
-        how = decode_played(row.played, self.learner.hard_set)
+        how = written.decode_played(row.played, self.learner.hard_set)
         return Observe(Arrival(row.round - 1, feedback, how.point, how.instead), not how.unsettled)
 
     def with_pending_info(self, place: Place, pending: Iterable[Pending]) -> Place:
@@ -235,23 +219,16 @@ class EventLog(Generic[S]):
         those of the state, or were decided otherwise: up to rounding, for under other versions bits
         may differ.
         """
-        K = self.learner.hard_set
+        own = {one.round + 1: one.x for one in waiting(place.state)}
         for one in pending:
-            if one.decision is None:
+            if one.after is None:
                 place, _ = self._info_again(place, one.round, one.info)
                 continue
-            own, was = decision(place.state, one.round - 1), one.decision.x
-            x = to_numpy(checkpoint.unpacked(was, self._center))
-            if own is None or tuple(own.x.shape) != x.shape:
-                raise ValueError(f"round {one.round} was not decided so")
-            if not np.abs(to_numpy(own.x) - x).max(initial=0.0) <= allowed_infeasibility(K, own.x):
+            x, was = own[one.round], to_numpy(checkpoint.unpacked(one.x, self._center))
+            far = np.abs(to_numpy(x) - was).max(initial=0.0)
+            if not far <= allowed_infeasibility(self.learner.hard_set, x):
                 raise ValueError(f"round {one.round} was decided otherwise")
         return place
-
-
-def _next(place: Place) -> int:
-    """The number of the next round, from 1."""
-    return next_round(place.state) + 1
 
 
 @final
@@ -379,18 +356,13 @@ class Journal(Generic[S]):
         before, was, saves = self._head, self._place.pending, learner or self.learner
 
         def write(tables: Tables) -> None:
-            unchanged = (
-                tables.read_head(locked=True) == before
-                if head == before
-                else tables.move_head(before, head)
-            )
-            if not unchanged:
+            if not tables.move_head(before, head):
                 raise CheckpointError(
                     f"{self._backend.where} was changed while this session had it open: close it "
                     "and open it again."
                 )
             if note is not None:
-                tables.cut(head.last, next_round(place.state) + 1, place.pending)
+                tables.cut(head.last, place.next_round, place.pending)
                 tables.note(*note)
             for row in rows:
                 tables.add(row)
@@ -401,9 +373,8 @@ class Journal(Generic[S]):
             if head.snapshot != before.snapshot or note is not None:
                 tables.add_snapshot(head, saves.save(place.observed), self._every)
             if head.first != before.first:
-                tables.forget(head.first)
-                if not self._keep_history:
-                    tables.forget_contents(next_round(place.state) - REMEMBERED)
+                oldest = 0 if self._keep_history else place.next_round - 1 - REMEMBERED
+                tables.forget(head.first, oldest)
 
         numbered = self.numbered or bool(contents)
         after = head, place, numbered, place.state, place.info_ids
@@ -516,7 +487,7 @@ class Journal(Generic[S]):
             steps = list(self._replay(max(0, least), nearest=True)[1])
             own = self._place.pending.get(next_round(self.state) + 1)
             if own is not None and own.info is not None:
-                event = SetInfo(decode_info(own.info, self.learner.hard_set.center))
+                event = SetInfo(written.decode_info(own.info, self.learner.hard_set.center))
                 steps.append(Step(self._place, None, self.state, (event,)))
             return steps
 
@@ -529,7 +500,7 @@ class Journal(Generic[S]):
             if not rows:
                 return
             center = self.learner.hard_set.center
-            yield from (decode(row.feedback, center) for row in rows if row.rounds)
+            yield from (written.decode(row.feedback, center) for row in rows if row.rounds)
             number = rows[-1].arrived
 
     def close(self) -> None:

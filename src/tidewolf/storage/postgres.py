@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeVar, final
 from urllib.parse import unquote
 
 from tidewolf.core.errors import CheckpointError, InvalidInput, MissingExtra
@@ -28,6 +28,7 @@ from tidewolf.storage.database import FateUnknown
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
+T = TypeVar("T")
 _IDLE, _INTERVAL, _PROBES = 5, 2, 3
 KEEPALIVE = _IDLE + _INTERVAL * _PROBES
 """After how long a connection that says nothing is over. Unit: seconds."""
@@ -151,25 +152,31 @@ class Postgres:
             if self._depth:
                 return self._executed(sql, values).fetchall()
             try:
-                try:
-                    return self._executed(sql, values).fetchall()
-                except self._driver.OperationalError:
-                    if self._now is not None and not self._now.closed:
-                        raise
-                    return self._executed(sql, values).fetchall()  # to read twice does no harm
+                return self._twice(lambda: self._executed(sql, values).fetchall())
             except self._driver.Error as error:
                 raise self.unreadable(error) from None
+
+    def _twice(self, do: Callable[[], T]) -> T:
+        """Do this, which may be done twice, and again if the connection was lost meanwhile."""
+        try:
+            return do()
+        except self._driver.OperationalError:
+            if self._now is not None and not self._now.closed:
+                raise
+            return do()
+
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Generator[Any]:
+        """The rows of a statement one by one, within a transaction."""
+        with self._connection().cursor(binary=True) as cursor:
+            yield from cursor.stream(_numbered(sql), tuple(values))
 
     def unreadable(self, error: Exception) -> CheckpointError:
         """The error of a failure to read."""
         return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
     def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
-        connection = self._connection()
         try:
-            if not values:
-                return connection.execute(sql, binary=True)
-            return connection.execute(_numbered(sql), tuple(values), binary=True)
+            return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
             raise CheckpointError(
                 f"{self.where} cannot keep this: {self.sentence(error)}."
@@ -187,14 +194,8 @@ class Postgres:
         """
         with self._lock:
             assert not self._depth, "a transaction has parts, but no transactions"
+            self._twice(lambda: self._connection().execute(f"BEGIN {how}"))
             connection = self._connection()
-            try:
-                connection.execute(f"BEGIN {how}")
-            except self._driver.OperationalError:
-                if not connection.closed:
-                    raise
-                connection = self._connection()  # nothing was under way
-                connection.execute(f"BEGIN {how}")
             self._depth += 1
             try:
                 yield
@@ -222,7 +223,8 @@ class Postgres:
     def snapshot(self) -> Iterator[None]:
         """A transaction that reads all as it was at one moment, and takes as long as it takes."""
         with self.transaction("ISOLATION LEVEL REPEATABLE READ, READ ONLY"):
-            self.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            for setting in ("idle_in_transaction_session_timeout", "statement_timeout"):
+                self.execute(f"SET LOCAL {setting} = 0")
             yield
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """Many named sessions in one database: in a folder (SQLite), or in PostgreSQL.
 
-Each is kept as a session in a file of its own is, in the same tables; beside it stand what it was
-made of, what a service keeps of its rounds, and who did what. All writes are made by one thread, in
-groups (commits.py):
+Each is kept as a session in a file of its own is, in the same tables; beside it stand its
+description, what a service keeps of its rounds, and who did what. All writes are made by one
+thread, in groups (commits.py):
 
     with store.transaction(name) as transaction:        one item: all of it is kept, or nothing
         session.observe(...)
@@ -38,21 +38,12 @@ from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
+from tidewolf.storage import tables
 from tidewolf.storage.commits import Commits, Write
 from tidewolf.storage.database import DURABLE, Database, InPlace, SQLite, explained, locked
 from tidewolf.storage.file import File
 from tidewolf.storage.postgres import is_address
-from tidewolf.storage.tables import (
-    OF_A_SESSION,
-    STORE_FILE,
-    Content,
-    Tables,
-    add_entry,
-    digest,
-    make_store,
-    next_number,
-    require_store,
-)
+from tidewolf.storage.tables import Content, Tables
 
 if TYPE_CHECKING:
     from tidewolf.storage.cluster import Cluster
@@ -94,6 +85,8 @@ class Folder:
             raise
         self._in_place = InPlace(self.path)
         self._in_place.require()
+        self.require_there = self._in_place.require
+        """refuse to write if the file was deleted or replaced"""
 
     def claim(self, db: Database, number: int) -> None:
         """Hold a session, within a transaction: its epoch is one more."""
@@ -107,10 +100,6 @@ class Folder:
         """What is held stays held, unless the file was deleted or replaced."""
         return 0
 
-    def require_there(self) -> None:
-        """Refuse to write if the file was deleted or replaced."""
-        self._in_place.require()
-
     @contextmanager
     def reading(self) -> Iterator[Database]:
         """As it is at this moment, whatever is written meanwhile."""
@@ -122,7 +111,7 @@ class Folder:
             db.close()
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the file, and give back its lock."""
         for connection in (self.reader, self.writer, self._lock):
             if connection is not None:
                 connection.close()
@@ -136,9 +125,9 @@ def opened(path: Path) -> SQLite:
     try:
         with db.transaction():
             if db.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
-                db.pragmas(f"application_id = {STORE_FILE}")
-                make_store(db)
-            require_store(db, path)
+                db.pragmas(f"application_id = {tables.STORE_FILE}")
+                tables.make_store(db)
+            tables.require_format(db, path)
             db.execute("UPDATE store SET value = value")  # fails now if the file cannot be written
         # pages: each checkpoint of the log takes syncs beside those of commits
         db.pragmas(*DURABLE, "wal_autocheckpoint = 4000")
@@ -265,12 +254,11 @@ class SessionStore:
 
     def __init__(self, backing: Folder | Cluster, *, commit_within: float = 0.01) -> None:
         self._backing, self.where, self.holder = backing, backing.where, backing.holder
-        self.closed = False
-        self._numbers: dict[str, int] = {}
         self._handles: dict[str, SessionHandle] = {}
         self._last: dict[str, Future[None]] = {}
         self._local, self._mutex = threading.local(), threading.Lock()
         self._changes: int | None = None
+        self._closed = False
         within = as_number(commit_within, "commit_within", least=0.0)
         self.commits = Commits(backing.writer, within, self.where, self._look)
 
@@ -339,7 +327,7 @@ class SessionStore:
                 raise AlreadyThere(f"There is a session called {name!r} already.")
 
         def write(db: Database) -> None:
-            number = next_number(db, "sessions")
+            number = tables.next_number(db, "sessions")
             require_free(db)
             values = (number, name, description, settings, time.time(), "")
             db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
@@ -352,26 +340,21 @@ class SessionStore:
         """Without the session and all that was kept of it."""
         number = self._number(name)
         self.let_go(name)
-        self._numbers.pop(name, None)
 
         def write(db: Database) -> None:
             self._backing.claim(db, number)
-            for table in OF_A_SESSION:
+            for table in tables.OF_A_SESSION:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
             db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
         return self._queue(name, write)
 
-    def _number(self, name: str, *, now: bool = False) -> int:
-        """Its number; `now`: in the database, where it may have been deleted and created again."""
-        if now or name not in self._numbers:
-            found = self._rows("SELECT number FROM sessions WHERE name = ?", name)
-            if not found:
-                raise UnknownSession(f"There is no session called {name!r}.")
-            if now:
-                return int(found[0][0])
-            self._numbers[name] = int(found[0][0])
-        return self._numbers[name]
+    def _number(self, name: str) -> int:
+        """Its number in the database: it may have been deleted and created again."""
+        found = self._rows("SELECT number FROM sessions WHERE name = ?", name)
+        if not found:
+            raise UnknownSession(f"There is no session called {name!r}.")
+        return int(found[0][0])
 
     # --- sessions ---------------------------------------------------------------------------------
 
@@ -380,7 +363,6 @@ class SessionStore:
         and the store is closed with it.
         """
         self.let_go(name)
-        self._numbers.pop(name, None)  # another server may have made it anew
         handle = SessionHandle(self, name, alone=alone)
         with self._mutex:
             self._handles[name] = handle
@@ -403,7 +385,7 @@ class SessionStore:
 
     def note(self, name: str, round: Round, observed: int | None = None) -> None:
         """Keep this of a round, in place of what was kept; and how many were observed by now."""
-        number = self._numbers.get(name) or self._number(name)
+        number = self._held_number(name)
 
         def write(db: Database) -> None:
             db.execute(_WRITE_ROUND, (number, *round))
@@ -417,33 +399,32 @@ class SessionStore:
         self._change(name, "DELETE FROM rounds WHERE round >= ? AND session = ?", first)
         self._change(name, _OBSERVED, observed)
 
-    def set(self, name: str, settings: str) -> None:
-        """How it is operated from now on."""
-        self._change(name, "UPDATE sessions SET settings = ? WHERE number = ?", settings)
-
-    def describe(self, name: str, description: str) -> None:
-        """What it is made of from now on."""
-        self._change(name, "UPDATE sessions SET description = ? WHERE number = ?", description)
+    def set(self, name: str, text: str, column: str = "settings") -> None:
+        """How it is operated from now on; or its `description`."""
+        self._change(name, f"UPDATE sessions SET {column} = ? WHERE number = ?", text)
 
     def _change(self, name: str, sql: str, value: Any) -> None:
-        number = self._number(name)
-        self._queue(name, lambda db: db.execute(sql, (value, number)))
+        values = value, self._held_number(name)
+        self._queue(name, lambda db: db.execute(sql, values))
+
+    def _held_number(self, name: str) -> int:
+        handle = self._handles.get(name)
+        return self._number(name) if handle is None else handle.number
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
         values = (time.time(), who, session, what, why)
-        self._queue(session, lambda db: add_entry(db, *values))
+        self._queue(session, lambda db: tables.add_entry(db, *values))
 
     def rounds_of(self, name: str, first: int, last: int) -> list[Round]:
         """What was kept of these rounds, in order."""
         sql = f"{_ROUND} round >= ? AND round <= ? ORDER BY round"
-        return [Round(*row) for row in self._rows(sql, self._number(name, now=True), first, last)]
+        return [Round(*row) for row in self._rows(sql, self._number(name), first, last)]
 
     def last_rounds(self, name: str, most: int) -> list[Round]:
         """The same of the last ones that were observed, in order."""
         sql = f"{_ROUND} (cost IS NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
-        found = self._rows(sql, self._number(name, now=True), most)
-        return [Round(*row) for row in found[::-1]]
+        return [Round(*row) for row in self._rows(sql, self._number(name), most)[::-1]]
 
     def entries(
         self, session: str | None = None, after: int = 0, most: int = 100, *, newest: bool = False
@@ -481,9 +462,9 @@ class SessionStore:
         return self.commits.trouble
 
     def close(self) -> None:
-        """Write what waits, and let go of the database; twice does no harm."""
-        if not self.closed:
-            self.closed = True
+        """Write what waits, and close the database; twice does no harm."""
+        if not self._closed:
+            self._closed = True
             self.commits.close()
             self._backing.close()
 
@@ -506,13 +487,12 @@ class SessionStore:
         """Release sessions that another process wrote to, such as `restore`."""
         self._backing.require_there()
         changes = self._backing.writer.changes()
-        if changes == self._changes:
-            return
-        self._changes = changes
-        with self._mutex:
-            handles = list(self._handles.values())
-        for handle in handles:
-            handle.look(self._backing.writer)
+        if changes != self._changes:
+            self._changes = changes
+            with self._mutex:
+                handles = list(self._handles.values())
+            for handle in handles:
+                handle.look(self._backing.writer)
 
 
 @final
@@ -526,10 +506,11 @@ class SessionHandle:
     def __init__(
         self, store: SessionStore, name: str, *, alone: bool = False, read_only: bool = False
     ) -> None:
-        self._store, self._name, self._number = store, name, store._number(name)
+        self._store, self._backing, self._name = store, store._backing, name
+        self.number = store._number(name)
         self.where, self.store = f"the session {name} in {store.where}", store.where
         self._alone, self._read_only = alone, read_only
-        self._tables = Tables(store._backing.writer, self._number)
+        self._tables = Tables(self._backing.writer, self.number)
         self._epoch: int | None = None
         self._lease, self._process = 0, os.getpid()
         self._lost: CheckpointError | None = None
@@ -538,31 +519,29 @@ class SessionHandle:
         """All there is, checked, and the epoch; held by this server from now on, unless it is only
         read.
         """
-        backing = self._store._backing
         if self._read_only:
             self._store.flushed(self._name).exception()  # waits
         else:
             self._claim(learner)
         try:
-            with backing.reading() as db:
-                content = Tables(db, self._number).read_content(self.where)
-        except backing.reader.errors:  # of a file that was deleted and is still open
-            content = Tables(backing.reader, self._number).read_content(self.where)
+            with self._backing.reading() as db:
+                content = Tables(db, self.number).read_content(self.where)
+        except self._backing.reader.errors:  # of a file that was deleted and is still open
+            content = Tables(self._backing.reader, self.number).read_content(self.where)
         self._epoch = content.head.epoch
         return content, self._epoch
 
     def _claim(self, learner: Learner[Any]) -> None:
-        backing, number = self._store._backing, self._number
-        self._lease = backing.lease()
+        self._lease = self._backing.lease()
         begun: tuple[bytes, bytes] | None = None
-        if self._store._rows("SELECT base FROM head WHERE session = ?", number) == [(b"",)]:
-            begun = digest(identity(learner).encode()), learner.save(learner.begin())
+        if self._store._rows("SELECT base FROM head WHERE session = ?", self.number) == [(b"",)]:
+            begun = tables.digest(identity(learner).encode()), learner.save(learner.begin())
 
         def claim(db: Database) -> None:
-            backing.claim(db, number)
-            tables = Tables(db, number)
-            if begun is not None and not tables.read_head().base:
-                tables.begin(*begun)
+            self._backing.claim(db, self.number)
+            own = Tables(db, self.number)
+            if begun is not None and not own.read_head().base:
+                own.begin(*begun)
 
         self._store._submit(self._name, claim).result()
 
@@ -572,7 +551,7 @@ class SessionHandle:
         if self._read_only or self._lost is not None:
             return False
         try:
-            return self._lease == self._store._backing.lease()
+            return self._lease == self._backing.lease()
         except CheckpointError:
             return False
 
@@ -582,7 +561,7 @@ class SessionHandle:
         if not self._read_only:
             self._store.flushed(self._name).exception()  # waits
             self.require_writable()
-        return Tables(self._store._backing.reader, self._number)
+        return Tables(self._backing.reader, self.number)
 
     def require_writable(self) -> None:
         """Whether the database is still there is looked at before every group."""
@@ -596,10 +575,9 @@ class SessionHandle:
         """The same, unless another server has the session by then."""
         if self._epoch is None:  # not yet
             return write
-        backing, number = self._store._backing, self._number
 
         def checked(db: Database) -> None:
-            backing.require_held(db, number)
+            self._backing.require_held(db, self.number)
             write(db)
 
         return checked
@@ -627,7 +605,7 @@ class SessionHandle:
 
     def look(self, db: Database) -> None:
         """Let go if another has it by now."""
-        found = db.rows("SELECT epoch FROM head WHERE session = ?", (self._number,))
+        found = db.rows("SELECT epoch FROM head WHERE session = ?", (self.number,))
         if self._epoch is not None and found != [(self._epoch,)]:
             self.lose(f"{self.where} was restored, or taken by another server: open it again.")
 

@@ -92,70 +92,35 @@ OF_A_SESSION = (*SESSION_TABLES, "rounds")
 """Tables of a store whose rows belong to a session."""
 
 
-def _statements(db: Database, tables: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def make_tables(db: Database, tables: Mapping[str, str]) -> None:
+    """These tables, within a transaction."""
     for table, columns in tables.items():
-        text = columns.format(blob=db.blob, name=db.name)
-        yield table, f"CREATE TABLE {table} ({text}){db.keyed}"
-
-
-def make_file(db: SQLite) -> None:
-    """The tables of one session, within a transaction."""
-    for _, statement in _statements(db, SESSION_TABLES):
-        db.execute(statement)
-    db.pragmas(f"application_id = {SESSION_FILE}", f"user_version = {FORMAT}")
+        db.execute(f"CREATE TABLE {table} ({columns.format(blob=db.blob, name=db.name)}){db.keyed}")
 
 
 def make_store(db: Database) -> None:
     """The tables of many sessions, within a transaction."""
-    for _, statement in _statements(db, STORE_TABLES):
-        db.execute(statement)
+    make_tables(db, STORE_TABLES)
     for statement in db.append_only("audit"):
         db.execute(statement)
     db.execute("INSERT INTO store VALUES ('format', ?)", (str(FORMAT),))
 
 
-def require_file(db: SQLite, path: Path) -> None:
-    """Refuse a file that is not one of a session, is of another format, or has other tables."""
-    _require_kind(db, SESSION_FILE, path)
-    _require_version(db.rows("PRAGMA user_version")[0][0], str(path))
-    there = db.rows("SELECT type, name, sql FROM sqlite_master LIMIT 100")
-    found = {name: sql for _, name, sql in there}
-    # views, triggers and indices could answer with anything
-    if any(kind != "table" for kind, _, _ in there) or any(
-        found.get(table) != statement for table, statement in _statements(db, SESSION_TABLES)
-    ):
-        raise BrokenFile(
-            f"{path} is truncated or was changed: its tables are not those of a session. Go back "
-            "to an earlier copy."
-        )
-
-
-def require_store(db: Database, where: str | Path) -> None:
-    """Refuse a database that is not one of many sessions, or is of another format."""
-    if isinstance(db, SQLite):
-        _require_kind(db, STORE_FILE, Path(where))
-    row = db.rows("SELECT value FROM store WHERE name = 'format'")
-    if not row or not str(row[0][0]).isdigit():
-        raise BrokenFile(f"{where} was changed: it does not say its format. Go back to a copy.")
-    _require_version(int(row[0][0]), str(where))
-
-
-def _require_kind(db: SQLite, kind: int, path: Path) -> None:
-    if db.rows("PRAGMA application_id") != [(kind,)]:
+def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> None:
+    """Refuse a database that is not of this kind, or is of another format."""
+    if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
         what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
-        raise BrokenFile(f"{path} is a file, but not one of {what}. Give another path.")
-
-
-def _require_version(version: int, where: str) -> None:
-    if version > FORMAT:
-        raise NewerFormat(
-            f"{where} has format {version}; this tidewolf reads up to {FORMAT}. Install a newer "
-            "tidewolf."
-        )
-    if version < FORMAT:
-        raise OlderFormat(
-            f"{where} has format {version}, which an earlier tidewolf wrote; this tidewolf reads "
-            f"format {FORMAT}. Give a new path, folder or database."
+        raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
+    if kind == SESSION_FILE:
+        found = db.rows("PRAGMA user_version")
+    else:
+        found = db.rows("SELECT value FROM store WHERE name = 'format'")
+    version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
+    if version != FORMAT:
+        error = NewerFormat if version > FORMAT else OlderFormat
+        raise error(
+            f"{where} has format {version}; this tidewolf reads format {FORMAT}. Install the "
+            "tidewolf that wrote it, or give a new path, folder or database."
         )
 
 
@@ -238,39 +203,34 @@ class Row(NamedTuple):
         return digest(before, numbers.encode(), feedback, info or b"", played or b"")
 
 
-class Decision(NamedTuple):
-    """What was decided of a round that waits."""
-
-    after: int
-    """the number of the last observation then"""
-    x: bytes
-
-    @property
-    def packed(self) -> bytes:
-        return self.after.to_bytes(_NUMBER) + self.x
-
-    @classmethod
-    def of(cls, packed: bytes) -> Decision:
-        return cls(int.from_bytes(packed[:_NUMBER]), packed[_NUMBER:])
-
-
 class Pending(NamedTuple):
     """A round that is not observed: its side information, and its decision if it waits."""
 
     round: int
     info: bytes | None
-    decision: Decision | None = None
+    after: int | None = None
+    """the number of the last observation when it was decided; None if it does not wait"""
+    x: bytes = b""
 
     def columns(self, link: bytes) -> tuple[int, bytes | None, bytes | None]:
         """The row of the table; `link` is that of the last observation."""
         info = decision = None
         number = f"{self.round} ".encode()
         if self.info is not None:
-            info = digest(b"" if self.decision else link, number, self.info) + self.info
-        if self.decision is not None:
-            packed = self.decision.packed
+            info = digest(link if self.after is None else b"", number, self.info) + self.info
+        if self.after is not None:
+            packed = self.after.to_bytes(_NUMBER) + self.x
             decision = digest(number, self.info or b"", b" ", packed) + packed
         return self.round, info, decision
+
+    @classmethod
+    def of(cls, number: int, info: bytes | None, decision: bytes | None) -> Pending:
+        """The same of a row of the table, whose checksums are not looked at."""
+        info = None if info is None else info[_SEAL:]
+        if decision is None:
+            return cls(number, info)
+        packed = decision[_SEAL:]
+        return cls(number, info, int.from_bytes(packed[:_NUMBER]), packed[_NUMBER:])
 
 
 class Content(NamedTuple):
@@ -283,14 +243,15 @@ class Content(NamedTuple):
     """the link of its observation"""
     left: list[Row]
     """the observations after it"""
-    pending: tuple[Pending, ...] = ()
+    pending: list[Pending]
     """the rounds that are not observed, in order"""
 
 
 _HEAD, _ROW = ", ".join(Head._fields), ", ".join(Row._fields)
-_WRITE_HEAD = f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ? WHERE session = ?"
-_MOVE_HEAD = f"{_WRITE_HEAD} AND {_HEAD.replace(',', ' = ? AND')} = ?"
-_READ_HEAD = f"SELECT {_HEAD} FROM head WHERE session = ?"
+_MOVE_HEAD = (
+    f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ? WHERE session = ? AND "
+    f"{_HEAD.replace(',', ' = ? AND')} = ?"
+)
 _ADD = "INSERT INTO observations VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _WRITE_CONTENT = (
     "INSERT INTO contents VALUES (?, ?, ?) ON CONFLICT (session, round) DO UPDATE SET content = "
@@ -324,17 +285,13 @@ class Tables:
 
     def begin(self, base: bytes, state: bytes) -> None:
         """Before the first observation, of a learner whose settings have this checksum."""
-        head = Head(0, base, 0, base, 0, self.read_head().epoch)
-        self.write_head(head)
+        before = self.read_head()
+        head = Head(0, base, 0, base, 0, before.epoch)
+        self.move_head(before, head)
         self.add_snapshot(head, state, 1)
 
-    def read_head(self, *, locked: bool = False) -> Head:
-        """The head; `locked` against other writers until the transaction ends."""
-        sql = f"{_READ_HEAD}{self.db.locking}" if locked else _READ_HEAD
-        return Head(*self.db.rows(sql, (self._session,))[0])
-
-    def write_head(self, head: Head) -> None:
-        self.db.execute(_WRITE_HEAD, (*head, self._session))
+    def read_head(self) -> Head:
+        return Head(*self._rows(f"{_HEAD} FROM head WHERE session = ?")[0])
 
     def move_head(self, before: Head, head: Head) -> bool:
         """The next head in place of this one; whether it was this one."""
@@ -373,10 +330,13 @@ class Tables:
         for one in pending:
             self._delete("contents", "round =", one)
 
-    def forget(self, first: int) -> None:
-        """Without the observations up to number `first`, and the states before it."""
+    def forget(self, first: int, contents: int) -> None:
+        """Without the observations up to number `first`, the states before it, and what was
+        observed of the rounds up to `contents`.
+        """
         self._delete("observations", "arrived <=", first)
         self._delete("snapshots", "arrived <", first)
+        self._delete("contents", "round <=", contents)
 
     # --- states -----------------------------------------------------------------------------------
 
@@ -441,10 +401,6 @@ class Tables:
         for number, content in contents.items():
             self.db.execute(_WRITE_CONTENT, (self._session, number, content))
 
-    def forget_contents(self, last: int) -> None:
-        """Without what was observed of the rounds up to this one."""
-        self._delete("contents", "round <=", last)
-
     def note(self, name: str, value: str) -> None:
         """One more note of this name."""
         ((count,),) = self._rows(
@@ -456,13 +412,17 @@ class Tables:
     # --- all of it --------------------------------------------------------------------------------
 
     def read_content(self, where: str) -> Content:
-        """What opening begins from; refused unless every link and seal holds."""
+        """What opening begins from; refused unless every link and checksum holds."""
+        pending = list[Pending]()
         try:
             head, states = self.read_head(), self._states()
             links, left, held = self._followed(head, states)
             held = held and head.snapshot in states
             for arrived, (state, seal) in states.items():
                 held = held and arrived in links and digest(links[arrived], state) == seal
+            for row in self.read_pending():
+                pending.append(Pending.of(*row))
+                held = held and pending[-1].columns(head.link) == row and any(row[1:])
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
         if not held:
@@ -470,7 +430,6 @@ class Tables:
                 f"{where} is truncated or was changed: its checksums do not match. Go back to an "
                 "earlier copy."
             )
-        pending = self._pending(where, head.link)
         return Content(head, states[head.snapshot][0], links[head.snapshot], left, pending)
 
     def _followed(
@@ -490,26 +449,3 @@ class Tables:
             if count > head.snapshot:
                 left.append(row)
         return links, left, held and (count, link) == (head.last, head.link)
-
-    def _pending(self, where: str, link: bytes) -> tuple[Pending, ...]:
-        """The rounds that are not observed; refused if the side information of one, or its
-        decision, was changed.
-        """
-        found = []
-        for number, info, decision in self.read_pending():
-            try:
-                one = Pending(
-                    number,
-                    None if info is None else info[_SEAL:],
-                    None if decision is None else Decision.of(decision[_SEAL:]),
-                )
-                whole = one.columns(link) == (number, info, decision)
-            except TypeError:  # a value of another type
-                whole = False
-            if not whole or info is decision is None:
-                raise BrokenFile(
-                    f"{where} was changed: the side information or decision of a round does not "
-                    "match its checksum. Go back to an earlier copy."
-                )
-            found.append(one)
-        return tuple(found)
