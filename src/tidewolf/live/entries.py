@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, final
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import nearest_names, plain_name
 from tidewolf.core.types import Array
@@ -49,13 +49,11 @@ class Entries:
                 raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
             values = [given.get(name, 0.0) for name in self.names]
         is_list = isinstance(values, list) and len(values) == len(self.names)
-        if is_list and set(map(type, values)) <= {int, float}:  # True and text are no numbers
-            try:
+        with suppress(OverflowError):  # a whole number of hundreds of digits
+            if is_list and set(map(type, values)) <= {int, float}:  # True and text are no numbers
                 found = np.array(values, dtype=np.float64)
-            except OverflowError:  # a whole number of hundreds of digits
-                found = np.array([np.inf])
-            if np.isfinite(found).all():
-                return found.reshape(self.K.shape)
+                if np.isfinite(found).all():
+                    return found.reshape(self.K.shape)
         expected = f"a number for each of {len(self.names)} entries, by name or as a list"
         raise InvalidInput(f"{what} is {expected}, not {shown(given)}.")
 
@@ -81,12 +79,6 @@ def follows_clock(learner: Learner[Any]) -> bool:
     )
 
 
-def value_at(batch: Batch, x: Array) -> float | None:
-    """The value of a round's function at a point; None where it has none that is finite."""
-    value = float(batch.values(x)[0])
-    return value + 0.0 if math.isfinite(value) else None
-
-
 def given_demands(
     reader: RoundReader, row: Mapping[str, Any], before: list[float] | None
 ) -> list[float] | None:
@@ -110,11 +102,6 @@ def paths_of(
     """
     K, network = reader.K, reader.network
     routes = routes_of(K, network, x, None if demands is None else np.array(demands))
-    if routes is None:
-        return None
     several = isinstance(K, MultiFlow) if network is None else len(network.demands) > 1
-    return [
-        {"path": route.path, **({"commodity": route.commodity} if several else {})}
-        | {"share": route.share, "volume": route.volume}
-        for route in routes
-    ]
+    keys = ("path", *(["commodity"] if several else []), "share", "volume")
+    return routes and [{key: getattr(route, key) for key in keys} for route in routes]

@@ -160,13 +160,11 @@ class Follower:
                 name: dict(zip(table.columns, table.values[i].tolist(), strict=True))
                 for name, table in aligned.tables.items()
             }
-            stamp = None if first.times is None else first.times[i]
-            given = clock_text(stamp) if isinstance(stamp, np.datetime64) else stamp
             line = Line(numbers=numbers, round=i + 1)
-            if given is not None:
-                line = Line(
-                    time_of(given if isinstance(given, str) else given.item()), None, numbers
-                )
+            if first.times is not None:
+                stamp = first.times[i]
+                is_date = isinstance(stamp, np.datetime64)
+                line = Line(time_of(clock_text(stamp) if is_date else stamp.item()), None, numbers)
             seen = aligned.seen is None or bool(aligned.seen[i])
             found.append(Grown(line, first.places[i], not seen))
         return found

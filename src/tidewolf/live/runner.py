@@ -21,11 +21,12 @@ session has everything that the last answer is made of.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
@@ -33,7 +34,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from tidewolf.core.arguments import as_path, shown
-from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice
@@ -166,24 +167,21 @@ class LiveRunner:
 
     def _resume(self, path: Path) -> None:
         """The next round, as it was decided, or was about to be."""
-        network = self.reader.network
+        network, log = self.reader.network, self._log
         volumes = None if network is None else [float(one) for one in network.volumes]
-        rows = {} if self._log is None else self._log.read(0, self.rounds)
+        rows = {} if log is None else log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
-            begun = f"{path} was begun with the demands {rows[0].demands}, not {volumes}"
-            raise OtherSettings(f"{begun}: put them back, or begin another database.")
-        if not rows and self._log is not None and not self._read_only:
-            self._log.write(Row(0, demands=volumes))
-        self._times = [] if self._log is None else self._log.last_times()
+            raise OtherSettings(
+                f"{path} was begun with the demands {rows[0].demands}, not {volumes}: put them "
+                "back, or begin another database."
+            )
+        if not rows and log is not None and not self._read_only:
+            log.write(Row(0, demands=volumes))
+        self._times = [] if log is None else log.last_times()
         self._text: str | None = None
         self._last = rows.get(self.rounds) or Row(self.rounds, demands=volumes)
         if self._last.info and not self._read_only:  # a reader finds the decision in the file
-            try:
-                self._decide(self._last.info)
-            except TidewolfError:  # of a line that was never answered
-                info = self._with_time({}, expected(self._times))
-                self._last = self._last._replace(info=info, announced=None)
-                self._decide(info)
+            self._decide(self._last.info)
 
     @property
     def rounds(self) -> int:
@@ -258,12 +256,14 @@ class LiveRunner:
                 raise InvalidInput(f"Round {number} was observed already, with other values.")
             return self.answer() if number == self.rounds or not found.answer else found.answer
         if self._by_clock and line.time is None:
-            needs = "a season, or advice, of a duration needs it"
-            raise InvalidInput(f"The row has no time, and {needs}: give it, or count in rounds.")
+            raise InvalidInput("The row has no time, and the learner needs it: give the time.")
         x = self.session.play() if played is None else played
-        times = [*self._times, *([] if line.time is None else [line.time])][-WINDOW - 1 :]
-        cost, over = entries.value_at(losses, x), entries.value_at(limits, x)
-        violation = None if over is None else max(0.0, over)
+        times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
+        cost, violation = (
+            max(value + 0.0, least) if math.isfinite(value) else None
+            for batch, least in ((losses, -math.inf), (limits, 0.0))
+            for value in [float(batch.values(x)[0])]
+        )
         demands = entries.given_demands(self.reader, line.numbers, self._last.demands)
         info = self._with_time(info, expected(times))
         row = Row(number, line.time, content, cost, violation, demands, info)
@@ -290,18 +290,16 @@ class LiveRunner:
         """The number of the round of a row, from 1: the next one, or one that was taken."""
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
-        if number is None and (time is None) == (last is None):
-            if time is None or last is None or time.stamp > last.stamp:
-                return upcoming
-            number = log.round_at(time)
-        elif number is None and time is not None:
+        is_new = time is None or last is None or time.stamp > last.stamp
+        if number is None and time is not None:
+            number = upcoming if is_new else log.round_at(time)
+        elif number is None and last is None:
+            number = upcoming
+        if number == upcoming and is_new:
             return upcoming
-        if number is not None and number <= upcoming:
-            found = log.read(number).get(number) if number < upcoming else None
-            was = last if number == upcoming else None if found is None else found.time
-            if time is None or was is None:
-                return number
-            if time.stamp > was.stamp if number == upcoming else time.stamp == was.stamp:
+        if number is not None and number < upcoming:
+            was = log.read(number).get(number, Row(number)).time
+            if time is None or was is None or time.stamp == was.stamp:
                 return number
         at = "neither a time nor a round" if time is None else f"the time {time.given}"
         at = at if line.round is None else f"round {line.round} and {at}"
@@ -323,23 +321,16 @@ class LiveRunner:
         row = before._replace(info=info, announced=time)
         log.write(row)
         if info != before.info:
-            try:
-                self._decide(info)
-            except TidewolfError:
-                log.write(before)
-                self._decide(before.info)
-                raise
+            self._decide(info)
         self._last, self._text = row, None
         return self.answer()
 
     def _decide(self, info: Mapping[str, Any]) -> None:
         """Decide the next round on this and nothing else."""
-        try:
+        with suppress(InvalidInput):  # it was decided on something else
             if info:
                 self.session.play(**self._play_arguments(info))
                 return
-        except InvalidInput:  # it was decided on something else
-            pass
         self.session.rollback(self.session.round)
         self.session.play(**self._play_arguments(info))
 
@@ -412,18 +403,18 @@ class RowLog:
 
     def _rows(self, which: str, *values: float) -> list[Row]:
         try:
-            packed = self._db.rows(f"SELECT row FROM live_rows WHERE {which}", values)
-        except sqlite3.Error as error:
+            with self._errors():
+                packed = self._db.rows(f"SELECT row FROM live_rows WHERE {which}", values)
+        except CheckpointError:
             if self._read_only:  # no row was taken, or it cannot be read in place
                 return []
-            raise explained(error, self._path, "Fix that and send the row again.") from None
-        found = [Row(*json.loads(zlib.decompress(row))) for (row,) in packed]
-
-        def as_time(given: Any) -> Time | None:
-            return given and Time(*given)
-
+            raise
+        rows = (Row(*json.loads(zlib.decompress(row))) for (row,) in packed)
         return [
-            row._replace(time=as_time(row.time), announced=as_time(row.announced)) for row in found
+            row._replace(
+                time=row.time and Time(*row.time), announced=row.announced and Time(*row.announced)
+            )
+            for row in rows
         ]
 
     def close(self) -> None:
