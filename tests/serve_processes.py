@@ -43,9 +43,9 @@ def prepare() -> None:
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
-    from tidewolf.service.access import Caller
     from tidewolf.service.description import Description
     from tidewolf.service.models import DecisionRequest, Observation
+    from tidewolf.service.requests import Caller
     from tidewolf.service.sessions import Sessions
     from tidewolf.storage.session_store import SessionStore
 

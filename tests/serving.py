@@ -65,8 +65,8 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
     """A server in a thread of this process; yields its address."""
     import uvicorn
 
-    from tidewolf.service.access import Limits, Tokens, Traffic
     from tidewolf.service.app import make_app
+    from tidewolf.service.requests import Limits, Tokens, Traffic
     from tidewolf.service.server import careful_protocol, listen
     from tidewolf.service.sessions import Sessions
     from tidewolf.storage.session_store import SessionStore

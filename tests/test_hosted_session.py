@@ -27,10 +27,10 @@ from tidewolf.core.errors import (
 )
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.service import models as m
-from tidewolf.service.access import Caller, Limits
 from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.modes import Settings
+from tidewolf.service.requests import Caller, Limits
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
 

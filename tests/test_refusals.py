@@ -20,10 +20,9 @@ import pytest
 
 from tidewolf.core.errors import Overloaded, TidewolfError
 from tidewolf.experiments import load
-from tidewolf.service.access import Limits, Traffic
 from tidewolf.service.app import make_app
 from tidewolf.service.description import Description
-from tidewolf.service.messages import LONGEST, SHORT, loads, parsed_size
+from tidewolf.service.requests import LONGEST, SHORT, Limits, Traffic, loads, parsed_size
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from prometheus_client.parser import text_string_to_metric_families
 
 import tidewolf as tw
-from tidewolf.service.access import EDGES, REASONS, Traffic
 from tidewolf.service.metrics import WORST, exposition
+from tidewolf.service.requests import EDGES, REASONS, Traffic
 from tidewolf.service.sessions import Overview
 
 

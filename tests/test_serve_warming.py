@@ -16,9 +16,9 @@ import uvicorn
 
 from serving import SECONDS, SIMPLEX, call
 from tidewolf.service import warming
-from tidewolf.service.access import Caller, Traffic
 from tidewolf.service.app import make_app
 from tidewolf.service.description import Description
+from tidewolf.service.requests import Caller, Traffic
 from tidewolf.service.server import _server, listen
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore

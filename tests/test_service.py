@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
 import numpy as np
@@ -20,12 +21,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from servers import LOST, Caller
 from serving import SIMPLEX, call, fresh, in_thread
 from tidewolf.core import errors
 from tidewolf.core.errors import InvalidInput, TidewolfError, TooMany
-from tidewolf.service.access import Quotas
-from tidewolf.service.messages import dumps, loads, problem_of, status_of
 from tidewolf.service.models import AuditQuery
+from tidewolf.service.requests import Quotas, dumps, loads, problem_of, status_of
 
 COSTS = [1.0, 0.2, 0.5]
 
@@ -242,7 +243,7 @@ def test_it_does_not_start_where_it_must_not(served, tmp_path):
     assert "postgresql://" in said("--database", "mysql://x/y")
     assert "port" in said(*data, "--port", str(_where(served.url)[1]))
     assert "0 to 65535" in said(*data, "--port", "65536")
-    assert "no address" in said(*data, "--host", "no.such.host.invalid", "--insecure")
+    assert "no.such.host" in said(*data, "--host", "no.such.host.invalid", "--insecure")
     assert "--max-body" in said(*data, "--max-body", "0")
     assert "at least 0" in said(*data, "--commit-within", "-1")
     assert "cannot be read" in said(*data, "--token-file", str(tmp_path / "none"))
@@ -274,6 +275,37 @@ def test_a_server_says_one_line_and_drains_and_goes_on(servers, tmp_path):
 
     with in_thread(tmp_path / "data") as url:
         assert call(url, "GET", path).body["rounds"] == 1
+
+
+def test_requests_in_flight_at_a_term_are_answered_or_not_counted(servers, tmp_path):
+    """Callers of one session each observe without a pause while the server is stopped, twice."""
+    server, answered = servers.start(tmp_path / "data"), dict.fromkeys("abcd", 0)
+
+    def observe(name):
+        caller, path = Caller(server), f"/v1/sessions/{name}"
+        with contextlib.suppress(*LOST):
+            caller.ask("PUT", path, SIMPLEX)
+            while True:
+                body = {"round": answered[name] + 1, "costs": COSTS}
+                status, _ = caller.ask("POST", f"{path}/observations", body)
+                if status != 200:
+                    assert status == 503
+                    return
+                answered[name] += 1
+
+    for _ in range(2):
+        before = sum(answered.values())
+        with ThreadPoolExecutor(len(answered)) as pool:
+            done = [pool.submit(observe, name) for name in answered]
+            while sum(answered.values()) < before + 20:
+                time.sleep(1e-3)
+            assert server.terminate() == 0, server.said()
+            for one in done:
+                one.result()
+        server.start()
+        found = {name: Caller(server).ask("GET", f"/v1/sessions/{name}") for name in answered}
+        assert {name: answer["rounds"] for name, (_, answer) in found.items()} == answered
+    assert server.terminate() == 0
 
 
 @pytest.mark.soak

@@ -41,22 +41,7 @@ from tidewolf.core import errors
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import (
-    CyclicGraph,
-    HeldElsewhere,
-    InvalidInput,
-    MissingExtra,
-    NoAnswer,
-    NotFinite,
-    NotSupported,
-    OtherContent,
-    Overloaded,
-    TidewolfError,
-    TooMany,
-    UnknownSession,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.frames import by_name, in_order, is_table
 from tidewolf.core.round_info import RoundInfo
@@ -73,25 +58,21 @@ AGAIN = frozenset({429, 502, 503, 504})
 """Answers that a later attempt may not get."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _BY_STATUS: dict[int, type[TidewolfError]] = {
-    400: InvalidInput,
-    404: UnknownSession,
+    404: errors.UnknownSession,
     409: OtherContent,
-    413: InvalidInput,
-    422: InvalidInput,
-    429: TooMany,
-    503: Overloaded,
-}
-"""What an error is where nothing of the name in its title is known here."""
+    429: errors.TooMany,
+    503: errors.Overloaded,
+} | dict.fromkeys((400, 413, 422), InvalidInput)
+"""Errors whose title is not the name of an error of tidewolf."""
 
 
 def as_json(body: Mapping[str, Any]) -> bytes:
     """An object as JSON, in UTF-8, every number finite and with all of its digits."""
     try:
         return json.dumps(body, default=_plain, allow_nan=False, ensure_ascii=False).encode()
-    except TypeError as error:
-        raise WrongType(f"What is sent to a service is plain data: {error}.") from None
-    except (ValueError, RecursionError) as error:
-        kind = NotFinite if "range" in str(error) else InvalidInput
+    except (TypeError, ValueError, RecursionError) as error:
+        kind = errors.WrongType if isinstance(error, TypeError) else InvalidInput
+        kind = errors.NotFinite if "range" in str(error) else kind
         raise kind(f"What is sent to a service cannot be JSON: {error}.") from None
 
 
@@ -101,7 +82,7 @@ def _plain(x: object) -> Any:
         return x.tolist()
     if isinstance(x, Mapping):
         return dict(x)
-    raise TypeError(f"{shown(x)} is none")
+    raise TypeError(f"{shown(x)} is no plain data")
 
 
 def _checked_url(url: object) -> str:
@@ -116,47 +97,38 @@ def _checked_url(url: object) -> str:
     )
 
 
-def _may_pass(answer: httpx.Response) -> bool:
-    status, is_held = answer.status_code, b'"HeldElsewhere"' in answer.content
-    return status in AGAIN or (status >= 400 and (is_held or "retry-after" in answer.headers))
-
-
 def _retry_after(answer: httpx.Response) -> float:
-    """When to ask again; 0 where that is not said in seconds."""
-    try:
-        return max(float(answer.headers.get("retry-after", "0")), 0.0)
-    except ValueError:
-        return 0.0
+    """When to ask again; 0 if the answer does not have it in seconds."""
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isdigit() else 0.0
 
 
 def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
-    """What an answer says; its error is raised."""
-    try:
-        body = json.loads(answer.content) if answer.content else {}
-    except ValueError:
-        body = None
+    """The body of an answer; its error is raised."""
+    body = None
+    with suppress(ValueError):
+        body = json.loads(answer.content or b"{}")
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        raise NoAnswer(
-            f"{url} answered {answer.status_code}, and nothing that a tidewolf service says: "
-            "is the address right?"
+        raise errors.NoAnswer(
+            f"{url} answered {answer.status_code}, and not as a tidewolf service does: is the "
+            "address right?"
         )
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
 def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) -> TidewolfError:
-    """The library's own error that a problem of a service stands for."""
-    named = getattr(errors, str(problem.get("title")), None)
-    kind = _BY_STATUS.get(status, TidewolfError)
-    if isinstance(named, type) and issubclass(named, TidewolfError):
-        kind = named
+    """The error of tidewolf that a problem of a service stands for."""
+    kind = getattr(errors, str(problem.get("title")), None)
+    if not (isinstance(kind, type) and issubclass(kind, TidewolfError)):
+        kind = _BY_STATUS.get(status, TidewolfError)
     more: dict[str, Any] = {}
-    if issubclass(kind, HeldElsewhere):
+    if issubclass(kind, errors.HeldElsewhere):
         more["holder"] = str(problem.get("holder", ""))
-    elif issubclass(kind, TooMany | Overloaded):
+    elif issubclass(kind, errors.TooMany | errors.Overloaded):
         more["retry_after"] = retry_after
-    elif issubclass(kind, CyclicGraph):
+    elif issubclass(kind, errors.CyclicGraph):
         more["cycle"] = ()
     return kind(str(problem.get("detail")), **more)
 
@@ -165,7 +137,7 @@ def _httpx() -> Any:
     try:
         import httpx
     except ImportError:
-        raise MissingExtra(
+        raise errors.MissingExtra(
             'Talking to a service needs httpx: pip install "tidewolf[serve]".'
         ) from None
     return httpx
@@ -253,10 +225,8 @@ class Client:
         self._known_entries: tuple[tuple[str, ...], Shape] | None = None
         """the names of the entries of a point, in their order, and its shape"""
         if experiment is not None:
-            if not isinstance(experiment, Mapping):
-                raise WrongType(f"An experiment is keys and values, not {shown(experiment)}.")
             try:
-                self._keep_entries(self._ask("PUT", "", experiment))
+                self._keep_entries(self._ask("PUT", "", _as_experiment(experiment)))
             except BaseException:
                 self.close()
                 raise
@@ -308,9 +278,13 @@ class Client:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
-        body = _info_body(RoundInfo(time, context, advice, None, unavailable))
-        if "unavailable" in body:
-            body["unavailable"] = [self._called(entry) for entry in body["unavailable"]]
+        info = RoundInfo(time, context, advice, None, unavailable)
+        given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
+        body = {key: part for key, part in given.items() if part is not None}
+        if not isinstance(info.context, str | int | float | None):
+            body["context"] = to_numpy(info.context).tolist()
+        if info.advice:
+            body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
         if round is not None:
             body["round"] = as_count(round, "The round", least=0) + 1
         if deadline is not None:
@@ -403,19 +377,11 @@ class Client:
         if constraint is not None and not isinstance(constraint, Unlimited):
             _require_alone("constraint=", capacities)
             capacities = _row(constraint, Capacity)
-        told = {
-            "costs": costs,
-            "capacities": capacities,
-            "demands": demands,
-            "weights": weights,
-            "budgets": budgets,
-            "loss_gradient": loss_gradient,
-            "constraint_value": constraint_value,
-            "constraint_gradient": constraint_gradient,
-            "loss_value": loss_value,
-            "played": played,
-        }
-        body = {key: _numbers(x, key) for key, x in told.items() if x is not None}
+        given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
+        given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
+        given |= {"constraint_value": constraint_value, "played": played}
+        given |= {"constraint_gradient": constraint_gradient}
+        body = {key: _numbers(x, key) for key, x in given.items() if x is not None}
         limits = body.get("constraint_value")
         if isinstance(limits, list) and constraint_gradient is not None:
             body["constraint_gradient"] = _rows(constraint_gradient, len(limits))
@@ -471,10 +437,9 @@ class Client:
         InvalidInput, NotSupported
             Where the session cannot go on so; it stays as it was.
         """
-        if not isinstance(experiment, Mapping):
-            raise WrongType(f"An experiment is keys and values, not {shown(experiment)}.")
+        body = {**_as_experiment(experiment), "why": as_text(why, "why")}
         try:
-            self._ask("POST", "/migrate", {**experiment, "why": as_text(why, "why")})
+            self._ask("POST", "/migrate", body)
         finally:
             self._forget()
 
@@ -532,19 +497,21 @@ class Client:
         content = None if body is None else as_json(body)
         where, connection = f"/v1/sessions/{self.name}{path}", self._connection()
         for attempt in range(self._attempts):
-            answer = failed = None
+            answer, failed, asked = None, None, 0.0
             try:
                 answer = connection.request(method, where, content=content)
+                asked, status = _retry_after(answer), answer.status_code
+                is_held = b'"HeldElsewhere"' in answer.content or "retry-after" in answer.headers
+                if status not in AGAIN and not (status >= 400 and is_held):
+                    break
             except _httpx().TransportError as error:
                 failed = error
-            is_last = attempt + 1 == self._attempts
-            if answer is not None and (is_last or not _may_pass(answer)):
-                return _read(answer, self.url)
-            if not is_last:
-                asked = 0.0 if answer is None else _retry_after(answer)
+            if attempt + 1 < self._attempts:
                 pause = min(max(asked, FIRST * 2.0**attempt), LONGEST)
                 time.sleep(pause * random.uniform(0.5, 1.5))
-        raise NoAnswer(
+        if answer is not None:
+            return _read(answer, self.url)
+        raise errors.NoAnswer(
             f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
         ) from failed
 
@@ -582,17 +549,6 @@ class Client:
         names, shape = self._entries
         return in_order(x, names, f"The advice {shown(name)}", shape, gaps=True)
 
-    def _called(self, entry: int | str) -> str:
-        """The name of an entry that may be given by its place."""
-        if isinstance(entry, str):
-            return entry
-        if entry >= len(self.names):
-            raise InvalidInput(
-                f"What is unavailable has place {entry}; the set has {len(self.names)} entries, "
-                "from place 0 on."
-            )
-        return self.names[entry]
-
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
         names, shape = self._entries
@@ -602,19 +558,10 @@ class Client:
         return frozen(x.reshape(shape))
 
 
-def _info_body(info: RoundInfo) -> dict[str, Any]:
-    """What is known before a round, as JSON has it."""
-    body: dict[str, Any] = {}
-    if info.time is not None:
-        body["time"] = info.time
-    if info.context is not None:
-        is_one = isinstance(info.context, str | int | float)
-        body["context"] = info.context if is_one else to_numpy(info.context).tolist()
-    if info.advice:
-        body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
-    if info.unavailable:
-        body["unavailable"] = list(info.unavailable)
-    return body
+def _as_experiment(given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise errors.WrongType(f"An experiment is keys and values, not {shown(given)}.")
+    return given
 
 
 def _numbers(x: Any, what: str) -> Any:
@@ -631,7 +578,7 @@ def _rows(x: Any, limits: int) -> Any:
     """The gradients of several limits, a list for each."""
     array = np.asarray(to_numpy(as_array(x, "constraint_gradient")), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
-        raise WrongShape(
+        raise errors.WrongShape(
             f"constraint_gradient has shape {array.shape}; with {limits} limits it is {limits} "
             "gradients, one a limit."
         )

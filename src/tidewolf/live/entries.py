@@ -104,4 +104,6 @@ def paths_of(
     routes = routes_of(K, network, x, None if demands is None else np.array(demands))
     several = isinstance(K, MultiFlow) if network is None else len(network.demands) > 1
     keys = ("path", *(["commodity"] if several else []), "share", "volume")
-    return routes and [{key: getattr(route, key) for key in keys} for route in routes]
+    if routes is None:
+        return None
+    return [{key: getattr(route, key) for key in keys} for route in routes]

@@ -5,9 +5,8 @@
 A request is acknowledged once it is on disk. Rounds count from 1, as in requests.
 
 one request
-    app.py              the checks that every request passes: host, token, load, quota
-    routes.py           every resource with its models; reads the request and calls `Sessions`
-    messages.py         strict JSON, problems (RFC 9457)
+    app.py              the checks that every request passes, every resource with its models
+    requests.py         callers and tokens, load and quotas, strict JSON, problems (RFC 9457)
     models.py           bodies and answers, which are the OpenAPI schema
     sessions.py         all sessions by name: opened at first use, closed when they fail
     hosted_session.py   one session: decides, observes, is operated
@@ -15,9 +14,8 @@ one request
     modes.py            live, shadow, frozen, pinned: which point is played, and the note of it
 
 the process
-    server.py                       uvicorn, its connections and how it ends
-    warming.py                      compiles what sessions need before their first round
-    access.py                       callers and their tokens, requests in flight, quotas
+    server.py           uvicorn, its connections and how it ends
+    warming.py          compiles what sessions need before their first round
 
 to look at
     pages.py            HTML

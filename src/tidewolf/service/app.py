@@ -1,6 +1,14 @@
-"""The FastAPI app: its routes, and the checks that every request passes before them.
+"""The FastAPI app: the checks that every request passes, every resource, and how one request for
+any of them is answered.
 
-    host and origin  ->  token  ->  requests in flight  ->  the token's quota  ->  the route
+    host and origin  ->  token  ->  requests in flight  ->  the token's quota
+    ->  address and role  ->  query  ->  body  ->  the endpoint in a thread  ->  the disk  ->  reply
+
+An endpoint declares its path, models and section; FastAPI finds it and describes it at
+`/openapi.json`. `Operation` reads the request in place of FastAPI: strictly, within limits, and
+without a thread for what takes less time than going there. One pool of threads decides and
+observes, another does what takes long, so that a report never holds up a decision. Nothing is
+acknowledged before it is on disk.
 
 /healthz and /readyz are open to all and always answered; /metrics needs a token if there are any,
 and is always answered. /docs and /openapi.json reveal nothing of sessions and need no token.
@@ -13,24 +21,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 import time
-from collections.abc import MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, final
+from functools import partial
+from http import HTTPStatus
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final, get_type_hints
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from tidewolf import __version__
-from tidewolf.core.errors import Overloaded, TooMany
+from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
 from tidewolf.core.names import RENAMED, did_you_mean
-from tidewolf.service import messages
-from tidewolf.service.access import OTHER, Caller, Quotas, Tokens, Traffic
-from tidewolf.service.messages import Refused, problem_of
-from tidewolf.service.routes import CALLER, Service, api
-from tidewolf.service.sessions import Sessions
+from tidewolf.service import models as m
+from tidewolf.service import requests
+from tidewolf.service.description import Description
+from tidewolf.service.hosted_session import HostedSession
+from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
+from tidewolf.service.sessions import Reply, Sessions
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -43,13 +59,39 @@ ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))
 LOOPBACK = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
-_READS = frozenset(("GET", "HEAD", "OPTIONS"))
+CALLER = "tidewolf.caller"
+"""Where the scope of a request has its caller."""
+ONE = "/v1/sessions/{name}"
+_AT_ONCE = 1 << 14
+"""Bytes of a body that may be answered without a thread."""
 _SAFE = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
 """Headers of every response."""
+_AGAIN = {"Retry-After": {"schema": {"type": "integer"}, "description": "Unit: seconds."}}
+_HEADERS = {401: {"WWW-Authenticate": {"schema": {"type": "string"}}}, 429: _AGAIN, 503: _AGAIN}
+_ABOUT = (
+    "Decisions, round after round, inside a hard set, under limits that move with time. Rounds "
+    "count from 1."
+)
+
+
+class Service(NamedTuple):
+    """What requests need."""
+
+    sessions: Sessions
+    tokens: Tokens
+    quotas: Quotas
+    traffic: Traffic
+    quick: ThreadPoolExecutor
+    """threads that decide and observe"""
+    slow: ThreadPoolExecutor
+    """threads for what takes long"""
+    longest_body: int
+    """unit: bytes"""
+    body_seconds: float
 
 
 def make_app(
@@ -58,8 +100,8 @@ def make_app(
     quotas: Quotas | None = None,
     traffic: Traffic | None = None,
     *,
-    longest_body: int = messages.LONGEST,
-    body_seconds: float = messages.SECONDS,
+    longest_body: int = requests.LONGEST,
+    body_seconds: float = requests.SECONDS,
     loopback_only: bool = False,
     log: bool = False,
 ) -> FastAPI:
@@ -92,25 +134,19 @@ def make_app(
     app = FastAPI(
         title="tidewolf",
         version=__version__,
-        description="Decisions, round after round, inside a hard set, under limits that move with "
-        "time. Rounds count from 1.",
+        description=_ABOUT,
         license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
         openapi_url=None,
         redirect_slashes=False,
         exception_handlers={HTTPException: _http_problem},
     )
     app.router.routes.extend(api.routes)
-    app.state.service = service = Service(
-        sessions,
-        tokens or Tokens(),
-        quotas or Quotas(),
-        traffic or Traffic(),
+    app.state.pools = pools = (
         ThreadPoolExecutor(THREADS, f"{POOL}quick"),
         ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow"),
-        longest_body,
-        body_seconds,
     )
-    app.state.pools = (service.quick, service.slow)
+    own = (sessions, tokens or Tokens(), quotas or Quotas(), traffic or Traffic())
+    app.state.service = service = Service(*own, *pools, longest_body, body_seconds)
     app.add_middleware(Middleware, service=service, loopback_only=loopback_only, log=log)
     return app
 
@@ -156,14 +192,13 @@ class Middleware:
             entered = self._admit(scope)
             await asyncio.sleep(0)  # all that have come are counted before one is answered
             await self.app(scope, receive, sent)
-        except asyncio.CancelledError:
-            if status == 0:
-                stopping = Overloaded("The server is stopping: come again.")
-                await problem_of(stopping)(scope, receive, sent)
-        except Exception as error:
-            if status != 0:
+        except (asyncio.CancelledError, Exception) as error:
+            if isinstance(error, asyncio.CancelledError):
+                error = Overloaded("The server is stopping: come again.")
+            elif status != 0:
                 raise
-            await problem_of(error)(scope, receive, sent)
+            if status == 0:
+                await problem_of(error)(scope, receive, sent)
         finally:
             if entered:
                 self._service.traffic.in_flight -= 1
@@ -171,10 +206,10 @@ class Middleware:
 
     def _admit(self, scope: Scope) -> bool:
         """The caller is written into the scope; whether the request counts as one in flight."""
-        path, headers, traffic = scope["path"], dict(scope["headers"]), self._service.traffic
+        path, traffic, quotas = scope["path"], self._service.traffic, self._service.quotas
         refused = "host"
         try:
-            self._require_own_site(scope["method"], headers)
+            self._require_own_site(scope["method"], dict(scope["headers"]))
             refused = "token"
             scope[CALLER] = caller = self._caller(path, scope["headers"])
             if path in ALWAYS:
@@ -182,8 +217,8 @@ class Middleware:
             refused = "overload"
             traffic.enter()
             refused = "quota"
-            if "requests" in self._service.quotas.rates:
-                self._service.quotas.take("requests", caller.who)
+            if "requests" in quotas.rates:
+                quotas.take("requests", caller.who)
         except (Refused, Overloaded, TooMany):
             traffic.refused.labels(refused).inc()
             traffic.in_flight -= refused == "quota"
@@ -207,7 +242,7 @@ class Middleware:
         return caller
 
     def _require_own_site(self, method: str, headers: dict[bytes, bytes]) -> None:
-        host = headers.get(b"host", b"")
+        host, origin = headers.get(b"host", b""), headers.get(b"origin")
         name, _, port = host.rpartition(b":")
         name = (name if name and port.isdigit() else host).lower()
         if self._loopback_only and name not in LOOPBACK:
@@ -216,23 +251,349 @@ class Middleware:
                 "A server without tokens answers to localhost and 127.0.0.1 alone: start it with "
                 "--token-file, or with --insecure, to be reached under another name.",
             )
-        origin = headers.get(b"origin")
-        if origin is not None and method not in _READS and origin.partition(b"://")[2] != host:
+        is_read = method in ("GET", "HEAD", "OPTIONS")
+        if origin is not None and not is_read and origin.partition(b"://")[2] != host:
             raise Refused(403, "A page of another site may not change anything here.")
 
     def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
         """Count a request that was answered, and log it."""
-        method = method if method in METHODS else OTHER
-        self._service.traffic.count(
-            getattr(scope.get("route"), "path", OTHER), method, status, seconds
-        )
+        method = method if method in METHODS else requests.OTHER
+        route = getattr(scope.get("route"), "path", requests.OTHER)
+        self._service.traffic.count(route, method, status, seconds)
         if self._log:
-            line = {
-                "at": round(time.time(), 3),
-                "who": scope[CALLER].who if CALLER in scope else "unknown",
-                "method": method,
-                "path": scope["path"][:300],
-                "status": status,
-                "ms": round(1000.0 * seconds, 2),
-            }
+            who = scope[CALLER].who if CALLER in scope else "unknown"
+            line = {"at": round(time.time(), 3), "who": who, "method": method}
+            line |= {"path": scope["path"][:300], "status": status, "ms": round(1e3 * seconds, 2)}
             sys.stderr.write(f"{json.dumps(line)}\n")
+
+
+class Call(Request):
+    """A request, its caller, and the service."""
+
+    def __init__(self, scope: Any, receive: Any) -> None:
+        super().__init__(scope, receive)
+        self.service: Service = self.app.state.service
+        self.caller: Caller = scope[CALLER]
+
+
+@final
+class Operation(APIRoute):
+    """One method of one address."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
+        hints = get_type_hints(endpoint)
+        self._body, self._query = hints.get("body"), hints.get("query")
+        self._is_quick = "rounds" in more["tags"]
+        errors = {401, 403, 422, 429, 503} if more["dependencies"] else {403, 429, 503}
+        errors |= {404, 409, 501} if "{name}" in path else set()
+        errors |= {400, 408, 413, 415} if self._body else set()
+        content = {requests.PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        more["responses"] = (more["responses"] or {}) | {
+            status: {
+                "description": f"{HTTPStatus(status).phrase}; `detail` has the reason.",
+                "content": content,
+                "headers": _HEADERS.get(status, {}),
+            }
+            for status in sorted(errors)
+        }
+        more |= {"summary": endpoint.__doc__, "description": " ", "response_description": "Done."}
+        more["response_model"] = more["response_model"] or None
+        super().__init__(path, endpoint, **more)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """The function that answers requests."""
+        return self._answer
+
+    async def _answer(self, request: Request) -> Response:
+        """The response, once what was written is on disk."""
+        call, held = Call(request.scope, request.receive), 0
+        if iscoroutinefunction(self.endpoint):
+            found: Response = await self.endpoint(call)
+            return found
+        service, traffic = call.service, call.service.traffic
+        try:
+            values = self._address(call)
+            if self._body is None:
+                reply = await self._in_a_thread(call, partial(self.endpoint, call, **values))
+            else:
+                longest, seconds = service.longest_body, service.body_seconds
+                raw = await requests.read_body(call.scope, call.receive, traffic, longest, seconds)
+                held = len(raw)
+                if more := requests.parsed_size(raw, longest):
+                    traffic.hold(more, held)
+                    held += more
+                reply = await self._written(call, values, raw)
+            if reply.after is not None and (not reply.after.done() or reply.after.exception()):
+                await asyncio.shield(asyncio.wrap_future(reply.after))
+        except TidewolfError:
+            service.sessions.count("refused")
+            raise
+        finally:
+            traffic.held -= held
+        if isinstance(reply.body, Response):
+            return reply.body
+        reply.body["version"] = __version__
+        return Response(dumps(reply.body), reply.status, media_type="application/json")
+
+    async def _in_a_thread(self, call: Call, work: Callable[[], Any]) -> Reply:
+        pool = call.service.quick if self._is_quick else call.service.slow
+        found: Reply = await asyncio.get_running_loop().run_in_executor(pool, work)
+        return found
+
+    async def _written(self, call: Call, values: dict[str, Any], raw: bytes) -> Reply:
+        """What the endpoint replies to a body; at once if that takes less than going to a
+        thread.
+        """
+        model: Any = self._body
+
+        def read() -> Any:
+            return model.read(requests.as_object(raw, model is m.DecisionRequest))
+
+        if not self._is_quick or len(raw) > _AT_ONCE:
+            work = lambda: self.endpoint(call, **values, body=read())  # noqa: E731
+            return await self._in_a_thread(call, work)
+        body = read()
+        lock = call.service.sessions.lock_at_once(values["name"], body)
+        if lock is None:
+            return await self._in_a_thread(call, partial(self.endpoint, call, **values, body=body))
+        try:
+            found: Reply = self.endpoint(call, **values, body=body)
+            return found
+        finally:
+            lock.release()
+
+    def _address(self, call: Call) -> dict[str, Any]:
+        """The session, the round and the query of an address that the caller may use."""
+        params, methods, query = call.path_params, self.methods or set(), call.scope["query_string"]
+        found: dict[str, Any] = dict(params)
+        if "name" in params:
+            if not m.NAME.fullmatch(params["name"]):
+                raise Refused(
+                    422 if "PUT" in methods else 404,
+                    "A session has a name of at most 100 letters, digits, '.', '_' and '-' that "
+                    "begins with a letter or a digit.",
+                )
+            if not params["name"].startswith(call.caller.prefix):
+                raise UnknownSession(f"There is no session called {params['name']!r}.")
+        if "round" in params:
+            if not re.fullmatch(r"0*[1-9][0-9]{0,14}", params["round"]):
+                raise Refused(404, "A round is a whole number, from 1.")
+            found["round"] = int(params["round"])
+        if "GET" not in methods and call.caller.role != "writer":
+            raise Refused(403, "This token is a reader's: it looks, and changes nothing.")
+        if self._query is not None:
+            found["query"] = self._query.read(query)
+        elif self._body is None and self.path.startswith("/v1"):
+            m.Query.read(query)
+        return found
+
+
+# --- resources ------------------------------------------------------------------------------------
+
+Name = Annotated[str, Path(pattern=f"^{m.NAME.pattern}$", description="The name of the session.")]
+Number = Annotated[int, Path(ge=1, le=10**15 - 1, description="Which round, from 1.")]
+_TOKEN = [Depends(HTTPBearer(auto_error=False, description="A token of the server's file."))]
+api = APIRouter(route_class=Operation, dependencies=_TOKEN)
+_open = APIRouter(route_class=Operation)
+"""What needs no token."""
+
+
+@api.post(f"{ONE}/decisions", tags=["rounds"], response_model=m.Decision)
+def decide(call: Call, name: Name, body: m.DecisionRequest = m.NOTHING) -> Reply:
+    """Decide a round; the same question again gets the same answer."""
+    return call.service.sessions.decide(name, body)
+
+
+@api.post(f"{ONE}/observations", tags=["rounds"], response_model=m.Observed | m.ObservedMany)
+def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
+    """Observe a round, or many; the same content again gets the first answer again."""
+    found: Any = body  # `read` gives one of both
+    if "observations" in call.service.quotas.rates:
+        amount = len(found.observations) if isinstance(found, m.Observations) else 1
+        call.service.quotas.take("observations", call.caller.who, amount)
+    return call.service.sessions.observe(name, found)
+
+
+@api.get(f"{ONE}/decisions/{{round}}", tags=["rounds"], response_model=m.Decision)
+def decision(call: Call, name: Name, round: Number) -> Reply:
+    """Get the decision of a round."""
+    return call.service.sessions.look(name, lambda hosted: hosted.decision(round - 1))
+
+
+@api.get(ONE, tags=["sessions"], response_model=m.Session)
+def get(call: Call, name: Name) -> Reply:
+    """Get a session and its state."""
+    return call.service.sessions.get(name)
+
+
+@api.put(
+    ONE,
+    tags=["sessions"],
+    response_model=m.Session,
+    responses={201: {"model": m.Session, "description": "Created."}},
+)
+def put(call: Call, name: Name, body: Description) -> Reply:
+    """Create a session, or find it there; another description is refused."""
+    service = call.service
+    if service.quotas.sessions is None:
+        return service.sessions.put(name, body, call.caller)
+    with service.quotas.creating:
+        _require_room(call, name, service.quotas.sessions)
+        return service.sessions.put(name, body, call.caller)
+
+
+def _require_room(call: Call, name: str, most: int) -> None:
+    """Refuse one session more than a token may have; one that is there already is none."""
+    there = call.service.sessions.list(call.caller.prefix, "", most).body["sessions"]
+    if len(there) < most or any(each["name"] == name for each in there):
+        return
+    if call.service.sessions.store.info(name) is None:
+        raise TooMany(
+            f"This token may have {most:,} sessions, and has as many: delete one first.",
+            retry_after=60.0,
+        )
+
+
+@api.delete(ONE, tags=["sessions"], response_model=m.Answer)
+def delete(call: Call, name: Name, query: Annotated[m.WhyQuery, Query()]) -> Reply:
+    """Delete a session and all that was observed."""
+    return call.service.sessions.delete(name, query.why, call.caller)
+
+
+@api.get("/v1/sessions", tags=["sessions"], response_model=m.SessionList)
+def sessions(call: Call, query: Annotated[m.ListQuery, Query()]) -> Reply:
+    """List sessions in the order of their names."""
+    prefix, own = query.prefix, call.caller.prefix
+    if own.startswith(prefix):
+        prefix = own
+    elif not prefix.startswith(own):
+        return Reply(200, {"sessions": []})
+    return call.service.sessions.list(prefix, query.after, query.most)
+
+
+@api.get(f"{ONE}/history", tags=["looking"], response_model=m.History)
+def history(call: Call, name: Name, query: Annotated[m.HistoryQuery, Query()]) -> Reply:
+    """List observed rounds."""
+    return call.service.sessions.history(name, query.first, query.most)
+
+
+@api.get(f"{ONE}/experts", tags=["looking"], response_model=m.Experts)
+def experts(call: Call, name: Name) -> Reply:
+    """List the experts of the learner, their weights and regret."""
+    return call.service.sessions.look(name, HostedSession.experts)
+
+
+@api.get(f"{ONE}/explanation", tags=["looking"], response_model=m.Answer)
+def explanation(call: Call, name: Name) -> Reply:
+    """Explain the current decision."""
+    return call.service.sessions.look(name, HostedSession.explanation)
+
+
+@api.get(f"{ONE}/report", tags=["looking"], response_class=HTMLResponse)
+def report(call: Call, name: Name) -> Reply:
+    """Get the session as a page."""
+    from tidewolf.service.pages import session_page
+
+    facts = call.service.sessions.look(name, HostedSession.facts)
+    return facts._replace(body=session_page(facts.body))
+
+
+@api.get(f"{ONE}/audit", tags=["looking"], response_model=m.Audit)
+def audit(call: Call, name: Name, query: Annotated[m.AuditQuery, Query()]) -> Reply:
+    """List the changes to a session: by which token, when and why."""
+    return call.service.sessions.audit(name, query.after, query.most)
+
+
+@api.get("/v1/audit", tags=["looking"], response_model=m.Audit)
+def whole_audit(call: Call, query: Annotated[m.AuditQuery, Query()]) -> Reply:
+    """List the changes to all sessions."""
+    _require_all(call, "The log of all sessions")
+    return call.service.sessions.audit(None, query.after, query.most)
+
+
+@api.post(f"{ONE}/migrate", tags=["operating"], response_model=m.Session)
+def migrate(call: Call, name: Name, body: m.Migration) -> Reply:
+    """Continue with another set or learner."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+@api.post(f"{ONE}/mode", tags=["operating"], response_model=m.Session)
+def mode(call: Call, name: Name, body: m.ModeChange) -> Reply:
+    """Set the mode: live, shadow or frozen."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+@api.post(f"{ONE}/rollback", tags=["operating"], response_model=m.Session)
+def rollback(call: Call, name: Name, body: m.Rollback) -> Reply:
+    """Go back to a round."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+@api.post(f"{ONE}/pin", tags=["operating"], response_model=m.Session)
+def pin(call: Call, name: Name, body: m.Pin) -> Reply:
+    """Play a given point until further notice."""
+    return call.service.sessions.operate(name, body, call.caller)
+
+
+# --- the server -----------------------------------------------------------------------------------
+
+
+@api.get("/", tags=["server"], response_class=HTMLResponse)
+def overview(call: Call, query: Annotated[m.PageQuery, Query()]) -> Reply:
+    """Get all sessions as a page."""
+    from tidewolf.service.pages import sessions_page
+
+    return Reply(200, sessions_page(call.service.sessions, call.caller, query.after))
+
+
+@api.get("/metrics", tags=["server"], response_class=PlainTextResponse)
+def metrics(call: Call) -> Reply:
+    """Get metrics for Prometheus."""
+    from tidewolf.service.metrics import exposition
+
+    _require_all(call, "Metrics")
+    text = exposition(call.service.sessions, call.service.traffic)
+    return Reply(200, Response(text, media_type="text/plain; version=0.0.4; charset=utf-8"))
+
+
+def _require_all(call: Call, what: str) -> None:
+    if call.caller.prefix:
+        raise Refused(403, f"{what} is for tokens of all sessions, and this one has a prefix.")
+
+
+@_open.get("/docs", tags=["server"], response_class=HTMLResponse)
+async def docs(call: Call) -> Response:
+    """Get this description as a page."""
+    from tidewolf.service.pages import render
+
+    return render("docs", title="The service", written="", document=call.app.openapi())
+
+
+@_open.get("/openapi.json", tags=["server"])
+async def openapi(call: Call) -> Response:
+    """Get this description."""
+    return Response(dumps(call.app.openapi()), media_type="application/json")
+
+
+@_open.get("/healthz", tags=["server"], response_model=m.Status)
+async def healthz(call: Call) -> Response:
+    """Check that the process lives."""
+    body = {"status": "ok", "version": __version__}
+    return Response(dumps(body), media_type="application/json")
+
+
+@_open.get("/readyz", tags=["server"], response_model=m.Status)
+async def readyz(call: Call) -> Response:
+    """Check that requests are taken and can be stored."""
+    service = call.service
+    why: str | None = "The server is starting, and compiles what is new here; or it is stopping."
+    if service.traffic.ready:
+        why = service.sessions.store.is_well()
+        if why and service.tokens:  # callers without a token do not learn where things are stored
+            why = "What is written cannot be stored now: / and refused requests give the reason."
+    if why is None:
+        return await healthz(call)
+    return problem_of(Refused(503, why, retry_after="1"))
+
+
+api.routes.extend(_open.routes)

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 import tidewolf
-from tidewolf.service.access import Traffic
+from tidewolf.service.requests import Traffic
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

@@ -31,7 +31,7 @@ from tidewolf.evaluation.formatting import number
 from tidewolf.service.sessions import Overview
 
 if TYPE_CHECKING:
-    from tidewolf.service.access import Caller
+    from tidewolf.service.requests import Caller
     from tidewolf.service.sessions import Sessions
 
 MOST = 200

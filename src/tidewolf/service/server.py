@@ -30,17 +30,17 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached, OtherVersions
-from tidewolf.service.messages import PROBLEM, dumps, problem
 
 if TYPE_CHECKING:
     import uvicorn
 
-    from tidewolf.service.access import Traffic
+    from tidewolf.service.requests import Traffic
 
 DRAIN = 8
 """How long requests under way may take once the server is stopping. Unit: seconds."""
@@ -126,18 +126,16 @@ def serve(settings: Settings) -> None:
         Where FastAPI or uvicorn is not installed.
     """
     try:
-        import fastapi
-        import prometheus_client
-        import uvicorn
+        for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
+            import_module(package)
     except ImportError:
         raise MissingExtra(
             'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
         ) from None
-    assert fastapi, prometheus_client
+    import uvicorn
 
-    from tidewolf.service.access import Limits, Quotas, Tokens, Traffic
     from tidewolf.service.app import POOL, make_app
-    from tidewolf.service.server import careful_protocol
+    from tidewolf.service.requests import Limits, Quotas, Tokens, Traffic
     from tidewolf.service.sessions import Sessions
     from tidewolf.service.warming import warm_store
     from tidewolf.storage.session_store import SessionStore
@@ -258,21 +256,13 @@ def listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise InvalidInput(f"A port is a whole number from 0 to 65535, not {port}.")
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
+        passive = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
+        family, *_, where = socket.getaddrinfo(host, port, **passive)[0]
+        return socket.create_server(where, family=family)
     except OSError as error:
-        raise InvalidInput(f"{host} is no address to listen at: {error.strerror}.") from None
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(where)
-    except OSError as error:
-        listener.close()
         raise InvalidInput(
             f"Cannot listen at {host}, port {port}: {error.strerror}. --port 0 takes any free port."
         ) from None
-    return listener
 
 
 def _address(host: str, listener: socket.socket) -> str:
@@ -330,6 +320,8 @@ def careful_protocol(
     """uvicorn's protocol with these limits, for `uvicorn.Config(http=...)`."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+    from tidewolf.service.requests import PROBLEM, dumps, problem
+
     base: Any = AutoHTTPProtocol
 
     class Careful(base):  # type: ignore[misc]
@@ -347,17 +339,11 @@ def careful_protocol(
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
             self._heard = self.loop.time()
-            if len(self.connections) > most:
-                self._make_room()
-            if not transport.is_closing():
-                self._alarm = self.loop.call_later(seconds, self._give_up)
-
-        def _make_room(self) -> None:
-            """Close who has been idle for longest; this one, which is the newest, at last."""
             there = [one for one in self.connections if not one.transport.is_closing()]
-            if len(there) > most:
+            if len(there) > most:  # the one that has been idle for longest, this one at last
                 idle = (one for one in there if not one._is_answering())
                 min(idle, key=lambda one: one._heard).transport.close()
+            self._alarm = self.loop.call_later(seconds, self._give_up)
 
         def data_received(self, data: bytes) -> None:
             self._heard = self.loop.time()
@@ -396,9 +382,7 @@ def careful_protocol(
             super().connection_lost(exc)
 
         def send_400_response(self, msg: str) -> None:
-            if msg.startswith("Invalid HTTP"):
-                msg = "What came is no request of HTTP/1.1."
-            body = dumps(problem(400, msg))
+            body = dumps(problem(400, f"What came is no request of HTTP/1.1 that is taken: {msg}"))
             self.transport.write(
                 b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncache-control: no-store\r\n"
                 b"content-type: %b\r\ncontent-length: %d\r\n\r\n%b"
@@ -413,7 +397,7 @@ def careful_protocol(
             if self._is_answering():  # it comes behind a body, and an answer is on its way
                 self.transport.abort()
             elif not self.transport.is_closing():
-                self.send_400_response(f"The head of a request has at most {longest:,} bytes.")
+                self.send_400_response(f"its head has over {longest:,} bytes.")
 
         def _cancel(self, which: str) -> None:
             if (timer := getattr(self, which)) is not None:

@@ -45,11 +45,10 @@ from tidewolf.core.errors import (
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.methods.available import entries_out
 from tidewolf.service import models as m
-from tidewolf.service.access import Caller, Limits
 from tidewolf.service.description import BROKEN, Built, Description
 from tidewolf.service.hosted_session import HostedSession, ended, on_disk
-from tidewolf.service.messages import problem, status_of
 from tidewolf.service.modes import Candidate, Note, Settings, first_playable, override, static
+from tidewolf.service.requests import Caller, Limits, problem, status_of
 from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
@@ -201,7 +200,7 @@ class Sessions:
     >>> from tidewolf.service.description import Description
     >>> from tidewolf.service.models import DecisionRequest, Observation
     >>> from tidewolf.service.sessions import Sessions
-    >>> from tidewolf.service.access import Caller
+    >>> from tidewolf.service.requests import Caller
     >>> sessions = Sessions(SessionStore.open(tempfile.mkdtemp()))
     >>> body = {"set": {"kind": "Simplex", "n": 2}, "learners": [{"name": "LyapunovDescent"}]}
     >>> sessions.put("two", Description.read(body), Caller()).status

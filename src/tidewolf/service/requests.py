@@ -1,0 +1,596 @@
+"""What requests are, before any session is asked: their callers, how much they may ask, their
+bodies, and the problems (RFC 9457) that refuse them.
+
+Tokens and roles of callers are read from a file with one token per line:
+
+    TOKEN                        may do everything
+    ROLE TOKEN                   reader: looks; writer: everything
+    ROLE PREFIX TOKEN            the same, for sessions whose names begin with PREFIX (* is all)
+    ROLE PREFIX TOKEN NAME       the same, under this name in the audit log
+
+Lines that begin with # are comments. Tokens are kept as their SHA-256 alone, and the one that comes
+is compared with all of them, so that neither time nor memory says which one is near.
+
+At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk), and
+their bodies have at most `most_held` bytes in all. One more is refused at once, with a time to
+retry, so that no queue grows. A token has a bucket of requests and a bucket of observations:
+
+    level <- min(burst, level + rate * seconds since then)        at every request
+    taken if level > 0; then level <- level - amount
+
+What is taken may be more than is left (many observations in one body); the next request waits until
+it has come back. A bucket holds what `BURST` seconds bring, at least one.
+
+    a body has                      refused, because
+    NaN, Infinity, 1e999            every number is finite
+    {"a": 1, "a": 2}                it is unknown which one counts
+    more than 64 levels             no body has more than a few
+    invalid UTF-8, a lone half of a pair (\\ud800), the character U+0000
+                                    no text that files and databases can hold
+
+    raised                                            status
+    UnknownSession                                    404
+    OtherContent, AlreadyThere                        409
+    HeldElsewhere                                     409, with the holder
+    TooMany                                           429, with Retry-After
+    Overloaded, any other CheckpointError             503, with Retry-After
+    MissingExtra                                      501
+    InvalidInput, any other TidewolfError             422
+    anything else                                     500, and its traceback on stderr alone
+
+The title of a problem is the name of the error, so that a client can raise the same. What HTTP
+itself refuses (a body that is no JSON, a method, a token) is `Refused`, and has HTTP's title.
+A whole number beyond 64 bits is read as the nearest float. Null is written if a number is not
+finite. The memory that a body needs is estimated before it is parsed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import json
+import math
+import os
+import re
+import stat
+import sys
+import threading
+import time
+import traceback
+from collections import Counter as Counts
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast, final
+
+import orjson
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from starlette.responses import Response
+
+from tidewolf import __version__
+from tidewolf.core import errors
+from tidewolf.core.arguments import shown
+from tidewolf.core.errors import InvalidInput, Overloaded, TooMany
+from tidewolf.service.models import NAME
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope
+
+PROBLEM = "application/problem+json"
+dumps = orjson.dumps
+
+# --- callers --------------------------------------------------------------------------------------
+
+ROLES = ("reader", "writer")
+_TOKEN = re.compile(r"[!-~]{1,1000}")
+_LINE = "TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN, or ROLE PREFIX TOKEN NAME"
+
+
+class Caller(NamedTuple):
+    """The caller of a request: its name, its role, and the sessions it may use.
+
+    Parameters
+    ----------
+    who : str, default "anonymous"
+        The name of the token, for the audit.
+    role : "reader" or "writer", default "writer"
+        What they may do.
+    prefix : str, default ""
+        Of the names of the sessions that are there for them.
+    """
+
+    who: str = "anonymous"
+    role: Literal["reader", "writer"] = "writer"
+    prefix: str = ""
+
+
+@final
+class Tokens:
+    """The tokens that are known; without any, every caller may do everything.
+
+    Parameters
+    ----------
+    known : mapping of bytes to Caller
+        The caller of each token, by its hash.
+
+    Examples
+    --------
+    >>> from tidewolf.service.requests import Tokens
+    >>> tokens = Tokens.parse("reader lisbon- s3cret dashboard")
+    >>> tokens.caller(b"Bearer s3cret")
+    Caller(who='dashboard', role='reader', prefix='lisbon-')
+    >>> tokens.caller(b"Bearer guess") is None
+    True
+    """
+
+    def __init__(self, known: Mapping[bytes, Caller] | None = None) -> None:
+        self._known = dict(known or {})
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Self:
+        """Those of a file; a warning on stderr if others than its owner may read it.
+
+        Raises
+        ------
+        InvalidInput
+            If the file cannot be read, has a line that is none of the above, or no token.
+        """
+        path = Path(path)
+        try:
+            text, mode = path.read_text(encoding="utf-8"), path.stat().st_mode
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput(f"The tokens in {path} cannot be read: {error}.") from None
+        if stat.S_IMODE(mode) & 0o077:
+            sys.stderr.write(
+                f"Warning: others than its owner can reach {path}, and the tokens in it: "
+                f"chmod 600 {path}.\n"
+            )
+        return cls.parse(text, str(path))
+
+    @classmethod
+    def parse(cls, text: str, source: str = "the file of tokens") -> Self:
+        """Those of a text, as a file has them; errors begin with the source."""
+        found, names = dict[bytes, Caller](), set[str]()
+        for number, line in enumerate(text.splitlines(), start=1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            digest, caller = _token(words, f"{source}, line {number}", number)
+            if digest in found or caller.who in names:
+                raise InvalidInput(f"{source}, line {number}: the token, or its name, comes twice.")
+            found[digest] = caller
+            names.add(caller.who)
+        if not found:
+            raise InvalidInput(f"{source} has no token: a line is {_LINE}.")
+        return cls(found)
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def caller(self, authorization: bytes | None, *, basic: bool = False) -> Caller | None:
+        """The caller that an Authorization header identifies; None if its token is not known.
+        `basic`: "Basic ..." with the token as password is accepted, too.
+        """
+        if not self._known:
+            return Caller()
+        token = _brought(authorization, basic)
+        if token is None:
+            return None
+        digest, found = sha256(token).digest(), None
+        for known, caller in self._known.items():
+            if hmac.compare_digest(known, digest):
+                found = caller
+        return found
+
+
+def _token(words: list[str], where: str, number: int) -> tuple[bytes, Caller]:
+    """The token of a line, never shown in an error."""
+    given = ["writer", *words] if len(words) == 1 else words
+    given = [given[0], "*", given[1]] if len(given) == 2 else given
+    role, prefix, token, name = [*given, f"token-{number}"][:4]
+    fits = len(words) <= 4 and role in ROLES and token not in ROLES and _TOKEN.fullmatch(token)
+    if not fits or not all(NAME.fullmatch(one) for one in (name, prefix.replace("*", "all"))):
+        raise InvalidInput(
+            f"{where}: a line is {_LINE}; a role is reader or writer, a token printable ASCII, and "
+            "a name or prefix at most 100 letters, digits, '.', '_' and '-' (a prefix * is all)."
+        )
+    caller = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
+    return sha256(token.encode()).digest(), caller
+
+
+def _brought(authorization: bytes | None, basic: bool) -> bytes | None:
+    """The token of a header."""
+    scheme, _, given = (authorization or b"").partition(b" ")
+    if scheme.lower() == b"bearer":
+        return given.strip()
+    if basic and scheme.lower() == b"basic":
+        with suppress(ValueError):
+            return base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+    return None
+
+
+# --- how much -------------------------------------------------------------------------------------
+
+EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Upper ends of the buckets of times. Unit: seconds."""
+OTHER = "other"
+"""The route of requests for an address that does not exist."""
+REASONS = ("overload", "quota", "token", "host")
+"""Reasons to refuse requests before they are read."""
+BURST = 2.0
+"""What a bucket of a quota holds. Unit: seconds of its rate."""
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class Limits(NamedTuple):
+    """How much is allowed.
+
+    Parameters
+    ----------
+    sessions : int, default 10_000
+        Sessions that are stored, at most.
+    open : int, default 1000
+        Sessions in memory, at most; those that were not used for longest are let go of.
+    pending : int, default 10_000
+        Rounds of a session that wait for their feedback, at most.
+    observations : int, default 1000
+        Observations in a request, at most.
+    wait : float, default 10.0
+        How long a request waits for others of its session. Unit: seconds.
+    """
+
+    sessions: int = 10_000
+    open: int = 1000
+    pending: int = 10_000
+    observations: int = 1000
+    wait: float = 10.0
+
+
+@final
+class Traffic:
+    """Requests in flight, and counters of those that were.
+
+    Parameters
+    ----------
+    most : int, default 256
+        How many may be in flight.
+    most_held : int, default 134217728
+        Bytes that their bodies may have in all.
+
+    Attributes
+    ----------
+    in_flight : int
+        Requests in flight.
+    held : int
+        Bytes of their bodies.
+    refused : Counter
+        How many were refused before they were read, by reason.
+    ready : bool
+        Whether requests are taken; False while starting and draining.
+    registry : CollectorRegistry
+        All of it, for Prometheus.
+
+    Examples
+    --------
+    >>> from tidewolf.service.requests import Traffic
+    >>> traffic = Traffic(most=1)
+    >>> traffic.enter()
+    >>> traffic.enter()
+    Traceback (most recent call last):
+    ...
+    tidewolf.core.errors.Overloaded: 1 requests are in flight already, ...: come again.
+    """
+
+    def __init__(self, most: int = 256, most_held: int = 1 << 27) -> None:
+        if most < 1:
+            raise InvalidInput(f"At least one request must be answered at a time, not {most}.")
+        self.most, self.most_held = most, most_held
+        self.in_flight = self.held = 0
+        self.ready = False
+        self.registry = CollectorRegistry(auto_describe=False)
+        common: dict[str, Any] = {"namespace": "tidewolf", "registry": self.registry}
+        Gauge("ready", "Whether requests are taken.", **common).set_function(lambda: self.ready)
+        flight = Gauge("requests_in_flight", "Requests in flight.", **common)
+        flight.set_function(lambda: self.in_flight)
+        about = "Requests refused before they were read."
+        self.refused = Counter("requests_refused", about, ["reason"], **common)
+        for reason in REASONS:
+            self.refused.labels(reason)
+        labels = ["route", "method", "status"]
+        self._requests = Counter("requests", "Requests answered.", labels, **common)
+        about = "How long requests took. Unit: seconds."
+        self._seconds = Histogram("request_seconds", about, ["route"], buckets=EDGES, **common)
+
+    def enter(self) -> None:
+        """Take in a request; the caller subtracts it from `in_flight` in the end."""
+        if self.in_flight >= self.most:
+            raise Overloaded(
+                f"{self.in_flight} requests are in flight already, as many as may be: come again."
+            )
+        self.in_flight += 1
+
+    def hold(self, bytes_more: int, own: int = 0) -> None:
+        """Make room for so much of a body, `own` of which is held already; the caller gives it back
+        to `held` in the end.
+        """
+        if self.held > own and self.held + bytes_more > self.most_held:
+            raise Overloaded(
+                f"Bodies that take {self.held:,} bytes are being read already, as many as may be: "
+                "come again."
+            )
+        self.held += bytes_more
+
+    def count(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request that was answered, by the template of its path."""
+        self._requests.labels(route, method, status).inc()
+        self._seconds.labels(route).observe(seconds)
+
+
+@final
+class Quotas:
+    """How much each token may ask.
+
+    Parameters
+    ----------
+    requests : float, optional
+        Requests per second, for each token.
+    observations : float, optional
+        Observations per second, for each token.
+    sessions : int, optional
+        Sessions that a token may have under its prefix.
+    clock : callable, default time.monotonic
+        The time now. Unit: seconds.
+
+    Examples
+    --------
+    >>> from tidewolf.service.requests import Quotas
+    >>> quotas = Quotas(requests=1.0, clock=lambda: 0.0)
+    >>> quotas.take("requests", "dashboard"), quotas.take("requests", "dashboard")
+    (None, None)
+    >>> quotas.take("requests", "dashboard")
+    Traceback (most recent call last):
+    ...
+    tidewolf.core.errors.TooMany: This token may send 1 requests per second, and sent more: wait.
+    """
+
+    def __init__(
+        self,
+        requests: float | None = None,
+        observations: float | None = None,
+        sessions: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        rates = {"requests": requests, "observations": observations}
+        self.rates = {what: rate for what, rate in rates.items() if rate is not None}
+        """those that are bounded"""
+        for what, most in {**self.rates, "sessions": 1 if sessions is None else sessions}.items():
+            if not 0.0 < most < float("inf"):
+                raise InvalidInput(f"The quota of {what} is a number above 0, not {most:g}.")
+        self.sessions, self.creating = sessions, threading.Lock()
+        """held while a session is created"""
+        self._clock = clock
+        self._levels = dict[tuple[str, str], tuple[float, float]]()
+        """what is left in each bucket, and when that was"""
+        self._lock = threading.Lock()
+
+    def take(self, what: str, who: str, amount: int = 1) -> None:
+        """Count requests or observations of a token; `TooMany` if there were too many."""
+        rate, now = self.rates[what], self._clock()
+        most = max(1.0, rate * BURST)
+        with self._lock:
+            level, at = self._levels.get((what, who), (most, now))
+            level = min(most, level + rate * (now - at))
+            missing = 1.0 - level
+            self._levels[what, who] = level if missing > 0.0 else level - amount, now
+        if missing > 0.0:
+            raise TooMany(
+                f"This token may send {rate:g} {what} per second, and sent more: wait.",
+                retry_after=missing / rate,
+            )
+
+
+# --- problems -------------------------------------------------------------------------------------
+
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""Of statuses that Python calls by older names."""
+_STATUS: dict[type[BaseException], int] = {
+    errors.UnknownSession: 404,
+    errors.OtherContent: 409,
+    errors.AlreadyThere: 409,
+    errors.HeldElsewhere: 409,
+    Overloaded: 503,
+    TooMany: 429,
+    errors.CheckpointError: 503,
+    errors.MissingExtra: 501,
+    errors.TidewolfError: 422,
+    MemoryError: 422,
+}
+"""The first that an error is an instance of counts."""
+
+
+class Refused(Exception):
+    """A request that HTTP itself refuses, with a sentence and headers."""
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
+    """A problem as plain data."""
+    title = _TITLES.get(status) or HTTPStatus(status).phrase
+    found = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return found | more | {"version": __version__}
+
+
+def status_of(error: BaseException) -> int:
+    """The HTTP status of an error; 500 if the error was not expected."""
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+
+
+def problem_of(error: BaseException) -> Response:
+    """The response to a request that ended in this error; the cause of an unexpected error is
+    written to stderr, not into the response.
+    """
+    status, headers, more = status_of(error), dict[str, str](), dict[str, Any]()
+    detail = str(error)
+    if isinstance(error, Refused):
+        status, headers = error.status, error.headers
+    elif isinstance(error, MemoryError):
+        detail = "There is not enough memory for this: ask for less."
+    elif status == 500:
+        where = "".join(traceback.format_exception(error))
+        sys.stderr.write(f"tidewolf: a request ended in {type(error).__name__}.\n{where}")
+        sys.stderr.flush()
+        detail = "The server failed unexpectedly, which is a bug; its log has the details."
+    else:
+        more["title"] = type(error).__name__
+        if isinstance(error, errors.HeldElsewhere):
+            more["holder"] = error.holder
+        if status in (429, 503):
+            headers["retry-after"] = str(max(1, math.ceil(getattr(error, "retry_after", 1.0))))
+    return Response(dumps(problem(status, detail, **more)), status, headers, PROBLEM)
+
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+LONGEST = 4 << 20
+"""Bytes of a body, at most."""
+LARGEST = 32
+"""Bytes of memory for each byte of the longest body, at most, once a body is parsed."""
+SHORT = 1 << 16
+"""Bytes of a body that takes little memory, whatever it holds."""
+_COSTS = {b",": 100, b":": 128, b"[": 64, b"{": 200}
+"""Bytes of memory for what a character of JSON may begin."""
+SECONDS = 30.0
+"""How long a body may take."""
+
+
+async def read_body(
+    scope: Scope, receive: Receive, traffic: Traffic, longest: int, seconds: float
+) -> bytes:
+    """The body of a request; its bytes are held in `traffic`, and the caller gives them back.
+
+    Raises
+    ------
+    Refused
+        If it is longer, takes longer, is compressed, or does not come to its end.
+    Overloaded
+        If too much is being read already.
+    """
+    too_long = f"A body has at most {longest:,} bytes: send less at a time."
+    for header, value in scope["headers"]:
+        if header == b"content-length" and value.isdigit() and int(value) > longest:
+            raise Refused(413, too_long)
+        if header == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            raise Refused(415, "Bodies are sent as they are, without a Content-Encoding.")
+    pieces, length, more = list[bytes](), 0, True
+    try:
+        async with asyncio.timeout(seconds):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise Refused(400, "The body ends in the middle.")
+                piece: bytes = message.get("body", b"")
+                if length + len(piece) > longest:
+                    raise Refused(413, too_long)
+                traffic.hold(len(piece))
+                pieces.append(piece)
+                length += len(piece)
+                more = message.get("more_body", False)
+    except BaseException as error:
+        traffic.held -= length
+        if isinstance(error, TimeoutError):
+            detail = f"The body did not arrive within {seconds:g} seconds."
+            raise Refused(408, detail, connection="close") from None
+        raise
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def parsed_size(raw: bytes, longest: int = LONGEST) -> int:
+    """How much memory a body takes once it is parsed, estimated from above before that: 0 if the
+    body is short; `Refused` if it is more than `LARGEST` times the longest body.
+    """
+    if len(raw) <= SHORT:
+        return 0
+    size = 12 * len(raw) + sum(raw.count(mark) * cost for mark, cost in _COSTS.items())
+    if size > LARGEST * longest:
+        raise Refused(413, "The body has too many values: send less at a time.")
+    return size
+
+
+# --- JSON -----------------------------------------------------------------------------------------
+
+DEEPEST = 64
+"""Levels of lists and objects inside each other."""
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+def as_object(raw: bytes, may_be_empty: bool = False) -> dict[str, Any]:
+    """The object in a body; an empty body may be an object without keys."""
+    if not raw:
+        if may_be_empty:
+            return {}
+        raise Refused(400, "The body is empty, and a JSON object is needed.")
+    try:
+        found = loads(raw)
+    except InvalidInput as error:
+        raise Refused(400, str(error)) from None
+    if not isinstance(found, dict):
+        raise InvalidInput(f"The body must be a JSON object, not {shown(found)}.")
+    return found
+
+
+def loads(raw: bytes) -> Any:
+    """What a text in JSON says, read strictly.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no JSON, or could be read in two ways.
+
+    Examples
+    --------
+    >>> from tidewolf.service.requests import loads
+    >>> loads(b'{"costs": [1, 2.5]}')
+    {'costs': [1, 2.5]}
+    >>> loads(b'{"round": 1, "round": 2}')
+    Traceback (most recent call last):
+    ...
+    tidewolf.core.errors.InvalidInput: The body has the key 'round' twice.
+    """
+    try:
+        found = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        detail = f"The body is no JSON: {error.msg} at character {error.pos + 1}."
+        raise InvalidInput(detail) from None
+    keys, depth, level = 0, 0, [found]
+    while level:  # one level after the other
+        inside, is_deeper = list[Any](), False
+        for one in level:
+            if type(one) is dict:
+                keys += len(one)
+                inside += one.values()
+                is_deeper = True
+            elif type(one) is list:
+                inside += one
+                is_deeper = True
+        level, depth = inside, depth + is_deeper
+    if depth > DEEPEST:
+        raise InvalidInput(f"The body is nested deeper than {DEEPEST} levels: send a flatter one.")
+    if keys != raw.count(b'":'):
+        json.loads(raw, object_pairs_hook=_once)
+    if _NUL.search(raw):
+        raise InvalidInput("The body has the character U+0000, which no text has: leave it out.")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse a key that an object has twice."""
+    ((key, count),) = Counts(key for key, _ in pairs).most_common(1) or [("", 0)]
+    if count > 1:
+        raise InvalidInput(f"The body has the key {shown(key)} twice.")
