@@ -28,8 +28,7 @@ from tidewolf.core.errors import (
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.service import models as m
 from tidewolf.service.description import Built, Description
-from tidewolf.service.hosted_session import HostedSession
-from tidewolf.service.modes import Settings
+from tidewolf.service.hosted_session import HostedSession, Settings
 from tidewolf.service.requests import Caller, Limits
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
@@ -523,14 +522,14 @@ def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
 def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
     gate, writing = threading.Event(), threading.Event()
     commits = door.sessions.store.commits
-    write = commits._write
+    write = commits._written
 
     def slow(group):
         writing.set()
         assert gate.wait(30)
-        write(group)
+        return write(group)
 
-    monkeypatch.setattr(commits, "_write", slow)
+    monkeypatch.setattr(commits, "_written", slow)
     found: list[Any] = []
 
     def ask(what: str, *given: Any) -> None:

@@ -9,9 +9,9 @@ one request
     requests.py         callers and tokens, load and quotas, strict JSON, problems (RFC 9457)
     models.py           bodies and answers, which are the OpenAPI schema
     sessions.py         all sessions by name: opened at first use, closed when they fail
-    hosted_session.py   one session: decides, observes, is operated
-    description.py      what a session is made of, and what a round turned out to be
-    modes.py            live, shadow, frozen, pinned: which point is played, and the note of it
+    hosted_session.py   one session: which point is played, what it observes, the note of a round
+    operating.py        what operators do to it: mode, pin, rollback, migrate
+    description.py      what a session is made of, and how it is operated
 
 the process
     server.py           uvicorn, its connections and how it ends

@@ -23,17 +23,27 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self, final
+from typing import Annotated, Any, Literal, Self, final
 
 import numpy as np
-from pydantic import AliasChoices, Field, PrivateAttr, model_validator
+from pydantic import (
+    AliasChoices,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass
 
-from tidewolf.core.arrays import LARGEST_COUNT, to_numpy
+from tidewolf.core.arrays import LARGEST_COUNT
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput, NotAMember
+from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember
 from tidewolf.core.types import Array, NDArray
 from tidewolf.experiments.building import make_learner
 from tidewolf.experiments.experiment import USUAL
@@ -56,7 +66,6 @@ from tidewolf.experiments.models import (
 )
 from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live.entries import Entries, paths_of
-from tidewolf.live.lines import NUMBERS
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
 
@@ -278,82 +287,82 @@ def require_plain(data: Any) -> None:
             raise InvalidInput(f"{value} is no finite number, and every number of a request is.")
 
 
-# --- what a round turned out to be ----------------------------------------------------------------
+# --- how it is operated ---------------------------------------------------------------------------
 
-_VALUES = {"loss_gradient", "constraint_value", "constraint_gradient", "loss_value"}
-_NUMBERS = {*NUMBERS, "budget"}
-BROKEN = 1e-9
-"""Limits that are broken by less are not: that is rounding."""
-ONLY_LIMIT = "the limit"
-"""What a limit is called where a round has no other."""
+Point = tuple[float, ...]
+"""The entries of a point, in C order."""
 
 
-class ReadFeedback(NamedTuple):
-    """What a round turned out to be."""
+@final
+@dataclass(frozen=True, config=ConfigDict(extra="ignore"))
+class Settings:
+    """How a session is operated, stored with the session as JSON.
 
-    arguments: dict[str, Any]
-    """as `Session.observe` takes it"""
-    functions: tuple[Batch, Batch] | None = None
-    """the loss and the limits; None: only values, or gradients, at what was played are known"""
+    Parameters
+    ----------
+    learner : str
+        The kind of its learner.
+    mode : str, default "live"
+        "live", "shadow" or "frozen".
+    pin : tuple of float, optional
+        The point that it is pinned at.
+    incumbent : tuple of float, optional
+        The incumbent's point, for rounds whose request has none.
+    frozen : tuple of float, optional
+        The decision that is repeated while it is frozen.
+    fallback : tuple of float, optional
+        What is played if nothing else can be. None: the set's center.
+    deadline : float, optional
+        How long advisers may take, unless a request has its own. Unit: seconds.
+    stale_after : float, optional
+        How long a decision may wait for its feedback before that is stale. Unit: seconds.
+    expire_after : int, optional
+        For how many more rounds a round waits for its feedback. Unit: rounds.
+    serial : int, default 0
+        How often what is played was changed by hand.
+    since : int, default -1
+        In which round, from 0, that was done last.
+    eras : tuple of tuple of str, default ()
+        The names of the entries before each change of the set.
+    """
 
-    def outcome(
-        self, x: Array, names_of: Callable[[Batch], Sequence[str]]
-    ) -> tuple[float | None, float | None, dict[str, float]]:
-        """The cost and the violation of a point, None if unknown, and of each violated limit."""
-        if self.functions is None:
-            cost = self.arguments.get("loss_value")
-            cost = None if cost is None else cost + 0.0
-            values = np.atleast_1d(self.arguments["constraint_value"])
-        else:
-            losses, limits = self.functions
-            cost, pieces = float(losses.values(x)[0]) + 0.0, limits.pieces(x)
-            cost = cost if math.isfinite(cost) else None
-            values = limits.values(x) if pieces is None else to_numpy(pieces)[0]
-        worst = float(values.max())
-        violation = max(0.0, worst) if math.isfinite(worst) else None
-        if worst <= BROKEN:
-            return cost, violation, {}
-        names: Sequence[str] = ()
-        if self.functions is not None:
-            names = names_of(self.functions[1])
-        names = names or [f"limit {i}" for i in range(1, len(values) + 1)]
-        if len(values) == 1 and names[0].startswith("limit "):
-            names = [ONLY_LIMIT]
-        broken = np.flatnonzero(values > BROKEN).tolist()
-        return cost, violation, {names[i]: float(values[i]) for i in broken}
+    learner: str
+    mode: Literal["live", "shadow", "frozen"] = "live"
+    pin: Point | None = None
+    incumbent: Point | None = None
+    frozen: Point | None = None
+    fallback: Point | None = None
+    deadline: float | None = None
+    stale_after: float | None = None
+    expire_after: int | None = None
+    serial: int = 0
+    since: int = -1
+    eras: tuple[tuple[str, ...], ...] = ()
 
+    @property
+    def text(self) -> str:
+        """As JSON."""
+        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
-def read_feedback(given: Mapping[str, Any], built: Built) -> ReadFeedback:
-    """What an observation contains, whose keys are checked."""
-    values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
-    if numbers and values:
-        raise InvalidInput(
-            f"The observation has {min(numbers)} and {min(values)}: give what the round turned out "
-            "to be, or gradients or values at what was played."
-        )
-    if values:
-        return ReadFeedback(_values({key: given[key] for key in values}, built.entries))
-    losses, limits = built.functions(given, "The observation")
-    return ReadFeedback({"loss": losses, "constraint": limits}, (losses, limits))
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read JSON; keys that a later version wrote are left out."""
+        try:
+            return TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError:
+            raise BrokenFile(
+                "How the session is operated was changed on disk, and cannot be read: go back to "
+                "an earlier copy."
+            ) from None
 
+    @classmethod
+    def shown(cls, text: str) -> Self:
+        """The same to be shown: nothing is known of what cannot be read."""
+        try:
+            return cls.of(text)
+        except BrokenFile:
+            return cls("unknown")
 
-def _values(given: dict[str, Any], entries: Entries) -> dict[str, Any]:
-    if "constraint_value" not in given:
-        raise InvalidInput(
-            f"The observation has {min(given)} and no constraint_value: give it; where "
-            "there is no limit, any number that is not above 0."
-        )
-    several = isinstance(given["constraint_value"], list)
-    arguments = dict(given)
-    if several:
-        arguments["constraint_value"] = np.array(given["constraint_value"])
-    if "loss_gradient" in given:
-        arguments["loss_gradient"] = entries.point(given["loss_gradient"], "loss_gradient")
-    if "constraint_gradient" in given:
-        slopes = given["constraint_gradient"]
-        arguments["constraint_gradient"] = (
-            np.array([entries.point(one, "constraint_gradient") for one in slopes])
-            if several and isinstance(slopes, list)
-            else entries.point(slopes, "constraint_gradient")
-        )
-    return arguments
+    def changed(self, **to: Any) -> Self:
+        """With another point to be played."""
+        return replace(self, serial=self.serial + 1, **to)

@@ -1,12 +1,34 @@
-"""One session of the service: decide, observe, operate, and store what was answered.
+"""One session of the service: decide, observe, and store what was answered.
+
+Which point is played, and why:
+
+    pinned      the point that was given, whatever the mode
+    live        the learner's decision
+    shadow      the incumbent's point: as the request has it, else as it was given with the mode;
+                if none is known the learner's decision is a proposal, and the observation contains
+                what was played
+    frozen      the decision of the round in which it was frozen
+
+The learner decides and learns in all of them. It observes what is played in place of its decision
+as `played`. If something fails, what is played is the first of
+
+    [what is pinned, frozen, or the incumbent's]  ->  learner  ->  last  ->  static
+
+that has a point and does without the entries that are unavailable. The response has the reasons.
 
 The state of the learner decides, so a plain decision of the current round writes nothing. What is
 played in place of it, was asked for ahead, or had side information, is noted in the same commit as
 what the session itself stores. Therefore a kill between any two requests changes no answer. What
-was answered in place of the learner's decision is the default of what was played.
+was answered in place of the learner's decision is the default of what was played. A note is stored
+as a line of JSON, then numbers in binary:
 
-Operators set the mode, pin a point, roll back and migrate. Each is one commit, with a line in the
-audit. What is played follows from the next request on, also in the current round.
+    {"mode": ..., "source": ..., ...} \\n decision (8 bytes per entry) [proposal (the same)]
+
+What a round turned out to be is read here, too:
+
+    {"costs": ..., "capacities": ...}                       functions, looked at anywhere
+    {"loss_gradient": ..., "constraint_value": ...}         at the point that was played
+    {"loss_value": ..., "constraint_value": ...}            there too, if only values are seen
 
 Rounds count from 0 here, as in a `Session`, and from 1 in requests, responses and the store.
 """
@@ -15,50 +37,32 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core import errors
 from tidewolf.core.arrays import SILENCE, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import (
-    CheckpointError,
-    InvalidInput,
-    NotSupported,
-    OtherContent,
-    Overloaded,
-    TidewolfError,
-    TooMany,
-    UnknownSession,
-)
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
+from tidewolf.core.names import listed
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.experts import Experts
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity
 from tidewolf.live.entries import follows_clock, given_demands
+from tidewolf.live.lines import NUMBERS
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.events import takes_late
 from tidewolf.methods.moves import distance_moved
 from tidewolf.service import models as m
-from tidewolf.service.description import BROKEN, Built, Description, ReadFeedback, read_feedback
-from tidewolf.service.modes import (
-    INCUMBENT,
-    Candidate,
-    Note,
-    Point,
-    Settings,
-    first_playable,
-    override,
-    static,
-)
+from tidewolf.service.description import Built, Point, Settings
 from tidewolf.session import Session
-from tidewolf.storage.session_store import SessionInfo
+from tidewolf.storage.session_store import Round, SessionInfo
 
 if TYPE_CHECKING:
     from tidewolf.service.sessions import Sessions
@@ -69,10 +73,14 @@ SHOWN_ENTRIES = 20
 """Lines of the audit on the page of a session."""
 SNAPSHOT_EVERY = 500
 """Observations from one stored state to the next: opening a session observes so many again."""
-
-
 TO_DISK = 30.0
 """How long what is read waits for what is being written. Unit: seconds."""
+INCUMBENT = "incumbent"
+"""The name of the incumbent's point in the advice of a request."""
+BROKEN = 1e-9
+"""Limits that are broken by less are not: that is rounding."""
+ONLY_LIMIT = "the limit"
+"""The name of a limit if a round has no other."""
 
 
 def on_disk(future: Future[None]) -> None:
@@ -84,7 +92,279 @@ def on_disk(future: Future[None]) -> None:
 def ended(future: Future[None]) -> None:
     """Wait until a transaction is on disk, or failed."""
     if wait([future], TO_DISK).not_done:
-        raise Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.")
+        raise errors.Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.")
+
+
+_NUMBER = np.dtype("<f8")
+_BESIDE = ("decision", "proposal", "at", "cost", "violation")
+"""Fields that are not in the line of JSON."""
+
+
+class Note(NamedTuple):
+    """What was answered in a round, and what came of it.
+
+    Parameters
+    ----------
+    decision : array, optional
+        What was answered, flat; what was played, if no point was known. None: neither.
+    mode : str, default "live"
+        In which mode.
+    source : str, default "learner"
+        Where the point comes from.
+    reason : str, default ""
+        Why.
+    proposal : array, optional
+        What the learner would have played, if that is another point.
+    info_id : str, default ""
+        The identity of the side information; empty if there was none.
+    serial : int, default 0
+        How often the settings had been changed.
+    era : int, default 0
+        Which names the entries have.
+    observed : bool, default False
+        Whether the round is over.
+    fell : bool, default False
+        Whether a source that comes first failed, or its point could not be played.
+    rounds : int, default 0
+        How many had been observed, this one included; 0 if it was not.
+    played : "", "given" or "answered", default ""
+        Whether what was played was given, or was the answer in place of the decision; empty if it
+        was the decision.
+    demands : list of float, optional
+        What each commodity sent, as far as it is known.
+    saved : list of float, optional
+        Loss and violation that the learner's decisions would have saved so far, and over how many
+        rounds; None if they were played in all of them.
+    at : float, default 0.0
+        When. Unit: seconds since 1970.
+    cost, violation : float, optional
+        Of what was played.
+    """
+
+    decision: Floats | None
+    mode: str = "live"
+    source: str = "learner"
+    reason: str = ""
+    proposal: Floats | None = None
+    info_id: str = ""
+    serial: int = 0
+    era: int = 0
+    observed: bool = False
+    fell: bool = False
+    rounds: int = 0
+    played: Literal["", "given", "answered"] = ""
+    demands: list[float] | None = None
+    saved: list[float] | None = None
+    at: float = 0.0
+    cost: float | None = None
+    violation: float | None = None
+
+    def row(self, number: int) -> Round:
+        """The row of a round, counted from 0, that the store keeps."""
+        text: dict[str, Any] = {
+            key: value
+            for key, value in self._asdict().items()
+            if key not in _BESIDE and value != self._field_defaults[key]
+        }
+        decision, proposal = self.decision, self.proposal
+        text["arrays"] = (decision is not None) + 2 * (proposal is not None)
+        line = json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode()
+        arrays = [x.astype(_NUMBER).tobytes() for x in (decision, proposal) if x is not None]
+        note = b"".join((line, b"\n", *arrays))
+        return Round(number + 1, self.at, self.cost, self.violation, note)
+
+    def answer(
+        self, number: int, names: Sequence[str], before: Floats | None, paths: Any
+    ) -> dict[str, Any]:
+        """The answer to a request for the decision of a round, counted from 0."""
+        is_moved = self.decision is not None and before is not None
+        answer = {
+            "round": number + 1,
+            "decision": _named(names, self.decision),
+            "paths": paths,
+            "previous": _named(names, before),
+            "moved": distance_moved(self.decision, before) if is_moved else None,
+            "mode": self.mode,
+            "source": self.source,
+            "reason": self.reason,
+        }
+        if self.proposal is not None:
+            answer["proposal"] = _named(names, self.proposal)
+        return answer
+
+    def past(self, number: int) -> dict[str, Any]:
+        """The line of the history of a round, counted from 1."""
+        keys = ("at", "cost", "violation", "mode", "source")
+        return {"round": number, **{key: getattr(self, key) for key in keys}}
+
+    @classmethod
+    def of(cls, row: Round) -> Note | None:
+        """The note of a row; None if it cannot be read."""
+        text, _, numbers = row.note.partition(b"\n")
+        try:
+            found = json.loads(text)
+            which = found.pop("arrays")
+            flat = np.frombuffer(numbers, _NUMBER).astype(np.float64)
+            parts = iter(np.split(flat, max(1, (which & 1) + (which >> 1))))
+            found["decision"] = next(parts) if which & 1 else None
+            found["proposal"] = next(parts) if which & 2 else None
+            return cls(**found, at=row.at, cost=row.cost, violation=row.violation)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+# --- what is played -------------------------------------------------------------------------------
+
+CALLED = {
+    "pinned": "the pinned point",
+    "incumbent": "the incumbent's point",
+    "learner": "the learner's decision",
+    "last": "the last decision",
+    "static": "the static point",
+}
+"""Sources of a decision, in words."""
+
+
+class Candidate(NamedTuple):
+    """A point that may be played."""
+
+    source: str
+    point: Floats | None
+    reason: str = ""
+    """why it is played; if there is no point, why not"""
+
+
+def static(settings: Settings, K: Any) -> Candidate:
+    """What is played if nothing else can be: the fallback, or the set's center."""
+    point = to_numpy(K.center).reshape(-1) if settings.fallback is None else settings.fallback
+    return Candidate("static", np.array(point) + 0.0)
+
+
+def override(settings: Settings, incumbent: Floats | None = None) -> Candidate | None:
+    """What is to be played in place of the learner's decision; None if nothing is.
+
+    The incumbent's point is that of the request. A candidate without a point is an incumbent whose
+    point is not known.
+    """
+    if settings.pin is not None:
+        return Candidate("pinned", np.array(settings.pin), "It is pinned at this point.")
+    if settings.mode == "frozen" and settings.frozen is not None:
+        reason = "It is frozen: this decision is repeated."
+        return Candidate("last", np.array(settings.frozen), reason)
+    if settings.mode != "shadow":
+        return None
+    if incumbent is None and settings.incumbent is None:
+        reason = "It is in shadow without an incumbent's point: the observation has what is played."
+        return Candidate(INCUMBENT, None, reason)
+    point = np.array(settings.incumbent) if incumbent is None else incumbent
+    return Candidate(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
+
+
+def first_playable(
+    candidates: Iterable[Candidate], out: Bools | None, names: list[str]
+) -> tuple[Candidate, bool]:
+    """The first candidate that has a point without the entries that are out, and whether it is not
+    the first one; its reason is then what is wrong with those before it.
+
+    Raises
+    ------
+    NotSupported
+        If there is none.
+
+    Examples
+    --------
+    >>> from tidewolf.service.hosted_session import Candidate, first_playable
+    >>> candidates = [
+    ...     Candidate("learner", None, "The learner failed: it gave up."),
+    ...     Candidate("static", np.array([0.5, 0.5])),
+    ... ]
+    >>> first_playable(candidates, None, ["a", "b"])[0].reason
+    'The learner failed: it gave up. So the static point is played.'
+    """
+    wrong: list[str] = []
+    for candidate in candidates:
+        if candidate.point is None:
+            wrong += [candidate.reason] * bool(candidate.reason)
+        elif out is not None and candidate.point[out].any():
+            used = [names[i] for i in np.flatnonzero(out & (candidate.point != 0.0)).tolist()]
+            called = CALLED[candidate.source]
+            wrong.append(f"{called.capitalize()} uses {listed(used)}: unavailable.")
+        elif wrong:
+            reason = f"{' '.join(wrong)} So {CALLED[candidate.source]} is played."
+            return candidate._replace(reason=reason), True
+        else:
+            return candidate, False
+    raise NotSupported(f"{' '.join(wrong)} No other point is known.")
+
+
+# --- what a round turned out to be ----------------------------------------------------------------
+
+_VALUES = {"loss_gradient", "constraint_value", "constraint_gradient", "loss_value"}
+_NUMBERS = {*NUMBERS, "budget"}
+
+
+class ReadFeedback(NamedTuple):
+    """What a round turned out to be."""
+
+    arguments: dict[str, Any]
+    """as `Session.observe` takes it"""
+    functions: tuple[Batch, Batch] | None = None
+    """the loss and the limits; None: only values, or gradients, at what was played are known"""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
+        """What an observation contains, whose keys are checked."""
+        values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
+        if numbers and values:
+            raise InvalidInput(
+                f"The observation has {min(numbers)} and {min(values)}: give what the round turned "
+                "out to be, or gradients or values at what was played."
+            )
+        if not values:
+            losses, limits = built.functions(given, "The observation")
+            return cls({"loss": losses, "constraint": limits}, (losses, limits))
+        if "constraint_value" not in values:
+            raise InvalidInput(
+                f"The observation has {min(values)} and no constraint_value: give it; if there is "
+                "no limit, any number that is not above 0."
+            )
+        arguments, limits = {key: given[key] for key in values}, given["constraint_value"]
+        is_list = isinstance(limits, list)
+        if is_list:
+            arguments["constraint_value"] = np.array(limits)
+        for key in ("loss_gradient", "constraint_gradient"):
+            if key in arguments:
+                x = arguments[key]
+                several = is_list and key == "constraint_gradient" and isinstance(x, list)
+                points = [built.entries.point(one, key) for one in (x if several else [x])]
+                arguments[key] = np.array(points) if several else points[0]
+        return cls(arguments)
+
+    def outcome(
+        self, x: Array, names_of: Callable[[Batch], Sequence[str]]
+    ) -> tuple[float | None, float | None, dict[str, float]]:
+        """The cost and the violation of a point, None if unknown, and of each violated limit."""
+        if self.functions is None:
+            cost = self.arguments.get("loss_value", math.nan) + 0.0
+            values = np.atleast_1d(self.arguments["constraint_value"])
+        else:
+            losses, limits = self.functions
+            cost, pieces = float(losses.values(x)[0]) + 0.0, limits.pieces(x)
+            values = limits.values(x) if pieces is None else to_numpy(pieces)[0]
+        worst = float(values.max())
+        known = cost if math.isfinite(cost) else None
+        violation = max(0.0, worst) if math.isfinite(worst) else None
+        if worst <= BROKEN:
+            return known, violation, {}
+        names = () if self.functions is None else names_of(self.functions[1])
+        names = names or [f"limit {i}" for i in range(1, len(values) + 1)]
+        if len(values) == 1 and names[0].startswith("limit "):
+            names = [ONLY_LIMIT]
+        broken = np.flatnonzero(values > BROKEN).tolist()
+        return known, violation, {names[i]: float(values[i]) for i in broken}
+
+
+# --- the session ----------------------------------------------------------------------------------
 
 
 @final
@@ -127,13 +407,13 @@ class HostedSession:
         """when rounds that are not over were decided"""
         self.recent: dict[int, Note] = {}
         """the rounds that were observed last, in the order of their observation"""
-        self._answers: dict[int, Note] = {}
+        self.answers: dict[int, Note] = {}
         """the notes of rounds that are not over"""
         self._fresh: dict[int, dict[str, Any]] = {}
         """observations of the request that is being answered, which are nowhere but here"""
         self._demands: list[float] | None = None
         self._is_overridden = self.session.overrides.rounds > 0
-        self._use(built)
+        self.use(built)
         self._remember()
 
     def took(self, seconds: float) -> None:
@@ -141,12 +421,12 @@ class HostedSession:
         before = self.seconds if math.isfinite(self.seconds) else seconds
         self.seconds = max(seconds, before + 0.2 * (seconds - before))
 
-    def _use(self, built: Built) -> None:
+    def use(self, built: Built) -> None:
         """Continue with this learner and these names."""
         self.built, self.entries, self.K = built, built.entries, built.K
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.entries.names)))
         self._follows_clock = follows_clock(built.learner)
-        self._takes_late = takes_late(built.learner)
+        self.takes_late = takes_late(built.learner)
         self._capacities: Sequence[str] | None = None
 
     def _remember(self) -> None:
@@ -159,7 +439,7 @@ class HostedSession:
             if note is not None and not self._is_over(number):
                 self.asked_at[number] = note.at
                 if self._is_current(note):
-                    self._answers[number] = note._replace(observed=False)
+                    self.answers[number] = note._replace(observed=False)
             elif note is not None and note.observed:
                 self.recent[number] = note
                 self._demands = note.demands if self._is_current(note) else None
@@ -195,7 +475,7 @@ class HostedSession:
         if number < 0 or number > self.session.round:
             return None
         if not self._is_over(number):
-            note = self._answers.get(number)
+            note = self.answers.get(number)
             if note is not None and self._is_valid(number, note):
                 return note
             own, failure = self._tried(number, lambda: self._own(number))
@@ -221,16 +501,14 @@ class HostedSession:
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
-        waiting, most = (
-            len(self.session.pending) + number + 1 - self.next_round,
-            self.host.limits.pending,
-        )
+        waiting = len(self.session.pending) + number + 1 - self.next_round
+        most = self.host.limits.pending
         if number > self.session.round and waiting > most:
-            raise TooMany(
+            raise errors.TooMany(
                 f"Round {number + 1} would leave {waiting:,} rounds waiting for their feedback; at "
                 f"most {most:,} do. Observe some of them first."
             )
-        note = self._answers.get(number)
+        note = self.answers.get(number)
         if note is None or not self._is_valid(number, note):
             note = self._decide(number, body, info, known)
         elif known is not None and known.identity and known.identity != note.info_id:
@@ -244,17 +522,15 @@ class HostedSession:
 
     def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
         """The side information of a request, as `Session.play` takes it."""
-        found = {"time": body.time, "context": body.context}
+        given = {"time": body.time, "context": body.context}
+        found = {key: it for key, it in given.items() if it is not None}
         if body.unavailable:
             found["unavailable"] = self.entries.unavailable(body.unavailable)
-        advice = {
-            name: self.entries.point(point, f"The advice {name!r}")
-            for name, point in (body.advice or {}).items()
-            if point is not None
-        }
-        return {
-            key: it for key, it in (found | {"advice": advice or None}).items() if it is not None
-        }
+        for name, point in (body.advice or {}).items():
+            if point is not None:
+                advice = found.setdefault("advice", {})
+                advice[name] = self.entries.point(point, f"The advice {name!r}")
+        return found
 
     def _decide(
         self, number: int, body: m.DecisionRequest, info: dict[str, Any], known: RoundInfo | None
@@ -273,9 +549,9 @@ class HostedSession:
             self.built.require_member(incumbent, "The incumbent's point")
         note = self._chosen(number, wanted, own, failure, entries_out(self.K, known))
         note = note._replace(info_id="" if known is None else known.identity or "")
-        if not is_plain or number in self._answers or note.source != "learner" or failure:
+        if not is_plain or number in self.answers or note.source != "learner" or failure:
             note = note._replace(at=self.asked_at.setdefault(number, self.host.clock()))
-            self._answers[number] = note
+            self.answers[number] = note
             self.store.note(self.name, note.row(number))
         return note
 
@@ -291,7 +567,7 @@ class HostedSession:
             raise _other_information(number) from None
         except Exception as error:
             is_refusal = may_refuse and isinstance(error, InvalidInput | NotSupported)
-            if is_refusal or isinstance(error, CheckpointError):
+            if is_refusal or isinstance(error, errors.CheckpointError):
                 raise
             words = str(error).strip() or type(error).__name__
             return None, f"The learner failed: {words.removesuffix('.')}."
@@ -310,29 +586,19 @@ class HostedSession:
         reason = f"Decided by {settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
         if wanted is None and not failure and out is None:
             return note._replace(reason=reason)
-        if wanted is not None and wanted.point is None:
-            return note._replace(
-                decision=None, source=wanted.source, reason=wanted.reason, proposal=own
-            )
-        learner = Candidate("learner", own, failure or reason)
-        last = Candidate("last", self._last_before(number), "There is no decision before.")
-        found, fell = first_playable(
-            [*([] if wanted is None else [wanted]), learner, last, static(settings, self.K)],
-            out,
-            self.entries.names,
-        )
+        found, fell = wanted, False
+        if found is None or found.point is not None:
+            learner = Candidate("learner", own, failure or reason)
+            last = Candidate("last", self.last_before(number), "There is no decision before.")
+            candidates = [wanted, learner, last, static(settings, self.K)]
+            found, fell = first_playable(filter(None, candidates), out, self.entries.names)
         proposal = None if found.source == "learner" else own
-        return note._replace(
-            decision=found.point,
-            source=found.source,
-            reason=found.reason,
-            proposal=proposal,
-            fell=fell,
-        )
+        note = note._replace(decision=found.point, source=found.source, reason=found.reason)
+        return note._replace(proposal=proposal, fell=fell)
 
-    def _last_before(self, number: int) -> Floats | None:
+    def last_before(self, number: int) -> Floats | None:
         """The decision of the last round before this one, as far as it is known."""
-        with suppress(TidewolfError):
+        with suppress(errors.TidewolfError):
             note = self.note_of(number - 1)
             if note is not None and note.decision is not None and self._is_current(note):
                 return note.decision
@@ -344,7 +610,7 @@ class HostedSession:
         """The answer of a round that is over, waits, or is current, without asking for it."""
         note = self.note_of(number)
         if note is None:
-            raise UnknownSession(
+            raise errors.UnknownSession(
                 f"The decision of round {number + 1} of {self.name} is not known: it was not asked "
                 "for yet, expired, or nothing was noted of it."
             )
@@ -353,28 +619,15 @@ class HostedSession:
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
         eras = self.settings.eras
         names = self.entries.names if note.era >= len(eras) else eras[note.era]
-        before = moved = paths = None
+        before = paths = None
         if self._is_current(note):
             with suppress(Exception):  # a learner that fails: its decision before is not known
                 last = self.note_of(number - 1)
                 before = last.decision if last is not None and self._is_current(last) else None
             if note.decision is not None:
-                moved = None if before is None else distance_moved(note.decision, before)
                 demands = note.demands if note.observed else self._demands
                 paths = self.built.paths(note.decision.reshape(self.K.shape), demands)
-        answer = {
-            "round": number + 1,
-            "decision": _named(names, note.decision),
-            "paths": paths,
-            "previous": _named(names, before),
-            "moved": moved,
-            "mode": note.mode,
-            "source": note.source,
-            "reason": note.reason,
-        }
-        if note.proposal is not None:
-            answer["proposal"] = _named(names, note.proposal)
-        return answer
+        return note.answer(number, names, before, paths)
 
     # --- observations -----------------------------------------------------------------------------
 
@@ -386,7 +639,7 @@ class HostedSession:
         current, pending = session.round, session.pending
         number = current if body.round is None else body.round - 1
         content = body.given | {"round": number + 1}
-        feedback = read_feedback(content, self.built)
+        feedback = ReadFeedback.of(content, self.built)
         played = None
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
@@ -411,7 +664,7 @@ class HostedSession:
             if (
                 body.time is not None
                 and self._follows_clock
-                and number not in (*pending, *self._answers)
+                and number not in (*pending, *self.answers)
             ):
                 with suppress(OtherContent):  # it was asked without, and keeps its decision
                     session.play(time=body.time)
@@ -425,11 +678,11 @@ class HostedSession:
         }
 
     def _observe(
-        self, number: int, feedback: ReadFeedback, played: Array | None, content: dict[str, Any]
+        self, number: int, feedback: ReadFeedback, played: Array | None, content: Mapping[str, Any]
     ) -> Note:
         session, note = self.session, self._note_to_observe(number, played is not None)
         note = note._replace(played="" if played is None else "given", observed=True)
-        if played is None and note.source != "learner" and self._takes_late:
+        if played is None and note.source != "learner" and self.takes_late:
             if note.decision is None:
                 raise InvalidInput(
                     f"Round {number + 1} is in shadow, and no incumbent's point is known: say what "
@@ -462,7 +715,7 @@ class HostedSession:
             self.host.count("breaches", "")
             for name, by in broken.items():
                 self.broken[name] = self.broken.get(name, 0.0) + by
-        for notes in (self._answers, self.asked_at, self.recent):
+        for notes in (self.answers, self.asked_at, self.recent):
             notes.pop(number, None)
         self.recent[number] = note
         return note
@@ -472,7 +725,7 @@ class HostedSession:
         decision, if that was played. In the round in which an operator changed what is played,
         callers know of the change only if they asked again.
         """
-        note, is_older = self._answers.get(number), number == self.settings.since
+        note, is_older = self.answers.get(number), number == self.settings.since
         if note is not None and (is_older or self._is_valid(number, note)):
             return note
         wanted = None if is_older else override(self.settings)
@@ -485,12 +738,9 @@ class HostedSession:
         while len(self.recent) > self._kept:
             del self.recent[next(iter(self.recent))]
         if self.settings.expire_after is not None:
-            self._forget_expired()
-
-    def _forget_expired(self) -> None:
-        for number in [one for one in self.asked_at if self._is_over(one)]:
-            del self.asked_at[number]
-            self._answers.pop(number, None)
+            for number in [one for one in self.asked_at if self._is_over(one)]:
+                del self.asked_at[number]
+                self.answers.pop(number, None)
 
     def _limit_names(self, limits: Batch) -> Sequence[str]:
         """The names of the limits of a round; those of capacities are the same in every round."""
@@ -500,155 +750,16 @@ class HostedSession:
             self._capacities = limit_names(self.K, limits)
         return self._capacities
 
-    # --- operating --------------------------------------------------------------------------------
-
-    def operate(self, body: m.ModeChange | m.Pin | m.Rollback | m.Migration) -> str:
-        """Do what an operator asks for; what was done, for the audit."""
-        match body:
-            case m.ModeChange():
-                return self._set_mode(body)
-            case m.Pin():
-                pin = self._member(body.decision, "The decision to pin")
-                self._set(self.settings.changed(pin=pin))
-                return "unpin" if pin is None else "pin"
-            case m.Rollback():
-                return self._roll_back(body.round - 1)
-            case m.Migration():
-                return self._migrate(body)
-
-    def _set_mode(self, body: m.ModeChange) -> str:
-        if body.mode != "live":
-            self._require_overrides()
-        if body.incumbent is not None and body.mode != "shadow":
-            raise InvalidInput(
-                f"An incumbent's point is played in shadow, not in mode {body.mode}."
-            )
-        incumbent = self._member(body.incumbent, "The incumbent's point")
-        frozen = self._current_point() if body.mode == "frozen" else None
-        self._set(self.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
-        return f"mode {body.mode}"
-
-    def _roll_back(self, number: int) -> str:
-        before, session = self.next_round, self.session
-        on_disk(self.store.flushed(self.name))
-        try:
-            session.rollback(number)
-        except InvalidInput:
-            raise InvalidInput(
-                f"Round {number + 1} cannot be gone back to: it is after round {before + 1}, which "
-                "is next, or the history before it is not stored."
-            ) from None
-        self.store.forget_rounds(self.name, number + 1, session.rounds)
-        if self.settings.since >= number:  # that round is another one
-            self.settings = replace(self.settings, since=-1)
-            self.store.set(self.name, self.settings.text)
-        for row in self.store.rounds_of(
-            self.name, min(session.pending, default=number) + 1, number
-        ):
-            note = Note.of(row)
-            if note is not None and row.round - 1 in session.pending:
-                again = note._replace(observed=False, rounds=0, played="", saved=None)
-                again = again._replace(cost=None, violation=None)
-                self.store.note(self.name, again.row(row.round - 1))
-        self.lost, self.asked_at = True, {}
-        return f"rollback from round {before + 1} to round {number + 1}"
-
-    def _migrate(self, body: m.Migration) -> str:
-        """Continue with another learner of the same kind, such as over a network that changed."""
-        changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
-        changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
-        if not changes:
-            raise InvalidInput("A migration has a set, or learners, or a fallback.")
-        description = Description.read(json.loads(self.info.description) | changes)
-        built, names, settings = description.build(), tuple(self.entries.names), self.settings
-        self.session.migrate(built.learner)
-        self._use(built)
-        places = [self.entries.place.get(name, -1) for name in names]
-        points = {
-            key: None if point is None else self._moved(np.array(point), places)
-            for key in ("pin", "incumbent", "frozen")
-            for point in [getattr(settings, key)]
-        }
-        lost = [key for key, point in points.items() if getattr(settings, key) and point is None]
-        is_same = names == tuple(self.entries.names)
-        changed = replace(
-            settings.changed(
-                **{key: None if x is None else tuple(x.tolist()) for key, x in points.items()}
-            ),
-            learner=type(built.learner).__name__,
-            fallback=built.fallback,
-            eras=settings.eras if is_same else (*settings.eras, names),
-        )
-        self._set(changed)
-        if "frozen" in lost:
-            self._set(replace(changed, frozen=self._current_point()))
-        self._move_answers(places)
-        self.store.set(self.name, description.canonical, "description")
-        self.lost = True
-        words = f"; its {' and '.join(lost)} used removed entries" if lost else ""
-        return f"migrate before round {self.session.round + 1}{words}"
-
-    def _move_answers(self, places: list[int]) -> None:
-        """What was answered in rounds that wait, in the entries of the set now."""
-        for number, note in self._answers.items():
-            point = None if note.decision is None else self._moved(note.decision, places)
-            proposal = None if note.proposal is None else self._moved(note.proposal, places)
-            moved = note._replace(decision=point, proposal=proposal, era=len(self.settings.eras))
-            moved = note._replace(era=-1) if point is None else moved  # it is decided anew
-            self.store.note(self.name, moved.row(number))
-
-    def _moved(self, x: Floats, places: list[int]) -> Floats | None:
-        """A point of the set before in the entries of the set now; None if that has it not."""
-        found: Floats = np.zeros(len(self.entries.names))
-        for value, place in zip(x.tolist(), places, strict=True):
-            if place >= 0:
-                found[place] = value
-            elif value != 0.0:
-                return None
-        return found if is_member(self.K, found.reshape(self.K.shape)) else None
-
-    def _set(self, settings: Settings) -> None:
-        """Be operated so from now on."""
-        self.settings = replace(settings, since=self.session.round)
-        self.store.set(self.name, self.settings.text)
-
-    def _current_point(self) -> Point:
-        """The current decision, from any source."""
-        number = self.session.round
-        note = self.note_of(number) or Note(None)
-        last, least = self._last_before(number), static(self.settings, self.K).point
-        points = note.decision, note.proposal, last, least
-        return next(tuple(x.tolist()) for x in points if x is not None)
-
-    def _member(self, given: Any, what: str) -> Point | None:
-        """A point of the set to be played in place of decisions, as settings store it."""
-        if given is None:
-            return None
-        self._require_overrides()
-        return tuple(_flat(self.built.member(given, what)).tolist())
-
-    def _require_overrides(self) -> None:
-        """Refuse to play other points if the learner can observe only its own."""
-        if not self._takes_late:
-            raise NotSupported(
-                f"{self.settings.learner} takes feedback on its own decisions alone, so no other "
-                "point can be played for it: choose an Ensemble, or a LyapunovDescent."
-            )
-
     # --- looking ----------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
         """The session as `GET sessions/{name}` answers."""
-        session, settings = self.session, self.settings
-        oldest = min(self.asked_at.values(), default=math.inf)
-        found = session.overrides
-        saved = found.saved_loss, found.saved_violation, found.rounds
-        times = {key: getattr(settings, key) for key in ("deadline", "stale_after", "expire_after")}
-        allowed = math.inf if settings.stale_after is None else settings.stale_after
-        points = {
-            key: _named(self.entries.names, getattr(settings, key))
-            for key in ("fallback", "incumbent", "pin")
-        }
+        session, settings, names = self.session, self.settings, self.entries.names
+        own = {key: getattr(settings, key) for key in ("deadline", "stale_after", "expire_after")}
+        for key in ("fallback", "incumbent", "pin"):
+            own[key] = _named(names, getattr(settings, key))
+        oldest, overrides = min(self.asked_at.values(), default=math.inf), session.overrides
+        saved = {"loss": overrides.saved_loss, "violation": overrides.saved_violation}
         return {
             "name": self.name,
             "rounds": session.rounds,
@@ -656,14 +767,14 @@ class HostedSession:
             "round": session.round + 1,
             "mode": settings.mode,
             "learner": settings.learner,
-            "names": list(self.entries.names),
+            "names": list(names),
             "shape": list(self.K.shape),
             "created": self.info.created,
-            "settings": {**times, **points},
-            "saved": dict(zip(("loss", "violation", "rounds"), saved, strict=True)),
+            "settings": own,
+            "saved": saved | {"rounds": overrides.rounds},
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
-            "stale": self.host.clock() - oldest > allowed,
+            "stale": self.host.clock() - oldest > (settings.stale_after or math.inf),
         }
 
     def experts(self) -> dict[str, Any]:

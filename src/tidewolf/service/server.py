@@ -256,8 +256,8 @@ def listen(host: str, port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise InvalidInput(f"A port is a whole number from 0 to 65535, not {port}.")
     try:
-        passive = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
-        family, *_, where = socket.getaddrinfo(host, port, **passive)[0]
+        found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
+        family, *_, where = found[0]
         return socket.create_server(where, family=family)
     except OSError as error:
         raise InvalidInput(

@@ -27,27 +27,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 
-from tidewolf.core.errors import (
-    AlreadyThere,
-    BrokenFile,
-    CheckpointError,
-    HeldElsewhere,
-    InvalidInput,
-    NewerFormat,
-    NotSupported,
-    OlderFormat,
-    OtherSettings,
-    Overloaded,
-    TidewolfError,
-    TooMany,
-    UnknownSession,
-)
+from tidewolf.core import errors
+from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.methods.available import entries_out
+from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m
-from tidewolf.service.description import BROKEN, Built, Description
-from tidewolf.service.hosted_session import HostedSession, ended, on_disk
-from tidewolf.service.modes import Candidate, Note, Settings, first_playable, override, static
+from tidewolf.service.description import Built, Description, Settings
+from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended, on_disk
+from tidewolf.service.operating import operate
 from tidewolf.service.requests import Caller, Limits, problem, status_of
 from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import SessionInfo, SessionStore
@@ -137,14 +125,14 @@ def _overview(
         pending=len(waits),
         oldest_pending=age,
         stale=age is not None and age > allowed,
-        breached=(last.violation or 0.0) > BROKEN,
+        breached=(last.violation or 0.0) > hosting.BROKEN,
         saved=None if last.saved is None else last.saved[0],
         pinned=settings.pin is not None,
         at=last.at if notes else None,
     )
 
 
-UNREADABLE = (BrokenFile, OtherSettings, NewerFormat, OlderFormat)
+UNREADABLE = (errors.BrokenFile, errors.OtherSettings, errors.NewerFormat, errors.OlderFormat)
 """Errors of a session that cannot be opened as it is on disk."""
 QUICK = 0.003
 """What a request may take without a thread, while others wait. Unit: seconds."""
@@ -247,7 +235,7 @@ class Sessions:
             status = 201 if self._create(name, description, caller) else 200
             info = self.store.info(name)
         if info is not None and info.description != description.canonical:
-            raise AlreadyThere(
+            raise errors.AlreadyThere(
                 f"There is a session called {name!r} already, with another description: migrate "
                 "it, delete it, or choose another name."
             )
@@ -256,7 +244,7 @@ class Sessions:
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
-            raise TooMany(
+            raise errors.TooMany(
                 f"There are {count:,} sessions, and at most {self.limits.sessions:,} are allowed: "
                 "delete one first."
             )
@@ -273,7 +261,7 @@ class Sessions:
                 self.store.create(name, description.canonical, settings.text)
                 self.store.audit(caller.who, name, "put", description.why or "")
             on_disk(transaction.future)
-        except AlreadyThere:
+        except errors.AlreadyThere:
             return False
         warm_up(built)
         return True
@@ -342,7 +330,7 @@ class Sessions:
                 answer = hosted.observe(m.Observation.read(item))
                 del answer["rounds"]
                 found.append(answer)
-            except (InvalidInput, NotSupported) as error:
+            except (InvalidInput, errors.NotSupported) as error:
                 title = type(error).__name__
                 found.append({"error": problem(status_of(error), str(error), title=title)})
                 break
@@ -370,7 +358,7 @@ class Sessions:
         """A decision of a session whose rows cannot be read."""
         info = self._info(name)
         settings, built = Settings.shown(info.settings), _built(info)
-        entries, wanted, last, out = built.entries, override(settings), None, None
+        entries, wanted, last, out = built.entries, hosting.override(settings), None, None
         with suppress(TidewolfError):
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
                 last = note.decision if note.era == len(settings.eras) else None
@@ -381,31 +369,23 @@ class Sessions:
             Candidate("learner", None, f"The session cannot be opened: {error}"),
             *([] if wanted is None or wanted.point is None else [wanted]),
             Candidate("last", last),
-            static(settings, built.K),
+            hosting.static(settings, built.K),
         ]
-        chosen, _ = first_playable(candidates, out, entries.names)
+        chosen, _ = hosting.first_playable(candidates, out, entries.names)
         assert chosen.point is not None
         self.count("decisions", chosen.source)
         self.count("fallbacks", chosen.source)
-        x = chosen.point.reshape(built.K.shape)
-        answer = {
-            "round": info.rounds + 1 if body.round is None else body.round,
-            "decision": entries.named(x),
-            "paths": built.paths(x),
-            "previous": None,
-            "moved": None,
-            "mode": settings.mode,
-            "source": chosen.source,
-            "reason": chosen.reason,
-        }
-        return Reply(200, answer)
+        note = Note(chosen.point, settings.mode, chosen.source, chosen.reason)
+        number = info.rounds if body.round is None else body.round - 1
+        paths = built.paths(chosen.point.reshape(built.K.shape))
+        return Reply(200, note.answer(number, entries.names, None, paths))
 
     def operate(
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
         """Do what an operator asks for, with a line in the audit."""
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
-            what = hosted.operate(body)
+            what = operate(hosted, body)
             self.store.audit(caller.who, name, what, body.why or "")
             answer = hosted.description()
         return Reply(200, answer, self._watched(hosted, transaction.future))
@@ -482,7 +462,7 @@ class Sessions:
                 with self._mutex:
                     place = self._places.setdefault(name, _Place())
             if not place.lock.acquire(timeout=self.limits.wait):
-                raise Overloaded(
+                raise errors.Overloaded(
                     f"The session {name} has answered others for {self.limits.wait:g} s: try again "
                     "later."
                 )
@@ -528,7 +508,7 @@ class Sessions:
         except UnknownSession:
             self._forget(name, place)
             raise
-        except (*UNREADABLE, HeldElsewhere):
+        except (*UNREADABLE, errors.HeldElsewhere):
             raise
         except CheckpointError:
             if not looks:
@@ -586,7 +566,7 @@ def _built(info: SessionInfo) -> Built:
     try:
         return Description.parse(info.description).build()
     except InvalidInput as error:
-        raise BrokenFile(
+        raise errors.BrokenFile(
             f"The description of the session {info.name} was changed on disk: {error} Go back to "
             "an earlier copy."
         ) from None
