@@ -49,9 +49,7 @@ def exposition(sessions: Sessions, traffic: Traffic) -> bytes:
     return generate_latest(traffic.registry) + generate_latest(registry)
 
 
-_COUNTERS = frozenset(
-    ("decisions", "fallbacks", "observations", "refused", "breaches", "commits", "syncs")
-)
+_COUNTERS = {"decisions", "fallbacks", "observations", "refused", "breaches", "commits", "syncs"}
 
 
 def _gauges(sessions: Sessions) -> Iterator[tuple[str, str, str, Rows]]:
@@ -61,29 +59,19 @@ def _gauges(sessions: Sessions) -> Iterator[tuple[str, str, str, Rows]]:
     oldest = [(each.oldest_pending or 0.0, each.name) for each in seen]
     last = [((each.violations or (0.0,))[-1] or 0.0, each.name) for each in seen]
     limits = ((total, each.name, limit) for each in seen for limit, total in each.limits.items())
-    items, syncs = store.commits.items, store.commits.syncs
+    per_sync = store.commits.items / store.commits.syncs if store.commits.syncs else 0.0
+    longest, stale = max(oldest, default=(0.0, ""))[0], sum(each.stale for each in seen)
+    breached = sum(each.breached for each in seen)
     for name, about, value in (
         ("sessions", "Sessions.", len(seen)),
         ("rounds_total", "Rounds observed, of all.", sum(each.rounds for each in seen)),
         ("pending", "Decisions without an observation.", sum(each.pending for each in seen)),
-        (
-            "oldest_pending_seconds",
-            "How long the oldest decision waits for feedback.",
-            max(oldest, default=(0.0, ""))[0],
-        ),
-        (
-            "sessions_breached",
-            "Sessions with a violated limit in their last round.",
-            sum(each.breached for each in seen),
-        ),
-        (
-            "sessions_stale",
-            "Sessions whose feedback has been missing for too long.",
-            sum(each.stale for each in seen),
-        ),
+        ("oldest_pending_seconds", "How long the oldest decision waits for feedback.", longest),
+        ("sessions_breached", "Sessions with a violated limit in their last round.", breached),
+        ("sessions_stale", "Sessions whose feedback has been missing for too long.", stale),
         ("violation_total", "Total violation of open sessions.", sum(broken)),
         ("limits_broken", "Limits violated since their sessions were opened.", len(broken)),
-        ("commits_per_sync", "Writes in a group, on average.", items / syncs if syncs else 0.0),
+        ("commits_per_sync", "Writes in a group, on average.", per_sync),
         ("commits_failing", "Whether nothing can be stored now.", store.is_well() is not None),
     ):
         yield name, about, "", [(value,)]

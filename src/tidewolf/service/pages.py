@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import HTMLResponse
 
@@ -50,24 +50,29 @@ def sessions_page(sessions: Sessions, caller: Caller, after: str = "") -> HTMLRe
     """The page of the sessions that a caller may see, from the first name after this one."""
     seen = [each for each in sessions.overview() if each.name.startswith(caller.prefix)]
     rest = [each for each in seen if each.name > after]
-    rows = rest[:MOST]
-    trouble = sessions.store.is_well()
+    rows, trouble = rest[:MOST], sessions.store.is_well()
     breached, stale = [one for one in seen if one.breached], [one for one in seen if one.stale]
+    modes = Counter(each.mode for each in seen if each.mode != "live")
+    oldest = max((each.oldest_pending or 0.0 for each in seen), default=0.0)
+    pending, waits = sum(each.pending for each in seen), f"oldest {age(oldest)}" if oldest else ""
+    tiles = [
+        Tile("sessions", f"{len(seen):,}", ", ".join(f"{n:,} {mode}" for mode, n in modes.items())),
+        Tile("rounds observed", f"{sum(each.rounds for each in seen):,}"),
+        Tile("decisions pending", f"{pending:,}", waits),
+        Tile("limit violated", f"{len(breached):,}", "in the last round", bool(breached)),
+        Tile("feedback missing", f"{len(stale):,}", "for too long", bool(stale)),
+        Tile("shadows would save", number(sum(each.saved or 0.0 for each in seen))),
+        Tile("commits", "work" if trouble is None else "fail", "", trouble is not None),
+    ]
+    alarms = {"A limit was violated in the last round of": breached, "No feedback for": stale}
     return render(
         "sessions",
         title="Sessions",
         written=moment(time.time()),
         caller=caller,
         trouble=trouble,
-        tiles=_tiles(seen, len(breached), len(stale), trouble),
-        alarms=[
-            (words, of[:NAMED], len(of) - NAMED)
-            for words, of in (
-                ("A limit was violated in the last round of", breached),
-                ("No feedback for", stale),
-            )
-            if of
-        ],
+        tiles=tiles,
+        alarms=[(words, of[:NAMED], len(of) - NAMED) for words, of in alarms.items() if of],
         rows=[_row(each) for each in rows],
         after=after,
         next_page=rows[-1].name if len(rest) > MOST else "",
@@ -76,28 +81,13 @@ def sessions_page(sessions: Sessions, caller: Caller, after: str = "") -> HTMLRe
     )
 
 
-def _tile(title: str, text: str, note: str = "", bad: bool = False) -> dict[str, Any]:
-    return {"title": title, "text": text, "note": note, "bad": bad}
+class Tile(NamedTuple):
+    """A number on a page."""
 
-
-def _tiles(
-    seen: Sequence[Overview], breached: int, stale: int, trouble: str | None
-) -> list[dict[str, Any]]:
-    """The totals of all sessions."""
-    modes = Counter(each.mode for each in seen if each.mode != "live")
-    oldest = max((each.oldest_pending or 0.0 for each in seen), default=0.0)
-    pending = sum(each.pending for each in seen)
-    return [
-        _tile(
-            "sessions", f"{len(seen):,}", ", ".join(f"{n:,} {mode}" for mode, n in modes.items())
-        ),
-        _tile("rounds observed", f"{sum(each.rounds for each in seen):,}"),
-        _tile("decisions pending", f"{pending:,}", f"oldest {age(oldest)}" if oldest else ""),
-        _tile("limit violated", f"{breached:,}", "in the last round", bad=breached > 0),
-        _tile("feedback missing", f"{stale:,}", "for too long", bad=stale > 0),
-        _tile("shadows would save", number(sum(each.saved or 0.0 for each in seen))),
-        _tile("commits", "work" if trouble is None else "fail", bad=trouble is not None),
-    ]
+    title: str
+    text: str
+    note: str = ""
+    bad: bool = False
 
 
 def _row(of: Overview) -> dict[str, Any]:
@@ -122,22 +112,19 @@ def session_page(facts: Mapping[str, Any]) -> HTMLResponse:
     costs = [each["cost"] for each in history]
     violations = [each["violation"] for each in history]
     saved, sources = facts["saved"], Counter(each["source"] for each in history)
+    first = f"from round {pending[0]:,}" if pending else ""
     tiles = [
-        _tile("rounds observed", f"{facts['rounds']:,}"),
-        _tile("current round", f"{facts['round']:,}"),
-        _tile(
-            "decisions pending",
-            f"{len(pending):,}",
-            f"from round {pending[0]:,}" if pending else "",
-        ),
+        Tile("rounds observed", f"{facts['rounds']:,}"),
+        Tile("current round", f"{facts['round']:,}"),
+        Tile("decisions pending", f"{len(pending):,}", first),
     ]
     for key, values in (("cost", costs), ("violation", violations)):
         if known := [value for value in values if value is not None]:
             mean = math.fsum(value / len(known) for value in known)
-            tiles.append(_tile(f"last {key}", number(known[-1]), f"{number(mean)} on average"))
+            tiles.append(Tile(f"last {key}", number(known[-1]), f"{number(mean)} on average"))
     if saved["rounds"]:
         note = f"in {saved['rounds']:,} rounds"
-        tiles += [_tile(f"{key} saved", number(saved[key]), note) for key in ("loss", "violation")]
+        tiles += [Tile(f"{key} saved", number(saved[key]), note) for key in ("loss", "violation")]
     return render(
         "session",
         facts=facts,
@@ -174,12 +161,8 @@ def _bars(values: Mapping[str, float], text: Any) -> tuple[list[dict[str, Any]],
 
 def marks(breached: bool, stale: bool, pinned: bool) -> list[tuple[str, bool]]:
     """The marks of a session, and whether each is bad."""
-    found = (
-        ("limit violated", True, breached),
-        ("no feedback", True, stale),
-        ("pinned", False, pinned),
-    )
-    return [(words, bad) for words, bad, holds in found if holds]
+    found = {("limit violated", True): breached, ("no feedback", True): stale}
+    return [mark for mark, holds in {**found, ("pinned", False): pinned}.items() if holds]
 
 
 # --- formats --------------------------------------------------------------------------------------

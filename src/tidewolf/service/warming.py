@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import to_numpy
+from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import Bandit
 from tidewolf.methods.events import takes_late
@@ -58,17 +58,13 @@ def warm_store(store: SessionStore) -> None:
     """Warm up every kind of session that is kept, up to `MOST_BUILT` kinds."""
     found = set[Hashable]()
     for info in store.infos(most=MOST_SESSIONS):
-        with suppress(Exception):  # deleted meanwhile, or damaged: its own requests say so
+        with suppress(Exception):  # deleted meanwhile, or damaged: its own requests report it
             text = getattr(store.info(info.name), "description", "")
-            kind = _kind_of_text(json.loads(text))
+            given = json.loads(text)  # those of the same kind have the same keys and learners
+            kind = given["set"].get("kind"), *given["set"], json.dumps(given.get("learners"))
             if kind not in found and len(found) < MOST_BUILT:
                 found.add(kind)
                 warm_up(Description.parse(text).build())
-
-
-def _kind_of_text(said: Any) -> Hashable:
-    """Equal for descriptions of the same kind, without building what they describe."""
-    return said["set"].get("kind"), *said["set"], json.dumps(said.get("learners"), sort_keys=True)
 
 
 def _kind_of_set(K: Any) -> Hashable:
@@ -88,10 +84,8 @@ def _observe(session: Session[Any], number: int) -> None:
     if session.learner.needs is Bandit:
         session.observe(loss_value=1.0, constraint_value=0.1, round=number)
         return
-    costs = np.linspace(1.0, 2.0, math.prod(K.shape)).reshape(K.shape)
+    # read-only, as those are that were read from a store: kernels differ
+    costs = frozen(np.linspace(1.0, 2.0, math.prod(K.shape)).reshape(K.shape))
     most = 0.5 * float(to_numpy(K.center).max(initial=0.0)) or 0.5
-    limits = np.full(K.shape, most)
-    for array in (costs, limits):
-        array.setflags(write=False)  # as those are that were read from a store: kernels differ
-    capacities = limits if len(K.shape) == 1 else None
+    capacities = frozen(np.full(K.shape, most)) if len(K.shape) == 1 else None
     session.observe(costs=costs, capacities=capacities, round=number)

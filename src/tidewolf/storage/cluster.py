@@ -55,10 +55,8 @@ _SWEEP = "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_share
 """Without the rows of those who were killed."""
 _MAKING = int.from_bytes(b"tidewolf", signed=True)
 """The advisory lock of those who make tables."""
-_BRIEF, _LOCKED = 250, "55P03"
-"""How long a row is waited for that should be free (milliseconds), and PostgreSQL's code for a row
-that was not.
-"""
+_LOCKED = "55P03"
+"""PostgreSQL's code for a row that another transaction has locked."""
 
 
 @final
@@ -74,13 +72,16 @@ class Cluster:
     """
 
     def __init__(self, url: str, holder: str = "") -> None:
-        self.holder = own_name(holder)
+        own = holder or f"{socket.gethostname()}-{os.getpid()}"
+        self.holder = f"{own}#{secrets.token_hex(4)}"  # no other server has it
         self.writer = Postgres(url)
         self.where = self.writer.where
         self.reader, self._opener = Postgres(url, lazy=True), Postgres(url, lazy=True)
         try:
             prepare(self.writer)
             self._heartbeat = Heartbeat(url, self.holder)
+            self.lease = self.require_there = self._heartbeat.lease
+            """another number after what was held may have been lost; refused while it may be"""
         except BaseException as error:
             self.writer.close()
             if isinstance(error, self.writer.errors):
@@ -95,19 +96,15 @@ class Cluster:
         that holds it is there.
         """
         self._require_free(db, number)
-        ((before,),) = db.rows("SHOW lock_timeout")
-        # all that is written waits meanwhile: no longer than a lost connection takes to end
-        db.execute(f"SET LOCAL lock_timeout = {_BRIEF}")
-        try:
-            db.rows(f"SELECT 1 FROM sessions WHERE number = ?{db.locking}", (number,))
-            db.rows(f"SELECT 1 FROM head WHERE session = ?{db.locking}", (number,))
+        try:  # a lost connection of the holder may still have the rows
+            db.rows("SELECT 1 FROM sessions WHERE number = ? FOR UPDATE NOWAIT", (number,))
+            db.rows("SELECT 1 FROM head WHERE session = ? FOR UPDATE NOWAIT", (number,))
         except db.errors as error:
             if getattr(error, "sqlstate", "") != _LOCKED:
                 raise
             raise CheckpointError(
                 "The last commit of the session is still under way: try again in a moment."
             ) from None
-        db.execute(f"SET LOCAL lock_timeout = '{before}'")
         self._require_free(db, number)
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
@@ -124,13 +121,6 @@ class Cluster:
             raise CheckpointError(f"The session {name} was restored: open it again.")
         if holder != self.holder:
             raise _held_elsewhere(name, holder)
-
-    def lease(self) -> int:
-        """Another number after what was held may have been lost; refused while it may be."""
-        return self._heartbeat.lease()
-
-    require_there = lease
-    """Refuse to write if another server may have what is written to."""
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
@@ -182,15 +172,6 @@ def _held_elsewhere(name: str, holder: str) -> HeldElsewhere:
 # --- which servers are there ----------------------------------------------------------------------
 
 
-def own_name(shown: str = "") -> str:
-    """A name that no other server has: what it is called, or its machine and process, and #...
-
-    >>> own_name("http://db.example:8000").partition("#")[0]
-    'http://db.example:8000'
-    """
-    return f"{shown or f'{socket.gethostname()}-{os.getpid()}'}#{secrets.token_hex(4)}"
-
-
 def number_of(name: str) -> int:
     """The number of a server's name among PostgreSQL's advisory locks.
 
@@ -226,9 +207,6 @@ class Heartbeat:
         self._lease, self._seen = 0, 0.0
         self._arrive()
         threading.Thread(target=self._stay, name="tidewolf-heartbeat", daemon=True).start()
-
-    def __repr__(self) -> str:
-        return f"Heartbeat({self.where!r}, {self.name!r})"
 
     def lease(self) -> int:
         """How often this server has come back: what it held under an earlier lease another server

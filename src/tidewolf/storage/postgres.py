@@ -138,9 +138,6 @@ class Postgres:
         if not lazy:
             self._connection()
 
-    def __repr__(self) -> str:
-        return f"Postgres({self.where!r})"
-
     def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; how many rows it changed."""
         with self._lock:
