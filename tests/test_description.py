@@ -50,7 +50,7 @@ def decisions(made, rounds):
             "costs": rng.random(len(links)).tolist(),
             "capacities": rng.random(len(links)).tolist(),
         }
-        loss, limit = made.functions(row)
+        loss, limit = made.reader.functions(row)
         session.observe(loss=loss, constraint=limit)
 
 
@@ -97,12 +97,6 @@ def test_a_point_outside_is_no_member():
         Description.read({"set": SIMPLEX}).build().member([1.0, 1.0, 0.0], "What is pinned")
 
 
-def test_a_budget_is_one_of_budgets():
-    one = Description.read({"set": SIMPLEX}).build()
-    budget = {"costs": [1, 2, 3], "weights": [1, 1, 1]}
-    assert one.functions({**budget, "budget": 1.0}) == one.functions({**budget, "budgets": [1.0]})
-
-
 @pytest.mark.parametrize(
     ("network", "said", "sent"),
     [
@@ -115,5 +109,5 @@ def test_a_budget_is_one_of_budgets():
 )
 def test_demands_are_understood_alike_by_functions_and_by_paths(network, said, sent):
     made = Description.read({"set": NETWORKS[network]}).build()
-    assert made.functions({"demands": said}) == made.functions({"demands": sent})
+    assert made.reader.functions({"demands": said}) == made.reader.functions({"demands": sent})
     assert given_demands(made.reader, {"demands": said}, None) == sent

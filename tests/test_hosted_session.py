@@ -178,6 +178,13 @@ def test_rounds_are_observed_late_and_in_any_order(door):
     assert [one["round"] for one in door.history("a", 2, 2)["rounds"]] == [2, 3]
 
 
+def test_a_budget_is_one_of_budgets(door):
+    body = {"round": 1, "costs": COSTS, "weights": [1.0, 1.0, 1.0]}
+    first = door.observe("a", {**body, "budget": 0.5})
+    assert first["violation"] == pytest.approx(0.5)
+    assert door.observe("a", {**body, "budgets": [0.5]}) == first
+
+
 def test_gradients_and_values_are_observations_too(door):
     gradients = {"round": 1, "loss_gradient": COSTS, "constraint_value": 0.25}
     with pytest.raises(InvalidInput, match="constraint_gradient"):

@@ -26,9 +26,8 @@ from tidewolf.core.errors import (
     UnknownSession,
 )
 from tidewolf.storage import SessionStore
-from tidewolf.storage.commits import Commits
 from tidewolf.storage.database import SQLite
-from tidewolf.storage.session_store import Round
+from tidewolf.storage.session_store import Commits, Round
 
 K = tw.sets.Simplex(4)
 LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, experts=["last"])}

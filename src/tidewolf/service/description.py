@@ -41,7 +41,6 @@ from pydantic import (
 from pydantic.dataclasses import dataclass
 
 from tidewolf.core.arrays import LARGEST_COUNT
-from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember
 from tidewolf.core.types import Array, NDArray
@@ -98,7 +97,7 @@ class Built:
     >>> built = Description.read({"set": {"kind": "Simplex", "n": 2}}).build()
     >>> built.entries.named(built.K.center)
     {'entry 0': 0.5, 'entry 1': 0.5}
-    >>> loss, limit = built.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
+    >>> loss, limit = built.reader.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
     >>> loss.values(built.K.center), limit.values(built.K.center)
     (array([0.5]), array([0.25]))
     """
@@ -113,15 +112,6 @@ class Built:
         if fallback is not None:
             point = self.member(fallback, "The fallback")
             self.fallback = tuple(point.reshape(-1).tolist())
-
-    def functions(self, row: Mapping[str, Any], source: str = "The row") -> tuple[Batch, Batch]:
-        """The loss and the limit of a round: costs, capacities, weights and budgets, demands."""
-        if "budget" in row and "budgets" not in row:
-            row = {**row, "budgets": row["budget"]}
-        try:
-            return self.reader.functions(row, source)
-        except InvalidInput as error:  # it reads a row as it does a table, which has lines
-            raise type(error)(str(error).replace(", line 1:", ":")) from None
 
     def member(self, given: Any, what: str) -> Array:
         """A point of the set, by name or as a list."""

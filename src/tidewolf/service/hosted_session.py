@@ -321,7 +321,12 @@ class ReadFeedback(NamedTuple):
                 "out to be, or gradients or values at what was played."
             )
         if not values:
-            losses, limits = built.functions(given, "The observation")
+            if "budget" in given and "budgets" not in given:
+                given = {**given, "budgets": given["budget"]}
+            try:
+                losses, limits = built.reader.functions(given, "The observation")
+            except InvalidInput as error:  # it reads a row as it does a table, which has lines
+                raise type(error)(str(error).replace(", line 1:", ":")) from None
             return cls({"loss": losses, "constraint": limits}, (losses, limits))
         if "constraint_value" not in values:
             raise InvalidInput(
@@ -638,7 +643,8 @@ class HostedSession:
         session = self.session
         current, pending = session.round, session.pending
         number = current if body.round is None else body.round - 1
-        content = body.given | {"round": number + 1}
+        content = {key: given for key, given in body.__dict__.items() if given is not None}
+        content["round"] = number + 1
         feedback = ReadFeedback.of(content, self.built)
         played = None
         if body.played is not None:

@@ -35,9 +35,9 @@ nowhere to keep it.
     feedback            observations, side information and decisions as bytes
     journal             events applied to a state, kept as they happen, and applied again
     file                the file of one session, locked by its one writer
-    session_store       many sessions in one database, in a folder
+    session_store       many sessions in one database, in a folder; written in groups that share a
+                        sync
     cluster             that database in PostgreSQL with many servers: which server holds which
-    commits             what they write, in groups that share a sync
     copies              backup and restore
 """
 
