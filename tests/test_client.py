@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import http.client
 import itertools
-import json
 import socketserver
 import subprocess
 import sys
@@ -160,13 +159,6 @@ def test_points_are_read_only_and_of_the_shape_of_the_set(url):
         assert client.rounds == 1
         assert client.mode == "live"
         assert client.explain()["round"] == 2
-
-
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
-def test_numbers_travel_with_every_digit(numbers):
-    sent = json.loads(as_json({"x": np.array(numbers), "y": numbers}))
-    assert np.array(sent["x"], dtype=float).tobytes() == np.array(numbers, dtype=float).tobytes()
-    assert np.array(sent["y"], dtype=float).tobytes() == np.array(numbers, dtype=float).tobytes()
 
 
 # --- lost answers ---------------------------------------------------------------------------------
