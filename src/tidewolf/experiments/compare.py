@@ -32,7 +32,7 @@ from tidewolf.evaluation.metrics import sweep_values
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import jobs
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.jobs import COMPARISON, Engine, InProcess, Job, Recipe, Row, Stage
+from tidewolf.experiments.jobs import COMPARISON, InProcess, Job, Recipe, Row
 from tidewolf.experiments.keys import Choice, learner_keys
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
@@ -41,20 +41,23 @@ from tidewolf.sets.base import ConvexSet
 
 Factory: TypeAlias = Callable[..., Learner[Any]]
 StreamSource: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
+Grid: TypeAlias = Mapping[str, tuple[Any, ...] | None]
+Entrants: TypeAlias = Sequence[tuple[str, Choice, Mapping[str, Any]]]
+"""Labels, learners, and the defaults of the settings that each has."""
 
 CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 HEADROOMS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 """The values that a comparison of experiments takes by default."""
 _SETTINGS = ("caution", "headroom", "calls_per_round")
-_CHECKS: dict[str, Callable[..., Any]] = {
-    "caution": partial(as_number, above=0.0),
-    "headroom": partial(as_number, least=0.0),
-    "budget": partial(as_number, above=0.0),
-    "seed": partial(as_count, least=0),
-}
 _MEASURED = ("loss", "violation", "churn")
 _BY_ROUND = ("broken", *(f"{of}_{which}" for of in _MEASURED for which in ("p99", "worst")))
 """What an entry and a row of a sweep have under the same name."""
+_UNKNOWN = {
+    "lower": None,
+    "upper": None,
+    "feasible": None,
+    "reason": "No run reached its end, so the best point in hindsight is not known.",
+}
 
 
 class Step(NamedTuple):
@@ -76,18 +79,6 @@ class Match(NamedTuple):
     venue_seed: int
     """the first of the seeds that give its stream"""
     rounds: int
-
-
-class _Entrant(NamedTuple):
-    """A learner of a comparison."""
-
-    label: str
-    choice: Choice
-    own: dict[str, Any]
-    """the knobs that it has, at its own values"""
-    values: dict[str, tuple[float, ...]]
-    """the values that are tried"""
-    seeded: bool
 
 
 def compare(
@@ -145,14 +136,10 @@ def compare(
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is called with how far each run is,")
-    values = {"caution": _numbers(cautions, "caution")}
-    values["calls_per_round"] = _numbers(budgets, "budget")
+    grid = _grid(cautions, None, budgets)
     factories = _factories(learners)
-    entrants = [
-        _entrant(name, Choice(name), _defaults(factory) or {}, values)
-        for name, factory in factories.items()
-    ]
-    all_seeds = _numbers(() if seeds is None else seeds, "seed") or ()
+    entrants = [(name, Choice(name), _defaults(make) or {}) for name, make in factories.items()]
+    all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
     matches: list[Match] = []
     for name, source in _named(streams):
         problems = _distinct(partial(_problem, name, source), all_seeds)
@@ -160,19 +147,14 @@ def compare(
         _require_new(place, matches, "streams", "give streams as a mapping")
         for each in problems:
             warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
-            matches += _matches(InProcess(place, each[0], factories), None, [each], entrants)
+            matches += _matches(InProcess(place, each[0], factories), None, [each], entrants, grid)
     if not matches:
         raise InvalidInput("compare needs at least one stream, and none was given.")
     player, rows = jobs.Player(), list[Row]()
     for number, match in enumerate(matches, start=1):
         step = Step(match.entry, number, len(matches))
-
-        def moved(moment: RunProgress, step: Step = step) -> None:
-            if progress is not None:
-                progress(step, moment)
-
-        report = None if progress is None else moved
-        rows.append(player.row(match.job, moved=report, refused=TidewolfError))
+        moved = None if progress is None else partial(progress, step)
+        rows.append(player.row(match.job, moved=moved, refused=TidewolfError))
     return _comparison(matches, rows)
 
 
@@ -189,22 +171,21 @@ def plan_comparison(
     Values that are given here replace the usual ones and those of the experiment. A seed that
     changes neither stream nor learner is not played again.
     """
-    values = {"caution": _numbers(cautions, "caution"), "headroom": _numbers(headrooms, "headroom")}
-    values["calls_per_round"] = _numbers(budgets, "budget")
-    all_seeds = _numbers(seeds, "seed")
-    matches: list[Match] = []
+    grid, matches = _grid(cautions, headrooms, budgets), list[Match]()
+    all_seeds = _numbers(seeds, "seed", partial(as_count, least=0))
     for experiment in experiments:
         _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
         problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
         learners = jobs.learners_as_run(experiment, problems[0][0])
-        usual = {"caution": (*CAUTIONS, *experiment.cautions), "headroom": HEADROOMS}
         entrants = []
         for label, choice in zip(_labels(learners), learners, strict=True):
             known = {key: each.default for key, each in learner_keys(choice.name).items()}
             if experiment.cautions and "caution" in known:
                 known["caution"] = experiment.cautions[0]
-            entrants.append(_entrant(label, choice, known, values, usual))
-        matches += _matches(Recipe.of(experiment), experiment.rounds, problems, entrants)
+            entrants.append((label, choice, known))
+        usual = {"caution": (*CAUTIONS, *experiment.cautions), "headroom": HEADROOMS}
+        source, rounds = Recipe.of(experiment), experiment.rounds
+        matches += _matches(source, rounds, problems, entrants, grid, usual)
     return tuple(matches)
 
 
@@ -214,16 +195,10 @@ def _require_new(name: str, matches: Sequence[Match], what: str, cure: str) -> N
 
 
 def compare_experiments(
-    matches: Sequence[Match],
-    folder: Path,
-    *,
-    engine: Engine,
-    force: bool = False,
-    others: Sequence[str] = (),
-    progress: Callable[[Stage], None] = lambda stage: None,
+    matches: Sequence[Match], folder: Path, *, others: Sequence[str] = (), **how: Any
 ) -> Comparison:
     """Play the jobs that have no row in the folder yet, and write comparison.json and
-    comparison.csv.
+    comparison.csv; `how` is that of `play_jobs`.
 
     A folder that holds another comparison, or one of the files `others`, is refused; with `force`
     it is begun again.
@@ -235,27 +210,36 @@ def compare_experiments(
         return found
 
     kind = COMPARISON._replace(results=(*FILES, *others))
-    planned = [match.job for match in matches]
-    how: dict[str, Any] = {"engine": engine, "force": force, "progress": progress}
-    return jobs.play_jobs(planned, folder, kind, write, **how)
+    return jobs.play_jobs([match.job for match in matches], folder, kind, write, **how)
 
 
 def _matches(
     source: Recipe | InProcess,
     rounds: int | None,
     problems: Sequence[tuple[Problem, tuple[int, ...]]],
-    entrants: Sequence[_Entrant],
+    entrants: Entrants,
+    grid: Grid,
+    usual: Mapping[str, Sequence[float]] | None = None,
 ) -> Iterator[Match]:
-    """Every learner at every combination of its values, on every problem."""
-    for (problem, seeds), each in product(problems, entrants):
-        knob = next((name for name in KNOBS if name in each.own), None)
-        for settings in jobs.combinations(each.values):
-            at = {**dict.fromkeys(_SETTINGS), **each.own, **settings}
-            default = knob is not None and at[knob] == each.own[knob]
-            tried = {name: value for name, value in settings.items() if value is not None}
-            entrant = Choice.of(each.choice.name, each.choice.given | tried)
-            for seed in seeds if each.seeded else seeds[:1]:
-                entry = Entry(source.name, each.label, seed, at["caution"], at["calls_per_round"])
+    """Every learner on every problem, at every combination of values of its knobs: those of the
+    grid. Knobs without any stay at their own, or, if there are `usual` values, take those too.
+    """
+    for (problem, seeds), (label, choice, known) in product(problems, entrants):
+        own = {knob: choice.given.get(knob, known[knob]) for knob in _SETTINGS if knob in known}
+        tried: dict[str, tuple[Any, ...]] = {}
+        for name, at in own.items():
+            if values := grid[name]:
+                tried[name] = values
+            elif usual is not None:
+                tried[name] = tuple(sorted({*usual.get(name, ()), at}))
+        knob = next((name for name in KNOBS if name in own), None)
+        for settings in jobs.combinations(tried):
+            at = {**dict.fromkeys(_SETTINGS), **own, **settings}
+            default = knob is not None and at[knob] == own[knob]
+            given = {name: value for name, value in settings.items() if value is not None}
+            entrant = Choice.of(choice.name, choice.given | given)
+            for seed in seeds if "seed" in known else seeds[:1]:
+                entry = Entry(source.name, label, seed, at["caution"], at["calls_per_round"])
                 entry = entry._replace(headroom=at["headroom"], default=default)
                 yield Match(Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
 
@@ -274,26 +258,6 @@ def _distinct(
         else:
             found.append((problem, (seed,)))
     return found
-
-
-def _entrant(
-    label: str,
-    choice: Choice,
-    known: Mapping[str, Any],
-    values: Mapping[str, tuple[float, ...] | None],
-    usual: Mapping[str, Sequence[float]] | None = None,
-) -> _Entrant:
-    """A learner whose settings have these defaults; knobs without values to try stay at their own,
-    or, if there are `usual` values, take those and their own.
-    """
-    own = {knob: choice.given.get(knob, known[knob]) for knob in _SETTINGS if knob in known}
-    tried: dict[str, tuple[float, ...]] = {}
-    for knob, at in own.items():
-        if given := values.get(knob):
-            tried[knob] = given
-        elif usual is not None:
-            tried[knob] = tuple(sorted({*usual.get(knob, ()), at}))
-    return _Entrant(label, choice, own, tried, "seed" in known)
 
 
 def _labels(learners: Sequence[Choice]) -> list[str]:
@@ -366,33 +330,41 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     return problem
 
 
-def _numbers(given: Any, what: str) -> tuple[Any, ...] | None:
+def _grid(cautions: Any, headrooms: Any, budgets: Any) -> Grid:
+    """The values to try of each knob; None: its own."""
+    return {
+        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
+        "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
+        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
+    }
+
+
+def _numbers(given: Any, what: str, check: Callable[[Any, str], Any]) -> tuple[Any, ...] | None:
     """The distinct numbers of a list; None for None."""
     if given is None:
         return None
     items = as_items(given, f"The {what}s", "[1.0]")
     if not items:
         raise InvalidInput(f"compare needs at least one {what}, and none was given.")
-    return tuple(dict.fromkeys(_CHECKS[what](number, f"A {what}") for number in items))
+    return tuple(dict.fromkeys(check(number, f"A {what}") for number in items))
 
 
 def _comparison(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
     """The comparison of these rows."""
     venues: dict[tuple[str, int], Venue] = {}
-    reason = "No run reached its end, so the best point in hindsight is not known."
-    unknown: Row = {"lower": None, "upper": None, "feasible": None, "reason": reason}
+    entries = []
     for match, row in zip(matches, rows, strict=True):
-        place, known = (match.entry.stream, match.venue_seed), row["comparator"] or unknown
+        place, known = (match.entry.stream, match.venue_seed), row["comparator"] or _UNKNOWN
         if row["comparator"] is not None or place not in venues:
             ends = _per_round(known, match.rounds)
             if known["feasible"] is False:
                 ends = math.inf, math.inf
             venues[place] = Venue(*place, match.rounds, *ends, known["feasible"], known["reason"])
-    entries = (_entry(match.entry, row) for match, row in zip(matches, rows, strict=True))
+        entries.append(_entry(match.entry, row))
     return Comparison(tuple(venues.values()), tuple(entries))
 
 
-def _per_round(ends: Row, rounds: int) -> tuple[float, float]:
+def _per_round(ends: Mapping[str, Any], rounds: int) -> tuple[float, float]:
     """The ends of an interval, per round; None is infinite."""
     lower, upper = ends["lower"], ends["upper"]
     least, most = -math.inf if lower is None else lower, math.inf if upper is None else upper
