@@ -134,8 +134,8 @@ PATCHES = (
     Patch(
         "Network: limits of moving demands in another unit than capacities",
         "networks/network.py",
-        "            sent / self.unit,\n",
-        "            sent,\n",
+        "frozen(sent / self.unit)",
+        "frozen(1.0 * sent)",
         f"{NETWORK}::test_costs_and_limits_are_those_of_the_loads",
     ),
     Patch(
@@ -169,8 +169,8 @@ PATCHES = (
     Patch(
         "NetworkFiles: the edge list's capacities count beside the table's",
         "networks/from_files.py",
-        "np.where(places >= 0, table.values[:, places], own)",
-        "np.where(places >= 0, np.minimum(table.values[:, places], own), own)",
+        "values[:, places], own)",
+        "np.minimum(values[:, places], own) if name == 'capacities' else values[:, places], own)",
         ROUND_READER,
     ),
     Patch(

@@ -52,7 +52,7 @@ _SETTINGS = ("caution", "headroom", "calls_per_round")
 _MEASURED = ("loss", "violation", "churn")
 _BY_ROUND = ("broken", *(f"{of}_{which}" for of in _MEASURED for which in ("p99", "worst")))
 """What an entry and a row of a sweep have under the same name."""
-_UNKNOWN = {
+_UNKNOWN: Row = {
     "lower": None,
     "upper": None,
     "feasible": None,

@@ -30,7 +30,7 @@ from tidewolf.experiments.loading import Place
 from tidewolf.explanation.explain import namer
 from tidewolf.files.reading import CSV, read_header
 from tidewolf.files.table import column_names, is_time
-from tidewolf.functions import Affine, Capacity, Linear, LoadLimit, Max
+from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
 
@@ -88,10 +88,6 @@ class RoundReader:
         self.names = coordinates.labels or _names(self.K, names)
         self._called = self.names
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
-        self._limits: dict[bytes, LoadLimit] = {}
-        if network is not None:
-            self._used = np.flatnonzero(np.diff(network.incidence.indptr) > 0)
-            self._link_of_entry = np.asarray(network.incidence.tocsc().indices, dtype=np.int64)
 
     @property
     def K(self) -> ConvexSet:
@@ -119,8 +115,10 @@ class RoundReader:
             given = ", ".join(sorted(keys))
             raise InvalidInput(f"{source}: only a network takes {given} together.")
         numbers = {name: self._numbers(name, row[name], f"{source}, {name}") for name in keys}
-        if network is not None:
-            return self._on_network(network, numbers, source)
+        if (files := self._coordinates.on_network) is not None:
+            if "demands" in keys and (numbers["demands"] < 0.0).any():
+                raise InvalidInput(f"{source}: expected demands of at least 0.")
+            return files.of_numbers(numbers)
         shape = (1, *self.K.shape)
         loss = Linear._unchecked(C=numbers["costs"].reshape(shape))
         if "capacities" in numbers:
@@ -147,89 +145,26 @@ class RoundReader:
             if len(self._layouts) >= MOST_LAYOUTS:
                 self._layouts.clear()
             self._layouts[name, columns] = layout
-        if name == "capacities" and self.network is not None:
-            own = self.network.capacities
-            return np.where(layout >= 0, numbers[layout], own) if len(numbers) else own
+        files = self._coordinates.on_network
+        if files is not None and name != "budgets":
+            return files.in_order(name, numbers[None], layout)
         return np.where(layout >= 0, numbers[layout], 0.0)
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""
-        files, network = self._coordinates.on_network, self.network
-        size = self._size
-        if name == "budgets":
-            size = 1
-        elif name == "demands" and network is not None:
-            size = len(network.demands)
-        if isinstance(columns, int) or size == len(columns) == 1:
-            count = columns if isinstance(columns, int) else 1
+        files, size = self._coordinates.on_network, 1 if name == "budgets" else self._size
+        if name == "demands" and self.network is not None:
+            size = len(self.network.demands)
+        if isinstance(columns, int) or name == "budgets" or size == len(columns) == 1:
+            count = columns if isinstance(columns, int) else len(columns)
             if count != size:
                 raise InvalidInput(f"{where}: expected {size} numbers, received {count}.")
             return np.arange(size)
-        if name == "budgets":
-            raise InvalidInput(f"{where}: expected one number, received {len(columns)}.")
-        if files is not None and name == "demands":
-            demands = [each.name for each in files.network.demands]
-            return match_names(columns, demands, where, "commodity")
         if files is not None:
-            needed = () if name == "capacities" else self._used
-            return files.columns.places(columns, where, needed)
+            return files.places(name, columns, where)
         if self._coordinates.on_links is not None:
             return self._coordinates.on_links.places(columns, where)
         return match_names(columns, self._called, where)
-
-    def _on_network(
-        self, network: Network, numbers: Mapping[str, Floats], source: str
-    ) -> tuple[Batch, Batch]:
-        sent = numbers.get("demands", network.volumes)
-        if (sent < 0.0).any():
-            raise InvalidInput(f"{source}: demands are at least 0, not {sent.min():g}.")
-        loss = Linear._unchecked(C=self._costs(numbers.get("costs", network.lengths), sent, source))
-        limit = self._limit(numbers.get("capacities", network.capacities), sent, numbers)
-        if "weights" not in numbers:
-            return loss, limit
-        weights = self._costs(numbers["weights"], sent, source)
-        spent = Affine._unchecked(A=weights, b=numbers["budgets"])
-        return loss, spent if isinstance(limit, Unlimited) else Max(spent, limit)
-
-    def _costs(self, costs: Floats, sent: Floats, source: str) -> Floats:
-        """What the shares of a decision cost, given what a unit costs on each link."""
-        network = self.network
-        assert network is not None
-        tunnels = network.tunnels is not None
-        with np.errstate(over="ignore"):
-            per_entry = network.incidence.T @ costs if tunnels else costs[self._link_of_entry]
-            found = np.ascontiguousarray(sent[network.owner] * per_entry)[None, :]
-        if not np.isfinite(found).all():
-            raise InvalidInput(f"{source}: costs times demands are too large: use other units.")
-        return found
-
-    def _limit(self, capacities: Floats, sent: Floats, given: Mapping[str, Floats]) -> Batch:
-        """The capacities of links that some decision uses."""
-        network = self.network
-        assert network is not None
-        limited = self._used[np.isfinite(capacities[self._used])]
-        if not len(limited):
-            return self._unlimited
-        one_each = len(network.demands) == 1 and network.tunnels is None
-        if "demands" not in given and one_each and len(limited) == network.K.shape[0]:
-            return Capacity._unchecked(c=(capacities[self._link_of_entry] / network.unit)[None, :])
-        key = limited.tobytes()
-        if key not in self._limits:  # the incidence of these links is shared by all rounds
-            if len(self._limits) >= MOST_LAYOUTS:
-                self._limits.clear()
-            names = tuple(network.link_names[link] for link in limited)
-            zeros = np.zeros((1, len(network.demands))), np.zeros((1, len(limited)))
-            incidence = network.incidence[limited]
-            self._limits[key] = LoadLimit(incidence, *zeros, network.owner, names)
-        shared = self._limits[key]
-        return LoadLimit._unchecked(
-            incidence=shared.incidence,
-            demands=(sent / network.unit)[None, :],
-            capacities=(capacities[limited] / network.unit)[None, :],
-            pairs=shared.pairs,
-            names=shared.names,
-            _loads=shared._loads,
-        )
 
 
 def _floats(values: Sequence[Any]) -> Floats:

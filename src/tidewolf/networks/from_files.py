@@ -6,6 +6,11 @@ commodities, and tables of costs, capacities and demands with one row per round.
     costs         a column a link; absent: the lengths, in every round
     capacities    a column for each link that has one; for others the edge list's, or none
     demands       a column a commodity: what moves; absent: the static demands
+
+The column of a link is called as the link is in the graph's file (a column name, link or id), or
+"tail > head". If every link carries both ways, a column that is called one way serves the way back,
+too, unless that has a column of its own. A table without names, its columns numbered from 0, has
+the links in their order.
 """
 
 from __future__ import annotations
@@ -68,7 +73,7 @@ class LinkColumns(NamedTuple):
         """What each link is called: a link that leads both ways by its ends."""
         links, both_ways = self.graph.links, self.graph.both_ways
         named = zip(self.graph.names, links, strict=True)
-        return tuple(_called(link) if both_ways or not name else name for name, link in named)
+        return tuple(link_name(link) if both_ways or not name else name for name, link in named)
 
     def names_any(self, columns: Sequence[str]) -> bool:
         """Whether a column is called as a link is."""
@@ -93,7 +98,7 @@ class LinkColumns(NamedTuple):
         """What a column of each link may be called."""
         named = zip(self.graph.names, self.graph.links, strict=True)
         back = -1 if self.graph.both_ways else 1  # the second way is that back, if there is one
-        calls = ((name, _called(link), _called(link[::back])) for name, link in named)
+        calls = ((name, link_name(link), link_name(link[::back])) for name, link in named)
         return [list(dict.fromkeys(filter(None, each))) for each in calls]
 
     def _require_distinct(self) -> None:
@@ -101,7 +106,7 @@ class LinkColumns(NamedTuple):
         for i, (name, link) in enumerate(zip(graph.names, graph.links, strict=True)):
             if name and graph.both_ways and i >= len(graph.links) // 2:
                 continue  # the way back has the name of the way there
-            called = name or _called(link)
+            called = name or link_name(link)
             if (first := found.setdefault(called, i)) != i:
                 raise InvalidInput(
                     f"{graph.places[i]}: {called!r} is the link of {graph.places[first]} too; give "
@@ -109,7 +114,7 @@ class LinkColumns(NamedTuple):
                 )
 
 
-def _called(link: Sequence[Any]) -> str:
+def link_name(link: Sequence[Any]) -> str:
     """What a link without a name of its own is called."""
     return f"{link[0]} > {link[1]}"
 
@@ -123,23 +128,60 @@ class NetworkFiles(NamedTuple):
     def functions(
         self, tables: Mapping[str, Table], sources: Mapping[str, object] | None = None
     ) -> tuple[Batch, Batch]:
-        """The losses and limits of tables of equal length, a row a round: those there are of costs,
-        capacities, demands, weights and budgets, which `sources` says what sentences call. Where
-        there are weights, what links carry times theirs is at most the budget.
+        """The losses and limits of tables of equal length, a row per round; errors call each as
+        `sources` says.
         """
-        network, rounds = self.network, len(next(iter(tables.values())).values)
+        numbers = {}
+        for name, table in tables.items():
+            source = (sources or {}).get(name, name)
+            if name == "budgets":
+                numbers[name] = one_column(table, source, name)
+            elif name == "demands":
+                numbers[name] = self.demands(table, source)
+            else:
+                places = self.places(name, table.columns, source)
+                numbers[name] = self.in_order(name, table.values, places)
+        return self.of_numbers(numbers)
 
-        def given(name: str) -> tuple[Any, object]:
-            return tables.get(name), (sources or {}).get(name, name)
+    def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch, Batch]:
+        """The losses and limits of finite numbers of shape (rounds, links), those there are of
+        costs (else the lengths), capacities (else the graph's) and weights; demands (rounds,
+        commodities) and budgets (rounds,). If there are weights, what links carry times theirs is
+        at most the budget.
+        """
+        network, rounds = self.network, len(next(iter(numbers.values())))
 
-        demands = self.demands(*given("demands")) if "demands" in tables else None
-        losses = network.losses(self.costs(*given("costs"), rounds), demands)
-        limits = network.limits(self.capacities(*given("capacities"), rounds), demands)
-        if "weights" not in tables:
+        def given(name: str, else_: Floats) -> Floats:
+            return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
+
+        sent = given("demands", network.volumes)
+        losses = network.checked_losses(given("costs", network.lengths), sent)
+        capacities = given("capacities", network.capacities)
+        limits = network.checked_limits(capacities, sent, "demands" in numbers)
+        if "weights" not in numbers:
             return losses, limits
-        weights = network.losses(self.costs(*given("weights"), rounds), demands)
-        spent = Affine(weights.C, one_column(*given("budgets"), "budgets"))
+        weights = network.checked_losses(numbers["weights"], sent)
+        spent = Affine._unchecked(A=weights.C, b=numbers["budgets"])
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
+
+    def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:
+        """The place of the column of each link in a table of this name, or of each commodity; -1 if
+        there is none: links that nothing uses need no costs, and no link needs a capacity.
+        """
+        if name != "demands":
+            needed = () if name == "capacities" else self.used
+            return self.columns.places(columns, source, needed)
+        names = [each.name for each in self.network.demands]
+        if len(names) == len(columns) == 1:  # whatever it is called
+            return np.zeros(1, dtype=np.int64)
+        return match_names(columns, names, f"{source}", "commodity")
+
+    def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
+        """The columns of a table at these places; a link without one has the graph's capacity."""
+        own = self.network.capacities if name == "capacities" else 0.0
+        if not values.shape[1]:
+            return np.broadcast_to(own, (len(values), len(places)))
+        return np.where(places >= 0, values[:, places], own)
 
     def of_used_links(self, name: str, table: Table, source: object) -> Table:
         """A table without the columns of links that nothing uses: gaps there do not matter."""
@@ -152,33 +194,9 @@ class NetworkFiles(NamedTuple):
         columns = tuple(table.columns[place] for place in kept)
         return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
 
-    def costs(self, table: Table | None, source: object, rounds: int) -> Floats:
-        """What a unit costs on each link, of shape (rounds, links): the lengths where no table
-        says; links that nothing uses need no column.
-        """
-        network = self.network
-        if table is None:
-            return np.broadcast_to(network.lengths, (rounds, len(network.links)))
-        places = self.columns.places(table.columns, source, self.used)
-        found = np.zeros((len(table.values), len(network.links)))
-        found[:, self.used] = table.values[:, places[self.used]]
-        return found
-
-    def capacities(self, table: Table | None, source: object, rounds: int) -> Floats:
-        """What each link may carry, of shape (rounds, links): those of the table, of links without
-        a column the graph's own, and infinite where there is none.
-        """
-        own = self.network.capacities
-        if table is None:
-            return np.broadcast_to(own, (rounds, len(own)))
-        places = self.columns.places(table.columns, source, ())
-        return np.where(places >= 0, table.values[:, places], own)
-
     def demands(self, table: Table, source: object) -> Floats:
         """What each commodity sends, of shape (rounds, commodities)."""
-        names = [each.name for each in self.network.demands]
-        one = len(names) == len(table.columns) == 1  # whatever it is called
-        places = [0] if one else match_names(table.columns, names, f"{source}", "commodity")
+        places = self.places("demands", table.columns, source)
         found = np.ascontiguousarray(table.values[:, places])
         for row, j in np.argwhere(found < 0)[:1]:
             where = table.places[row] if table.places else f"round {row + 1}"
@@ -189,7 +207,7 @@ class NetworkFiles(NamedTuple):
     @property
     def used(self) -> Int64s:
         """The links that some decision uses, by their places."""
-        return np.flatnonzero(np.diff(self.network.incidence.indptr) > 0)
+        return np.flatnonzero(self.network.is_used)
 
     @property
     def notes(self) -> tuple[str, ...]:

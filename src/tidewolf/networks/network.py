@@ -43,7 +43,7 @@ from tidewolf.core.errors import CyclicGraph, InvalidInput, UnknownNode, WrongSh
 from tidewolf.core.frames import columns_in_order, in_order
 from tidewolf.core.names import all_different, did_you_mean, listed
 from tidewolf.core.settings import Check, Count, Number, Text
-from tidewolf.core.types import Array, Floats, Int64s, Link
+from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.loads import LoadLimit
 from tidewolf.networks import tunnels as ways
@@ -55,6 +55,8 @@ from tidewolf.sets.flows import FlowPolytope, MultiFlow
 from tidewolf.sets.graphs import Commodities, Commodity, Node
 
 PATHS = ("away", "all", "k-shortest")
+MOST_SHARED = 16
+"""Lists of limited links whose incidence is kept."""
 
 
 class Demand(NamedTuple):
@@ -388,11 +390,17 @@ class Network(OnLinks):
         array([ 8., 12.])
         """
         costs = self._rows(costs, "costs")
-        sent = self._sent(demands, len(costs))
+        return self.checked_losses(costs, self._sent(demands, len(costs)))
+
+    def checked_losses(self, costs: Floats, sent: Floats) -> Linear:
+        """The same for arrays that were checked."""
         on_links = self.tunnels is None
         per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
-        with np.errstate(over="ignore"):  # what is not finite is refused
-            return Linear(np.ascontiguousarray(sent[:, self.owner] * per_entry))
+        with np.errstate(over="ignore"):
+            found = np.ascontiguousarray(sent[:, self.owner] * per_entry)
+        if not np.isfinite(found).all():
+            raise InvalidInput("Costs times demands are too large: use other units.")
+        return Linear._unchecked(C=frozen(found))
 
     def limits(self, capacities: Array, demands: Array | None = None) -> Batch:
         """By how much the most overloaded link is over its capacity, in shares of `unit`.
@@ -419,23 +427,38 @@ class Network(OnLinks):
         """
         capacities = self._rows(capacities, "capacities", infinite=True)
         sent = self._sent(demands, len(capacities))
-        used = np.diff(self.incidence.indptr) > 0
-        limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & used)
+        return self.checked_limits(capacities, sent, demands is not None)
+
+    def checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> Batch:
+        """The same for arrays that were checked; `moving` is whether demands were given."""
+        limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self.is_used)
         if not len(limited):
             return Unlimited(self.K.shape, len(capacities))
         most = 2.0 * float(sent.sum(axis=1).max(initial=self.unit))
-        capacities = np.where(np.isposinf(capacities), most, capacities)[:, limited]
+        capacities = np.where(np.isposinf(capacities), most, capacities)[:, limited] / self.unit
         one_each = len(self.demands) == 1 and self.tunnels is None
-        if demands is None and one_each and len(limited) == self.K.shape[0]:
+        if not moving and one_each and len(limited) == self.K.shape[0]:
             order = np.searchsorted(limited, self._link_of_entry)
-            return Capacity(np.ascontiguousarray(capacities[:, order] / self.unit))
-        return LoadLimit(
-            self.incidence[limited],
-            sent / self.unit,
-            capacities / self.unit,
-            self.owner,
-            tuple(self.link_names[link] for link in limited),
-        )
+            return Capacity._unchecked(c=frozen(np.ascontiguousarray(capacities[:, order])))
+        shared, key = self._shared_limits, limited.tobytes()
+        if key not in shared:  # the incidence of these links is the same in all rounds
+            if len(shared) >= MOST_SHARED:
+                shared.clear()
+            names = tuple(self.link_names[link] for link in limited)
+            zeros = np.zeros((1, len(self.demands))), np.zeros((1, len(limited)))
+            shared[key] = LoadLimit(self.incidence[limited], *zeros, self.owner, names)
+        of_round = {"demands": frozen(sent / self.unit), "capacities": frozen(capacities)}
+        return LoadLimit._unchecked(**vars(shared[key]) | of_round)
+
+    @cached_property
+    def _shared_limits(self) -> dict[bytes, LoadLimit]:
+        """One limit for each of the last lists of limited links."""
+        return {}
+
+    @cached_property
+    def is_used(self) -> NDArray:
+        """Whether some decision uses each link."""
+        return np.asarray(np.diff(self.incidence.indptr) > 0)
 
     def loads(self, x: Array, demands: Array | None = None) -> Floats:
         """What every link carries.
