@@ -21,13 +21,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
 from pathlib import Path
-from types import GenericAlias
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -50,7 +47,7 @@ from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
 from tidewolf.experiments.keys import NETWORK, Choice, Keys
 from tidewolf.experiments.loading import Document
-from tidewolf.files.format import FileFormat
+from tidewolf.files.format import PLAIN, FileFormat
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
@@ -154,8 +151,14 @@ class Source(NamedTuple):
 
     folder: Path | None
     """from which paths are seen; None: a request, which names no files"""
-    depth: int = 0
-    """how many sets it is within"""
+    path: tuple[str | int, ...] = ()
+    """the keys that lead from the field of the model to the table"""
+
+    def within(self, *keys: str | int) -> Source:
+        return self._replace(path=(*self.path, *keys))
+
+    def refused(self, sentence: str, *keys: str | int) -> ValidationError:
+        return refused(sentence, *self.path, *keys)
 
 
 Info: TypeAlias = "ValidationInfo[Source]"
@@ -164,92 +167,80 @@ Info: TypeAlias = "ValidationInfo[Source]"
 # --- tables by the settings that classes declare --------------------------------------------------
 
 
-@cache
-def settings_model(known_by: Callable[[Any], Keys], name: Any, *optional: str) -> type[Strict]:
-    """The model of a table of the settings of `name`, as `known_by` of keys.py has them; `optional`
-    keys may be absent here.
-    """
-    known = known_by(name)
-    fields: dict[str, Any] = {
-        each: (_field(setting, known), ... if setting.required and each not in optional else None)
-        for each, setting in known.items()
-    }
-    return create_model("Settings", __base__=Strict, **fields)
-
-
-def _field(setting: Setting, known: Keys) -> Any:
-    """What a field for a setting takes: a table, a list of tables, or a plain value."""
-    part = keys.inner_of(setting)
-    if part is None:
-        is_file = keys.names_file(known, setting.key)
-        return Annotated[Any, PlainValidator(partial(_value, setting, is_file))]
-    kinds: Mapping[str, type] = (
-        keys.set_kinds() if part.kind is ConvexSet else keys.function_kinds()
+def _settings(
+    name: str, known: Keys, table: dict[str, Any], at: Source, under: str = "", *optional: str
+) -> Choice:
+    """What is chosen by the name under a key, with its settings; `optional` ones may be absent."""
+    given = {key: value for key, value in table.items() if key != under}
+    for key in given:
+        if key not in known:
+            takes = f"it takes {', '.join(known) or 'none'}.{did_you_mean(key, known)}"
+            raise at.refused(f"{name}: there is no key {key!r}; {takes}", key)
+    for key, setting in known.items():
+        if setting.required and key not in (*given, *optional):
+            raise at.refused(f"{name}: {key} is missing.")
+    return Choice.of(
+        name, {key: _value(key, known, given[key], at.within(key)) for key in known if key in given}
     )
-    inner = Annotated[Any, PlainValidator(partial(_choice, kinds))]
-    return Annotated[Some[inner], AfterValidator(tuple)] if part.several else inner
 
 
-def _value(setting: Setting, is_file: bool, value: Any, info: Info) -> Any:
-    """The value of one key, frozen; paths are seen from the folder of the file."""
+def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
+    """The value of one key, frozen: a table, a list of tables, or plain; paths are seen from the
+    folder of the file.
+    """
+    setting, part = known[key], keys.inner_of(known[key])
+    if part is not None:
+        kinds: Mapping[str, type] = (
+            keys.set_kinds() if part.kind is ConvexSet else keys.function_kinds()
+        )
+        if not part.several:
+            return _choice(kinds, value, at)
+        if isinstance(value, list) and value:
+            return tuple(_choice(kinds, each, at.within(i)) for i, each in enumerate(value))
     found = None if setting.check is None else setting.check.read(value)
     if found is None or not keys.sayable(found):
-        raise ValueError(f"{setting.key} should be {keys.words_of(setting)}")
-    if type(value) is int:
-        as_count(value, setting.key, least=-LARGEST_COUNT)
-    if isinstance(setting, keys.FileKey) and setting.check is not None:
-        found = setting.check(found, setting.key)
-    if not is_file or not isinstance(found, str):
+        raise at.refused(f"{key} should be {keys.words_of(setting)}, not {shown(value)}.")
+    try:
+        if type(value) is int:
+            as_count(value, key, least=-LARGEST_COUNT)
+        if isinstance(setting, keys.FileKey) and setting.check is not None:
+            found = setting.check(found, key)
+    except InvalidInput as error:
+        raise at.refused(str(error)) from None
+    if not keys.names_file(known, key) or not isinstance(found, str):
         return found
-    if info.context.folder is None:
-        raise ValueError(NO_FILES)
-    return str(info.context.folder / found)
+    if at.folder is None:
+        raise at.refused(f"{NO_FILES}.")
+    return str(at.folder / found)
 
 
-def _choice(kinds: Mapping[str, type], table: Any, info: Info, *optional: str) -> Choice:
+def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -> Choice:
     """A set or a batch of functions: a table with a kind and its settings."""
     if not isinstance(table, dict):
-        raise ValueError(f'it should be a table with a kind such as "{next(iter(kinds))}"')
-    if info.context.depth >= DEEPEST:
-        raise ValueError(f"Sets are nested deeper than {DEEPEST} levels: describe a simpler one.")
+        such = f'it should be a table with a kind such as "{next(iter(kinds))}"'
+        raise at.refused(f"{such}, not {shown(table)}.")
+    if sum(isinstance(key, str) for key in at.path) >= DEEPEST:
+        raise at.refused(f"Sets are nested deeper than {DEEPEST} levels: describe a simpler one.")
     kind = table.get("kind", "")
     if not isinstance(kind, str) or kind not in kinds:
         near = did_you_mean(str(kind), kinds)
-        raise refused(f"kind should be one of {', '.join(kinds)}, not {kind!r}.{near}", "kind")
-    if info.context.folder is None:
-        table = _inline_set(table, keys.kind_keys(kinds[kind]))
-    return _settings(
-        kind, settings_model(keys.kind_keys, kinds[kind], *optional), table, info, "kind"
-    )
+        raise at.refused(f"kind should be one of {', '.join(kinds)}, not {kind!r}.{near}", "kind")
+    known = keys.kind_keys(kinds[kind])
+    if at.folder is None:
+        table = _inline_set(table, known)
+    return _settings(kind, known, table, at, "kind", *optional)
 
 
-def _settings(name: str, model: type[Strict], table: Any, info: Info, under: str) -> Choice:
-    """What is chosen by the name under a key, with its settings."""
-    rest = {key: value for key, value in table.items() if key != under}
-    return Choice.of(name, _given(model, rest, info, f"{name}: "))
-
-
-def _given(model: type[Strict], table: Any, info: Info, owner: str = "") -> Any:
-    """The keys of a table within another; what is missing is refused at the table."""
-    context = info.context._replace(depth=info.context.depth + 1)
-    try:
-        return model.model_validate(table, context=context).given
-    except ValidationError as error:
-        path, sentence = refusal(error, table, model)
-        sentence = f"{owner}{sentence}" if len(path) <= 1 else sentence
-        raise refused(sentence, *(path if path and path[0] in table else ())) from None
-
-
-def _named(known_by: Callable[[Any], Keys], table: dict[str, Any], key: str, info: Info) -> Choice:
+def _named(known_by: Callable[[str], Keys], table: dict[str, Any], key: str, at: Source) -> Choice:
     """A learner or a problem by its name under a key, with its settings."""
     name = table[key]
     if not isinstance(name, str):
-        raise refused(f"{key} should be text, not {name!r}.", key)
+        raise at.refused(f"{key} should be text, not {name!r}.", key)
     try:
-        model = settings_model(known_by, name)
+        known = known_by(name)
     except InvalidInput as error:
-        raise refused(str(error), key) from None
-    return _settings(name, model, table, info, key)
+        raise at.refused(str(error), key) from None
+    return _settings(name, known, table, at, key)
 
 
 # --- graphs of requests ---------------------------------------------------------------------------
@@ -500,11 +491,11 @@ def _set(table: Any, info: Info) -> Choice | None:
             is_network = table["kind"] in kinds
     if is_network:
         rest = _inline_network(table) if is_request else table
-        found = _settings(NETWORK, settings_model(keys.kind_keys, Network), rest, info, "kind")
+        found = _settings(NETWORK, keys.kind_keys(Network), rest, info.context, "kind")
     else:
         stream = info.data.get("stream")
         has_costs = isinstance(stream, Tables) and stream.costs is not None
-        found = _choice(keys.set_kinds(), table, info, *(["n"] if has_costs else []))
+        found = _choice(keys.set_kinds(), table, info.context, *(["n"] if has_costs else []))
     if is_request:
         _require_modest(found)
     return found
@@ -515,7 +506,7 @@ def _learner(entry: Any, info: Info) -> Choice:
     table = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or "name" not in table:
         raise ValueError('a learner should have a name, such as "Ensemble"')
-    return _named(keys.learner_keys, table, "name", info)
+    return _named(keys.learner_keys, table, "name", info.context)
 
 
 def _path(name: Any, info: Info) -> Path:
@@ -526,7 +517,7 @@ def _path(name: Any, info: Info) -> Path:
 
 TableFile = Annotated[Path, PlainValidator(_path)] | None
 Functions = Annotated[
-    Any, PlainValidator(lambda table, info: _choice(keys.function_kinds(), table, info))
+    Any, PlainValidator(lambda table, info: _choice(keys.function_kinds(), table, info.context))
 ]
 _PATHS: dict[str, Any] = dict.fromkeys((*TABLES, "context"), (TableFile, None))
 SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, Any])]
@@ -545,10 +536,14 @@ class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[
 def _stream(table: Any, info: Info) -> Choice | Tables | None:
     """[stream]: a built-in problem by name, or tables."""
     if isinstance(table, dict) and "problem" in table:
-        return _named(keys.problem_keys, table, "problem", info)
+        return _named(keys.problem_keys, table, "problem", info.context)
     if table == {}:
         return None
-    return Tables(**_given(Rows, table, info))
+    try:
+        return Tables(**Rows.model_validate(table, context=info.context).given)
+    except ValidationError as error:
+        path, sentence = refusal(error, table, Rows)
+        raise refused(sentence, *path) from None
 
 
 def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
@@ -556,14 +551,26 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     known: dict[str, Setting] = {}
     for learner in info.data.get("learners", ()):
         known = {**keys.learner_keys(learner.name), **known}
-    known = {**known, "horizons": _HORIZONS}
-    fields: dict[str, Any] = {
-        key: (Annotated[GenericAlias(list, _field(setting, known)), Field(min_length=1)], None)
-        for key, setting in known.items()
-        if key not in ("horizon", "seed")
-    }
-    found = _given(create_model("Sweep", __base__=Strict, **fields), table, info)
-    return tuple((key, tuple(dict.fromkeys(found[key]))) for key in table)
+    known = {key: at for key, at in known.items() if key not in ("horizon", "seed")}
+    known["horizons"], found = _HORIZONS, []
+    for key, values in (table if isinstance(table, dict) else {"": table}).items():
+        if key not in known:
+            takes = f"it takes {', '.join(known)}.{did_you_mean(key, known)}"
+            raise refused(f"there is no key {key!r}; {takes}", key)
+        if not isinstance(values, list) or not values:
+            raise refused(f"{key} should be a list of values, not {shown(values)}.", key)
+        at = (info.context.within(key, i) for i in range(len(values)))
+        read = [_value(key, known, *each) for each in zip(values, at, strict=True)]
+        found.append((key, tuple(dict.fromkeys(read))))
+    return tuple(found)
+
+
+def _format(table: Any, info: Info) -> FileFormat:
+    """[files]: how text is written in tables and graphs."""
+    if not isinstance(table, dict):
+        raise ValueError("it should be a table with keys such as separator")
+    known = {key: keys.FileKey(*each) for key, each in settings_of(FileFormat).items()}
+    return FileFormat(**_settings("files", known, table, info.context).given)
 
 
 class Outputs(Strict):
@@ -573,14 +580,6 @@ class Outputs(Strict):
     checkpoint_seconds: Positive = 10.0
     decisions: Literal["none", "csv", "parquet", "both"] | None = None
     smallest_path: Annotated[float, Field(ge=0.0)] = 0.0
-
-
-_FORMAT: dict[str, Any] = {
-    name: (_field(keys.FileKey(*setting), {}), None)
-    for name, setting in settings_of(FileFormat).items()
-}
-Files: Any = create_model("Files", __base__=Strict, **_FORMAT)
-"""How text is written in tables and graphs."""
 
 
 # --- the description ------------------------------------------------------------------------------
@@ -605,7 +604,7 @@ class File(Described):
     stream: Annotated[Any, PlainValidator(_stream)] = None
     set: SetTable = None
     learners: Some[Learner] = Field([Choice(name) for name in DEFAULT_LEARNERS])
-    files: Files = Files()
+    files: Annotated[Any, PlainValidator(_format)] = PLAIN
     sweep: Annotated[Any, PlainValidator(_swept)] = ()
     outputs: Outputs = Outputs()
 
@@ -641,7 +640,7 @@ def read_file(document: Document, path: Path) -> Experiment:
         seeds=_each(file.seeds),
         cautions=() if file.caution is None else _each(file.caution),
         title=file.title or "",
-        files=FileFormat(**file.files.given),
+        files=file.files,
         incumbent=file.incumbent,
         left_out=tuple(file.left_out.items()),
         document=document,
