@@ -26,8 +26,7 @@ from tidewolf.core.arrays import (
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.experiments import RunFolder, load
-from tidewolf.experiments.engines import on_processes, serial
-from tidewolf.experiments.jobs import plan_sweep
+from tidewolf.experiments.jobs import on_processes, plan_sweep, serial
 from tidewolf.experiments.sweep import Sweep, sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
 from tidewolf.sets import Box, FlowPolytope, Simplex

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
 from tidewolf.experiments.building import build
-from tidewolf.experiments.keys import learner_keys
-from tidewolf.experiments.loading import Place
+from tidewolf.experiments.keys import Place, learner_keys
 from tidewolf.experts.season import duration
 
 cells_of = st.integers(1, 12)

@@ -23,8 +23,7 @@ from tidewolf.experiments import Choice, Experiment, load
 from tidewolf.experiments.building import TABLES, build_choice
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS
 from tidewolf.experiments.jobs import plan_sweep as plan
-from tidewolf.experiments.keys import function_kinds, kind_keys, set_kinds
-from tidewolf.experiments.loading import Place, parse, to_toml
+from tidewolf.experiments.keys import Place, function_kinds, kind_keys, parse, set_kinds, to_toml
 from tidewolf.experiments.models import File, Outputs
 from tidewolf.experiments.templates import template
 from tidewolf.files import FileFormat

@@ -22,11 +22,10 @@ from tests.hostile_bodies import NETWORKS, OTHERS, SETS, bodies, changed
 from covering import few
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.experiments import Tables, load
+from tidewolf.experiments.building import MOST_LAYOUTS, RoundReader
 from tidewolf.experiments.experiment import USUAL
-from tidewolf.experiments.keys import set_kinds
-from tidewolf.experiments.loading import Place
+from tidewolf.experiments.keys import Place, set_kinds
 from tidewolf.experiments.models import MOST_ENTRIES, entries_of
-from tidewolf.experiments.round_reader import MOST_LAYOUTS, RoundReader
 from tidewolf.files import Table
 from tidewolf.live import live_learner
 from tidewolf.service.description import DEEPEST, Description

@@ -25,7 +25,7 @@ import pytest
 import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, OtherSettings
-from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.experiments.building import RoundReader
 from tidewolf.live import Follower, LiveRunner, lines, live_learner, parse
 from tidewolf.live.lines import expected, time_of
 

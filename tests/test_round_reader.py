@@ -11,7 +11,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.decisions import entry_names
 from tidewolf.experiments import load
-from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.experiments.building import RoundReader
 
 LINKS = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "SFO"), ("SFO", "NYC")]
 NAMES = [f"{tail} > {head}" for tail, head in LINKS]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -25,7 +26,7 @@ from tidewolf.core.errors import (
     OlderFormat,
     OtherSettings,
 )
-from tidewolf.experiments import Choice, engines, jobs, load
+from tidewolf.experiments import Choice, jobs, load
 from tidewolf.experiments import sweep as sweeps
 from tidewolf.experiments.jobs import SWEEP, crossed
 from tidewolf.experiments.jobs import plan_sweep as plan
@@ -82,10 +83,10 @@ def two_workers(cluster):
 
 @pytest.fixture(params=few(1, ["here", "and on a cluster"]))
 def every_engine(request):
-    found = {"serial": engines.serial(), "joblib": engines.on_processes(2)}
+    found = {"serial": jobs.serial(), "joblib": jobs.on_processes(2)}
     if request.param != "here":
         address = request.getfixturevalue("cluster").scheduler_address
-        found["dask"] = engines.on_cluster(address)
+        found["dask"] = jobs.on_cluster(address)
     return found
 
 
@@ -94,26 +95,21 @@ def numbers(found):
     return [{key: value for key, value in row.items() if key != "seconds"} for row in found.rows]
 
 
-def played():
-    """An engine, and the numbers of the cells that it is given."""
-    given = []
-
-    def engine(left):
-        for number, row in engines.serial()(left):
-            given.append(number)
-            yield number, row
-
-    return engine, given
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The rows of FEW, each played once."""
+    return sweep(FEW, tmp_path_factory.mktemp("whole"), engine=jobs.serial())
 
 
-def stopping(after):
-    """An engine that is interrupted after so many cells."""
+@pytest.fixture
+def known(whole):
+    """An engine that has the rows of FEW, or is interrupted after so many cells."""
 
-    def engine(left):
-        for count, done in enumerate(engines.serial()(left)):
+    def engine(left, after=None):
+        for count, number in enumerate(left):
             if count == after:
                 raise KeyboardInterrupt
-            yield done
+            yield number, whole.rows[number]
 
     return engine
 
@@ -162,59 +158,55 @@ def test_a_plan_that_makes_no_sense_is_refused(changed, said):
 # the same numbers
 
 
-def test_linear_algebra_has_one_thread_wherever_a_cell_is_played(every_engine, tmp_path):
-    cells = cells_of([Trap("threads", "threads")], ["SinhaVaze"], horizons=[5], seeds=[0, 1, 2])
-    with threadpoolctl.threadpool_limits(2):
-        before = {each["filepath"]: each["num_threads"] for each in threadpoolctl.threadpool_info()}
-        for name, engine in every_engine.items():
-            for row in sweep(cells, tmp_path / name, engine=engine).rows:
-                process, numba, *threads = json.loads(row["failure"])
-                assert set(threads) == {1}, name
-                assert name != "joblib" or numba == "1"
-                assert (process == os.getpid()) == (name == "serial")
-        after = {each["filepath"]: each["num_threads"] for each in threadpoolctl.threadpool_info()}
-        assert 2 in before.values()
-        # a library that a cell was first to load keeps the cell's limit
-        assert {file: after[file] for file in before} == before
-
-
 def test_a_worker_of_other_versions_is_not_believed():
-    row = engines._on_worker(FEW[0], {**engines.versions(), "numpy": "1.0"})
+    row = jobs._on_worker(FEW[0], {**jobs.versions(), "numpy": "1.0"})
     assert "not 1.0" in row["failure"]
 
 
 # failures
 
 
-def test_what_one_cell_raises_harms_no_other(every_engine, tmp_path):
-    sources = [ROUTING, Trap("refused", "refuse"), Trap("broken", "crash")]
-    cells = cells_of(sources, ["LyapunovDescent"], horizons=[10], seeds=[0, 1])
-    for name, engine in every_engine.items():
-        found = sweep(cells, tmp_path / name, engine=engine)
-        assert [row["failure"] for row in found.rows] == [
-            "",
-            "",
-            *["This stream is refused."] * 2,
-            *["ZeroDivisionError: a bug"] * 2,
-        ]
-        table = pq.read_table(tmp_path / name / RESULTS).to_pylist()
-        assert [row["failure"] for row in table] == [row["failure"] for row in found.rows]
-        assert [row["violation"] is None for row in table] == [
-            bool(row["failure"]) for row in table
-        ]
-        assert [line.seeds for group in found.groups() for line in group.lines] == [2, 0, 0]
-        assert len({tuple(row) for row in found.rows}) == 1, "every row has the same keys"
+def test_engines_agree_on_one_thread_and_what_one_cell_raises_harms_no_other(
+    every_engine, tmp_path
+):
+    traps = [Trap("refused", "refuse"), Trap("broken", "crash"), Trap("threads", "threads")]
+    cells = cells_of([ROUTING, *traps], ["LyapunovDescent"], horizons=[10], seeds=[0, 1])
+    results = []
+    with threadpoolctl.threadpool_limits(2):
+        before = {each["filepath"]: each["num_threads"] for each in threadpoolctl.threadpool_info()}
+        for name, engine in every_engine.items():
+            found = sweep(cells, tmp_path / name, engine=engine)
+            results.append(numbers(found)[:6])
+            failures = [row["failure"] for row in found.rows]
+            raised = ["This stream is refused.", "ZeroDivisionError: a bug"]
+            assert failures[:6] == ["", "", *(reason for reason in raised for _ in range(2))]
+            for process, numba, *threads in map(json.loads, failures[6:]):
+                assert set(threads) == {1}, name
+                assert name != "joblib" or numba == "1"
+                assert (process == os.getpid()) == (name == "serial")
+            table = pq.read_table(tmp_path / name / RESULTS).to_pylist()
+            assert [row["failure"] for row in table] == failures
+            assert [row["violation"] is None for row in table] == list(map(bool, failures))
+            assert [line.seeds for group in found.groups() for line in group.lines] == [2, 0, 0, 0]
+            assert len({tuple(row) for row in found.rows}) == 1, "every row has the same keys"
+        after = {each["filepath"]: each["num_threads"] for each in threadpoolctl.threadpool_info()}
+        assert 2 in before.values()
+        # a library that a cell was first to load keeps the cell's limit
+        assert {file: after[file] for file in before} == before
+    assert all(each == results[0] for each in results)
 
 
 def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
     cells = cells_of(
         [ROUTING, Trap("moody", "crash", str(tmp_path / "done"))], ["SinhaVaze"], horizons=[10]
     )
-    assert len(sweep(cells, tmp_path / "out", engine=engines.serial()).failures) == 1
-    engine, given = played()
-    found = sweep(cells, tmp_path / "out", engine=engine)
-    assert given == [1]
-    assert not found.failures
+    assert len(sweep(cells, tmp_path / "out", engine=jobs.serial()).failures) == 1
+
+    def engine(left):
+        assert list(left) == [1]
+        yield from jobs.serial()(left)
+
+    assert not sweep(cells, tmp_path / "out", engine=engine).failures
     assert pq.read_table(tmp_path / "out" / RESULTS)["failure"].to_pylist() == ["", ""]
 
 
@@ -225,7 +217,7 @@ def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(mo
     found = sweep(
         cells_of(sources, ["SinhaVaze"], horizons=[10]),
         tmp_path / "out",
-        engine=engines.on_processes(2),
+        engine=jobs.on_processes(2),
     )
     kills = [source.name == "killer" for source in sources]
     assert [("died twice" in row["failure"]) for row in found.rows] == kills
@@ -243,46 +235,46 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(two_workers, tmp_path)
             killed.append(cluster.workers[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    found = sweep(
-        cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address), progress=kill
-    )
+    found = sweep(cells, tmp_path, engine=jobs.on_cluster(cluster.scheduler_address), progress=kill)
     assert killed
     assert not found.failures
-    assert numbers(found) == numbers(sweep(cells, tmp_path / "alone", engine=engines.serial()))
+    assert numbers(found) == numbers(sweep(cells, tmp_path / "alone", engine=jobs.serial()))
 
 
 @pytest.mark.soak
 def test_a_cell_that_kills_every_worker_is_a_failure(two_workers, tmp_path):
     cells = cells_of([Trap("killer", "die"), ROUTING], ["SinhaVaze"], horizons=[10])
-    found = sweep(cells, tmp_path, engine=engines.on_cluster(two_workers.scheduler_address))
+    found = sweep(cells, tmp_path, engine=jobs.on_cluster(two_workers.scheduler_address))
     assert "died" in found.rows[0]["failure"]
     assert found.rows[1]["failure"] == ""
 
 
 def test_a_cluster_that_is_not_there_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(jobs, "_CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "frob://127.0.0.1:9"):
         with pytest.raises(ClusterLost, match=address):
-            sweep(FEW, tmp_path, engine=engines.on_cluster(address))
+            sweep(FEW, tmp_path, engine=jobs.on_cluster(address))
 
 
 # what is done stays done
 
 
-def test_a_sweep_goes_on_where_it_stopped(tmp_path):
-    whole = sweep(FEW, tmp_path / "whole", engine=engines.serial())
+def test_a_sweep_resumes_where_it_stopped(whole, known, tmp_path):
     with pytest.raises(Interrupted):
-        sweep(FEW, tmp_path / "out", engine=stopping(3))
-    assert not (tmp_path / "out" / RESULTS).exists()
-    engine, given = played()
-    assert numbers(sweep(FEW, tmp_path / "out", engine=engine)) == numbers(whole)
-    assert given == list(range(3, len(FEW)))
-    nobody = engines.on_cluster("tcp://127.0.0.1:9")
-    assert numbers(sweep(FEW, tmp_path / "out", engine=nobody)) == numbers(whole)
+        sweep(FEW, tmp_path, engine=partial(known, after=3))
+    assert not (tmp_path / RESULTS).exists()
+
+    def rest(left):
+        assert list(left) == list(range(3, len(FEW)))
+        yield from jobs.serial()(left)
+
+    assert numbers(sweep(FEW, tmp_path, engine=rest)) == numbers(whole)
+    none = jobs.on_cluster("tcp://127.0.0.1:9")
+    assert numbers(sweep(FEW, tmp_path, engine=none)) == numbers(whole)
 
 
-def test_wherever_a_write_was_cut_the_whole_lines_count(tmp_path):
-    whole = sweep(FEW, tmp_path, engine=engines.serial())
+def test_wherever_a_write_was_cut_the_whole_lines_count(whole, known, tmp_path):
+    assert sweep(FEW, tmp_path, engine=known) == whole
     journal = tmp_path / JOURNAL
     data = journal.read_bytes()
     ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
@@ -290,14 +282,14 @@ def test_wherever_a_write_was_cut_the_whole_lines_count(tmp_path):
         for cut in {start, start + 1, (start + stop) // 2, stop - 1}:
             journal.write_bytes(data[:cut])
 
-            def known(left, kept=kept):
+            def rest(left, kept=kept):
                 assert list(left) == list(range(kept, len(FEW)))
-                yield from ((number, whole.rows[number]) for number in left)
+                yield from known(left)
 
-            assert sweep(FEW, tmp_path, engine=known) == whole
+            assert sweep(FEW, tmp_path, engine=rest) == whole
             assert journal.read_bytes() == data
     journal.write_bytes(data + b"x" * len(data))
-    assert sweep(FEW, tmp_path, engine=engines.serial()) == whole
+    assert sweep(FEW, tmp_path, engine=known) == whole
     assert journal.read_bytes() == data
 
 
@@ -337,16 +329,15 @@ def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, 
 # the folder
 
 
-def test_nothing_is_overwritten_unless_forced(tmp_path):
-    found = sweep(FEW, tmp_path, engine=engines.serial())
+def test_nothing_is_overwritten_unless_forced(whole, known, tmp_path):
+    sweep(FEW, tmp_path, engine=known)
     with pytest.raises(OtherSettings, match="another sweep"):
-        sweep(FEW[:2], tmp_path, engine=engines.serial())
-    assert sweep(FEW, tmp_path, engine=engines.serial()) == found
-    assert len(sweep(FEW[:2], tmp_path, engine=engines.serial(), force=True).rows) == 2
+        sweep(FEW[:2], tmp_path, engine=known)
+    assert len(sweep(FEW[:2], tmp_path, engine=known, force=True).rows) == 2
     assert pq.read_table(tmp_path / RESULTS).num_rows == 2
     (tmp_path / JOURNAL).unlink()
     with pytest.raises(InvalidInput, match=RESULTS):
-        sweep(FEW, tmp_path, engine=engines.serial())
+        sweep(FEW, tmp_path, engine=known)
 
 
 @pytest.mark.parametrize(
@@ -361,27 +352,27 @@ def test_nothing_is_overwritten_unless_forced(tmp_path):
         (lambda data: data.replace(b'{"cell": 1,', b'"cell": 1,'), BrokenFile),
     ],
 )
-def test_a_journal_that_was_changed_is_refused(change, error, tmp_path):
-    sweep(FEW, tmp_path, engine=engines.serial())
+def test_a_journal_that_was_changed_is_refused(change, error, whole, known, tmp_path):
+    sweep(FEW, tmp_path, engine=known)
     path = tmp_path / JOURNAL
     path.write_bytes(broken := change(path.read_bytes()))
     with pytest.raises(error):
-        sweep(FEW, tmp_path, engine=engines.serial())
+        sweep(FEW, tmp_path, engine=known)
     assert path.read_bytes() == broken
-    assert not sweep(FEW, tmp_path, engine=engines.serial(), force=True).failures
+    assert sweep(FEW, tmp_path, engine=known, force=True) == whole
 
 
-def test_a_sweep_is_not_continued_under_other_versions(tmp_path, monkeypatch):
+def test_a_sweep_is_not_continued_under_other_versions(whole, known, tmp_path, monkeypatch):
     with pytest.raises(Interrupted):
-        sweep(FEW, tmp_path, engine=stopping(2))
+        sweep(FEW, tmp_path, engine=partial(known, after=2))
     others = {**jobs.versions(), "numpy": "99"}
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "versions", lambda: others)
         with pytest.raises(OtherSettings, match="begun with numpy"):
-            sweep(FEW, tmp_path, engine=engines.serial())
-    found = sweep(FEW, tmp_path, engine=engines.serial())
+            sweep(FEW, tmp_path, engine=known)
+    assert sweep(FEW, tmp_path, engine=known) == whole
     monkeypatch.setattr(jobs, "versions", lambda: others)
-    assert sweep(FEW, tmp_path, engine=engines.serial()) == found
+    assert sweep(FEW, tmp_path, engine=known) == whole
 
 
 # the command
@@ -427,7 +418,7 @@ def test_the_command_prints_a_table_and_writes_one(command, tmp_path, capsys):
 
 
 def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, capsys, monkeypatch):
-    before, calls = os.fsync, []
+    before, calls, command = os.fsync, [], [*command, "--horizons", "10", "--seeds", "0"]
 
     def full(file):
         calls.append(file)
@@ -443,10 +434,7 @@ def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, c
         == f"{tmp_path / 'out' / JOURNAL} cannot be used: No space left on device.\n"
     )
     assert main([*command, "--quiet"]) == 0
-    assert pq.read_table(tmp_path / "out" / RESULTS).num_rows == 16
-
-
-# the page
+    assert pq.read_table(tmp_path / "out" / RESULTS).num_rows == 4
 
 
 # experiment files
@@ -512,11 +500,11 @@ def test_a_file_says_what_is_swept(file):
 
 def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):
     found = []
-    for where in (["--jobs", "1"], [], ["--dask", cluster.scheduler_address]):
-        out = tmp_path / f"out-{len(found)}"
-        assert main(["sweep", str(file), "--json", "--out", str(out), *where]) == 0
+    for where in (["--jobs", "1"], ["--dask", cluster.scheduler_address]):
+        words = ["--horizons", "10", "--out", str(tmp_path / f"out-{len(found)}"), *where]
+        assert main(["sweep", str(file), "--json", *words]) == 0
         found.append([{**run, "seconds": 0} for run in json.loads(capsys.readouterr().out)["runs"]])
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
     assert {run["experiment"] for run in found[0]} == {"mine"}
     assert not any(run["failure"] for run in found[0])
 

@@ -14,7 +14,7 @@ import tidewolf as tw
 from tidewolf.core.errors import Interrupted, InvalidInput, OtherSettings
 from tidewolf.evaluation.comparison import Entry, Venue
 from tidewolf.evaluation.frontier import Point, undominated
-from tidewolf.experiments import Choice, Experiment, engines, load
+from tidewolf.experiments import Choice, Experiment, jobs, load
 from tidewolf.experiments.compare import CAUTIONS, HEADROOMS, compare_experiments
 from tidewolf.experiments.compare import plan_comparison as plan
 from tidewolf.experiments.jobs import Player, advance, begin
@@ -113,10 +113,10 @@ def test_two_experiments_of_one_name_are_refused(file):
 
 def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
     matches = plan([load(file)], **FEW)
-    whole = compare_experiments(matches, tmp_path / "whole", engine=engines.serial())
+    whole = compare_experiments(matches, tmp_path / "whole", engine=jobs.serial())
 
     def stopping(left):
-        for count, done in enumerate(engines.serial()(left)):
+        for count, done in enumerate(jobs.serial()(left)):
             if count == 2:
                 raise KeyboardInterrupt
             yield done
@@ -128,13 +128,13 @@ def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
 
     def going_on(tasks):
         left.extend(tasks)
-        yield from engines.serial()(tasks)
+        yield from jobs.serial()(tasks)
 
     found = compare_experiments(matches, tmp_path / "cut", engine=going_on)
     assert left == list(range(2, len(matches)))
     assert timeless(found) == timeless(whole)
     with pytest.raises(OtherSettings, match="another comparison"):
-        compare_experiments(matches[:2], tmp_path / "cut", engine=engines.serial())
+        compare_experiments(matches[:2], tmp_path / "cut", engine=jobs.serial())
 
 
 def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path, monkeypatch):
@@ -158,12 +158,12 @@ def test_a_recording_that_cannot_be_read_fails_the_job_once(file, tmp_path):
 
     def spoilt(tasks):
         (task,) = tasks.values()
-        task.file.write_bytes(b"no recording")
-        yield from engines.serial()(tasks)
+        task[1].write_bytes(b"no recording")
+        yield from jobs.serial()(tasks)
 
     found = compare_experiments(matches, tmp_path / "out", engine=spoilt)
     assert str(tmp_path / "out" / "checkpoints" / "0") in found.entries[0].failure
-    assert not compare_experiments(matches, tmp_path / "out", engine=engines.serial()).failures
+    assert not compare_experiments(matches, tmp_path / "out", engine=jobs.serial()).failures
 
 
 def test_the_comparator_of_a_stream_is_computed_once(file, monkeypatch):

@@ -86,7 +86,7 @@ def compare_command(
     """
     from tidewolf.experiments import Choice
     from tidewolf.experiments.compare import compare_experiments, plan_comparison
-    from tidewolf.experiments.engines import engine_for
+    from tidewolf.experiments.jobs import engine_for
     from tidewolf.report import comparison as page
 
     requested = []
@@ -165,8 +165,7 @@ def sweep_command(
       tidewolf sweep routing.toml --horizons 500,1000 --out results
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
-    from tidewolf.experiments.engines import engine_for
-    from tidewolf.experiments.jobs import plan_sweep
+    from tidewolf.experiments.jobs import engine_for, plan_sweep
     from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
     from tidewolf.report import comparison as page
 

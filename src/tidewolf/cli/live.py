@@ -23,7 +23,7 @@ from tidewolf.cli.screen import Stop, Stopped, stoppable
 from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInput, TidewolfError
 
 if TYPE_CHECKING:
-    from tidewolf.experiments.round_reader import RoundReader
+    from tidewolf.experiments.building import RoundReader
     from tidewolf.live import LiveRunner
 
 _MOST_SHOWN = 8
@@ -69,7 +69,7 @@ def live_command(
       tidewolf live network.toml --db routing.db --follow --every 60
     """
     from tidewolf.experiments import load
-    from tidewolf.experiments.round_reader import RoundReader
+    from tidewolf.experiments.building import RoundReader
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")

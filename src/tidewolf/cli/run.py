@@ -92,7 +92,7 @@ def run_command(
     file = requested.incumbent
     beside = None if file is None else read_incumbent(file, problem, requested.files)
     if dry_run:
-        from tidewolf.experiments.preview import preview
+        from tidewolf.experiments.folder import preview
 
         found = preview(requested, resolved, problem, folder, beside)
         if as_json:

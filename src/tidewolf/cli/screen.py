@@ -344,7 +344,7 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
     """The means over seeds of every setting, what failed, and where the table and the page are."""
-    from tidewolf.experiments.sweep import line_columns
+    from tidewolf.experiments.sweep import LINE_COLUMNS
 
     for group in found.groups():
         lines = group.lines
@@ -357,7 +357,7 @@ def show_sweep(found: Sweep, table: Path, page: Path) -> None:
         ]
         columns += [
             _Column(each.narrow_title, [each.cell(line) for line in lines], each.rank)
-            for each in line_columns(lines)
+            for each in applying(LINE_COLUMNS, lines)
         ]
         _print((group.experiment, "bold"), f": {group.about}")
         _print_table([line.learner for line in lines], columns)

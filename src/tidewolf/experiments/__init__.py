@@ -2,7 +2,6 @@
 
 from tidewolf.experiments.experiment import Experiment, Tables
 from tidewolf.experiments.folder import RunFolder
-from tidewolf.experiments.keys import Choice
-from tidewolf.experiments.loading import load
+from tidewolf.experiments.keys import Choice, load
 
 __all__ = ["Choice", "Experiment", "RunFolder", "Tables", "load"]

@@ -23,8 +23,18 @@ from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Count, Number, Text, validate
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
-from tidewolf.experiments.keys import NETWORK, Choice, learner_keys, problem_keys, with_defaults
-from tidewolf.experiments.loading import FILE_FORMAT, Document, Place, located, to_toml
+from tidewolf.experiments.keys import (
+    FILE_FORMAT,
+    NETWORK,
+    Choice,
+    Document,
+    Place,
+    learner_keys,
+    located,
+    problem_keys,
+    to_toml,
+    with_defaults,
+)
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS

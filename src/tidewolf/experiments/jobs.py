@@ -12,7 +12,7 @@ files of an experiment, so a worker elsewhere must find them under the same path
 A row is plain data: the job, the run's summary, what is known of its comparator, or the error that
 refused it. It is a function of the job, of the versions installed and of the processor; only
 `seconds` depends on more. A job that is killed half way resumes from its checkpoint: to the bit on
-the same machine and versions. `play_jobs` has an engine (engines.py) play the jobs of a sweep or a
+the same machine and versions. `play_jobs` has an engine play the jobs of a sweep or a
 comparison, and keeps their rows in a folder:
 
     sweep.jsonl, compare.jsonl
@@ -26,6 +26,22 @@ The same call resumes after a kill: jobs with a row are not played again, except
 A job that fails is a row with the reason, and does not affect the others. Half a line at the end,
 left by a process that was killed while it wrote, is cut off. Numbers travel as JSON, which gives
 the same bits back. The folder is locked meanwhile.
+
+Engines play jobs: this process, processes of this machine (joblib), or the workers of a cluster
+(Dask). An engine takes numbered tasks, each a job and the file that keeps its recording so far, and
+yields (number, row) as they are done, in any order. On processors of the same kind every engine
+gives the same bits: linear algebra sums in another order on several threads, so every engine keeps
+it on one.
+
+    this process    limited while the engine plays
+    joblib          OPENBLAS, OMP, MKL and NUMBA_NUM_THREADS=1 before a process starts, and limited
+                    there
+    Dask            limited in the worker at its first job, and the worker must have the versions
+                    that this process has
+
+Kernels are compiled for one thread. If a process dies, its jobs are tried again: joblib's pool
+fails with it, so those that were under way are played again one by one, and one that kills its
+process a second time is a failure; Dask gives them to other workers.
 """
 
 from __future__ import annotations
@@ -34,20 +50,24 @@ import hashlib
 import json
 import math
 import os
+import signal
 import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from inspect import signature
 from itertools import count, product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
+from uuid import uuid4
 
 from tidewolf.core import checkpoint, errors
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import LARGEST_COUNT, as_count
+from tidewolf.core.arguments import import_extra, shown
+from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.formatting import finite_or_none
@@ -131,20 +151,16 @@ class InProcess:
 
 def _contents(part: Any) -> Any:
     """Plain data with files by their contents, under any path."""
-    if isinstance(part, Choice):
-        part = (part.name, part.settings)
-    elif isinstance(part, Tables):
+    if isinstance(part, Choice | Tables):
         part = list(vars(part).items())
     if isinstance(part, tuple | list):
         return [_contents(each) for each in part]
-    if isinstance(part, Path) or (
-        isinstance(part, str) and Path(part).is_absolute() and file_of(Path(part)).is_file()
-    ):
-        path = Path(part)
-        found = hashlib.sha256(file_of(path).read_bytes()).hexdigest()
-        # two sheets of a workbook differ
-        return found + path.name.removeprefix(file_of(path).name)
-    return part
+    path = Path(part) if isinstance(part, str | Path) else Path()
+    is_file = path.is_absolute() and file_of(path).is_file()
+    if not is_file and not isinstance(part, Path):
+        return part
+    found = hashlib.sha256(file_of(path).read_bytes()).hexdigest()
+    return found + path.name.removeprefix(file_of(path).name)  # two sheets of a workbook differ
 
 
 class Job(NamedTuple):
@@ -237,30 +253,23 @@ def crossed(
     """
     rounds = [None if horizon is None else as_count(horizon, "A horizon") for horizon in horizons]
     counted = [as_count(seed, "A seed", least=0) for seed in seeds]
-    knobs = knobs or {}
+    knobs, entered, used = knobs or {}, list[Choice](), set[str]()
     lists = {"learners": entrants, "horizons": rounds, "seeds": counted, **knobs}
     for name in (name for name, values in lists.items() if not values):
         raise InvalidInput(f"A sweep needs at least one value of {name}, and none was given.")
-    for name in knobs:
-        if not any(name in learner_keys(entrant.name) for entrant in entrants):
-            names = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
-            raise InvalidInput(f"No learner of this sweep ({names}) has a setting called {name!r}.")
-    entered = list[Choice]()
     for entrant in entrants:
-        known = learner_keys(entrant.name)
-        own = [name for name in knobs if name in known and name not in entrant.given]
-        tried = {name: [_value(entrant, name, at) for at in knobs[name]] for name in own}
+        known, tried = learner_keys(entrant.name), dict[str, list[Any]]()
+        used |= known.keys()
+        for name in (name for name in knobs if name in known and name not in entrant.given):
+            tried[name] = [read_plain(known[name], value) for value in knobs[name]]
+            if None in tried[name]:
+                given, what = knobs[name][tried[name].index(None)], f"{name} of {entrant.name}"
+                raise InvalidInput(f"{what} is {known[name].words}, not {shown(given)}.")
         entered += [Choice.of(entrant.name, entrant.given | at) for at in combinations(tried)]
+    for name in knobs.keys() - used:
+        names = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
+        raise InvalidInput(f"No learner of this sweep ({names}) has a setting called {name!r}.")
     return tuple(dict.fromkeys(Job(source, *each) for each in product(rounds, counted, entered)))
-
-
-def _value(entrant: Choice, name: str, given: Any) -> Any:
-    """The value of a setting of a learner, as a file would give it."""
-    setting, what = learner_keys(entrant.name)[name], f"{name} of {entrant.name}"
-    value = read_plain(setting, given)
-    if value is None:
-        raise InvalidInput(f"{what} is {setting.words}, not {shown(given)}.")
-    return as_count(value, what, least=-LARGEST_COUNT) if type(value) is int else value
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -432,13 +441,8 @@ SWEEP = Kind("sweep", "sweep.jsonl", ("results.parquet", "sweep.html"))
 COMPARISON = Kind("comparison", "compare.jsonl", ("comparison.json", "comparison.csv"))
 
 
-class Task(NamedTuple):
-    """A job, and where its recording is kept on this machine while it is played."""
-
-    job: Job
-    file: Path
-
-
+Task: TypeAlias = tuple[Job, Path]
+"""A job, and where its recording is kept on this machine while it is played."""
 Answers: TypeAlias = Generator[tuple[int, Row]]
 Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
 
@@ -482,7 +486,7 @@ def play_jobs(
             raise OtherSettings(f"{folder} holds another {kind.name}. {_OTHERWISE}")
         os.truncate(journal, whole)
         left = {
-            number: Task(job, recordings / f"{number}")
+            number: (job, recordings / f"{number}")
             for number, job in enumerate(jobs)
             if number not in rows or rows[number]["failure"]
         }
@@ -491,19 +495,19 @@ def play_jobs(
             other = ", ".join(f"{name} {at}" for name, at in before if here.get(name) != at)
             sentence = f"The {kind.name} in {folder} was begun with {other}."
             raise OtherSettings(f"{sentence} Install that version to resume. {_OTHERWISE}")
-        done, failures = len(jobs) - len(left), 0
-        progress(Stage(done, failures, len(jobs)))
+        stage = Stage(len(jobs) - len(left), 0, len(jobs))
+        progress(stage)
         recordings.mkdir(exist_ok=True)
         try:
-            with closing(engine(left) if left else _none()) as answers:
+            with closing(engine(left) if left else (_ for _ in ())) as answers:
                 for number, row in answers:
                     _append(journal, {"cell": number, "row": row})
-                    left[number].file.unlink(missing_ok=True)
+                    left[number][1].unlink(missing_ok=True)
                     rows[number] = row
-                    done, failures = done + 1, failures + bool(row["failure"])
-                    progress(Stage(done, failures, len(jobs)))
+                    stage = Stage(stage.done + 1, stage.failed + bool(row["failure"]), len(jobs))
+                    progress(stage)
         except KeyboardInterrupt:
-            ended = f"{done} of {len(jobs)} runs are done"
+            ended = f"{stage.done} of {len(jobs)} runs are done"
             raise errors.Interrupted(f"Interrupted: {ended}; the same command resumes.") from None
         finally:
             with suppress(OSError):  # it holds recordings to resume from
@@ -511,15 +515,10 @@ def play_jobs(
         return write(tuple(rows[number] for number in range(len(jobs))))
 
 
-def _none() -> Answers:
-    yield from ()
-
-
 def _begin(folder: Path, kind: Kind, header: Row, force: bool) -> None:
     """Write the first line of the journal unless it is there; with `force`, remove what is."""
     recordings, journal = folder / CHECKPOINTS_FOLDER, folder / kind.journal
-    # left by a process that was killed while it wrote
-    unwanted = list(recordings.glob(".*.part"))
+    unwanted = list(recordings.glob(".*.part"))  # of a process that was killed while it wrote
     results = [folder / name for name in kind.results if (folder / name).exists()]
     if force:
         numbers = (file for file in recordings.glob("[0-9]*") if file.name.isdecimal())
@@ -580,9 +579,9 @@ def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
     import fcntl
 
     lock = os.open(folder, os.O_RDONLY)
+    status = os.fstat(lock)
+    place = threading.get_ident(), status.st_dev, status.st_ino
     try:
-        status = os.fstat(lock)
-        place = threading.get_ident(), status.st_dev, status.st_ino
         if again and place in _HELD:
             yield
             return
@@ -600,3 +599,176 @@ def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
             _HELD.discard(place)
     finally:
         os.close(lock)
+
+
+# --- engines --------------------------------------------------------------------------------------
+
+
+Follow: TypeAlias = Callable[[int, RunProgress], None]
+"""Called a few times per second with the number of a job, and how far it is."""
+
+MOST_JOBS = 1024
+"""The pool starts all of them at once."""
+_CONNECT_SECONDS = 10
+
+
+def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None) -> Engine:
+    """The engine of so many processes (by default one per processor), or that of a cluster."""
+    if dask is not None and jobs is not None:
+        raise InvalidInput("Give --jobs for this machine or --dask for a cluster, not both.")
+    if dask is not None:
+        return on_cluster(dask)
+    if jobs is None:
+        has_affinity = hasattr(os, "sched_getaffinity")
+        jobs = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return serial(follow) if jobs == 1 else on_processes(jobs)
+
+
+def serial(follow: Follow | None = None) -> Engine:
+    """One job after another in this process."""
+
+    def play(tasks: Mapping[int, Task]) -> Answers:
+        player = Player()
+        with _limits():
+            for number, (job, file) in tasks.items():
+                moved = None if follow is None else partial(follow, number)
+                yield number, player.row(job, file=file, moved=moved)
+
+    return play
+
+
+def on_processes(jobs: int) -> Engine:
+    """So many processes of this machine; one is this process itself."""
+    jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
+    if jobs == 1:
+        return serial()
+    _needs("joblib")
+    return partial(_on_processes, jobs)
+
+
+def on_cluster(address: str) -> Engine:
+    """The workers of the Dask scheduler at this address, such as tcp://10.0.0.1:8786."""
+    _needs("distributed")
+    return partial(_on_cluster, address)
+
+
+def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:
+    left, sent = dict(tasks), list[int]()
+    while left:
+        sent.clear()
+        try:
+            for number, row in _pooled(jobs, dict(left), sent):
+                del left[number]
+                yield number, row
+        except BrokenExecutor:
+            for number in [number for number in sent if number in left]:
+                task = left.pop(number)
+                try:
+                    # two processes: joblib runs a pool of one in this process
+                    yield from _pooled(2, {number: task}, [])
+                except BrokenExecutor:
+                    reason = "The process of this run died twice: killed, or out of memory."
+                    yield number, failed(task[0], reason)
+
+
+def _pooled(jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
+    """The answers of a pool of processes; `sent` lists the jobs it was given."""
+    joblib = _needs("joblib")
+
+    def tasks() -> Iterator[Any]:
+        for number, task in given.items():
+            sent.append(number)
+            yield joblib.delayed(_in_other_process)(number, task)
+
+    how = {"batch_size": 1, "pre_dispatch": jobs, "max_nbytes": None}
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)
+        with _without_sigint():
+            answers = pool(tasks())
+    try:
+        # `yield from` would close it before the warning is silenced
+        for done in answers:  # noqa: UP028
+            yield done
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of closing early, which is meant
+            answers.close()
+
+
+@contextmanager
+def _without_sigint() -> Iterator[None]:
+    """Processes that start here ignore Ctrl-C, which reaches all processes of a terminal: the one
+    that started them ends them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+_player = cache(Player)
+"""The one of a process that plays for others."""
+
+
+def _in_other_process(number: int, task: Task) -> tuple[int, Row]:
+    _limit()
+    return number, _player().row(task[0], file=task[1])
+
+
+def _on_cluster(address: str, tasks: Mapping[int, Task]) -> Answers:
+    distributed = _needs("distributed")
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        sentence = f"No Dask scheduler answers at {address} ({error})"
+        raise errors.ClusterLost(f"{sentence}; an address reads tcp://10.0.0.1:8786.") from None
+    with client:
+        together, here = uuid4().hex, versions()
+        keys = {f"tidewolf-{together}-{number}": number for number in tasks}
+        futures = [
+            # workers may have other disks: they keep no recordings
+            client.submit(_on_worker, tasks[number][0], here, key=key, pure=False)
+            for key, number in keys.items()
+        ]
+        for future in distributed.as_completed(futures, loop=client.loop):
+            number = keys[future.key]
+            try:
+                row = future.result()
+            except (CancelledError, OSError) as error:
+                reason = f"The Dask scheduler at {address} was lost; what is done is kept."
+                raise errors.ClusterLost(reason) from error
+            except Exception as error:  # a worker that died, or cannot even take the job
+                reason = f"{type(error).__name__}: {error}"
+                if isinstance(error, distributed.scheduler.KilledWorker):
+                    reason = "Every worker of this run died: killed, or out of memory."
+                row = failed(tasks[number][0], reason)
+            yield number, row
+
+
+def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
+    here = versions()
+    other = [f"{name} {here[name]}, not {at}" for name, at in expected.items() if here[name] != at]
+    if other:
+        return failed(job, f"The worker has {', '.join(other)}, so its numbers would not compare.")
+    _limit()
+    return _player().row(job)
+
+
+def _limits() -> Any:
+    """One thread for linear algebra, in this process or, if it is entered, in the context."""
+    # it brings its own BLAS, and one that is loaded later is not limited
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
+
+
+_limit = cache(_limits)
+
+
+def _needs(package: str) -> Any:
+    return import_extra(package, "A sweep", "app,sweep")

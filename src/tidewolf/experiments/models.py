@@ -45,8 +45,7 @@ from tidewolf.core.settings import Numbers, Setting, settings_of
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
-from tidewolf.experiments.keys import NETWORK, Choice, Keys
-from tidewolf.experiments.loading import Document
+from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys
 from tidewolf.files.format import PLAIN, FileFormat
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import CAPACITY, LENGTH

@@ -13,16 +13,16 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import import_extra
-from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.formatting import Column, interval, number, percent
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
-from tidewolf.experiments.jobs import ROWS_FORMAT, SWEEP, Engine, Job, Row, Stage, play_jobs
+from tidewolf.experiments.jobs import ROWS_FORMAT, SWEEP, Job, Row, play_jobs
 
 RESULTS, PAGE = SWEEP.results
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
@@ -96,19 +96,6 @@ class SweepGroup(NamedTuple):
         return f"{length}, means over seeds"
 
 
-class LineColumn(NamedTuple):
-    """A number of a line, as tables show it."""
-
-    title: str
-    narrow_title: str
-    """the title in a terminal: two lines, or beneath the one before"""
-    cell: Callable[[SweepLine], str]
-    rank: int = 0
-    """if there is little room, columns of the highest rank are left out first"""
-    applies: Callable[[SweepLine], bool] = lambda line: True
-    """a table leaves the column out if it applies to none of its lines"""
-
-
 def _regret(line: SweepLine) -> str:
     lower, upper = line.per_round("regret_lower"), line.per_round("regret_upper")
     if lower is None or upper is None:
@@ -120,16 +107,21 @@ def _broken(line: SweepLine) -> str:
     return "unknown" if (at := line.values["broken"]) is None else percent(at)
 
 
-def _regret_of_feasible_rounds(line: SweepLine) -> str:
-    return number(line.per_round("regret_kept_upper"))
+def _column(
+    title: str, narrow: str, key: str, rank: int = 0, *, optional: bool = False
+) -> Column[SweepLine]:
+    """The mean of a number; an optional one is left out if no line has it, or all have 0."""
+
+    def applies(line: SweepLine) -> bool:
+        return not optional or line.values[key] not in (None, 0.0)
+
+    return Column(title, narrow, lambda line: number(line.values[key]), rank, applies)
 
 
-def _has(key: str) -> Callable[[SweepLine], bool]:
-    return lambda line: line.values[key] not in (None, 0.0)
-
-
-def _column(title: str, narrow: str, key: str, rank: int = 0) -> LineColumn:
-    return LineColumn(title, narrow, lambda line: number(line.values[key]), rank)
+def _total(title: str, narrow: str, key: str, rank: int, unit: float = 1.0) -> Column[SweepLine]:
+    """A total divided by the number of rounds."""
+    column = _column(title, narrow, key, rank, optional=True)
+    return column._replace(cell=lambda line: number(line.per_round(key, unit)))
 
 
 LINE_COLUMNS = (
@@ -138,30 +130,18 @@ LINE_COLUMNS = (
     _column("churn a round", "churn\na round", "churn_mean", 1),
     _column("churn p99", "\np99", "churn_p99", 8),
     _column("worst churn", "\nworst", "churn_worst", 8),
-    LineColumn("regret a round", "regret\na round", _regret, 2, lambda at: _regret(at) != "none"),
-    LineColumn(
-        "regret a round, kept rounds",
-        "regret,\nkept rounds",
-        _regret_of_feasible_rounds,
-        2,
-        _has("regret_kept_upper"),
-    ),
+    Column("regret a round", "regret\na round", _regret, 2, lambda line: _regret(line) != "none"),
+    _total("regret a round, kept rounds", "regret,\nkept rounds", "regret_kept_upper", 2),
     _column("violation a round", "violation\na round", "violation_mean"),
     _column("violation p99", "\np99", "violation_p99", 7),
     _column("worst violation", "\nworst", "violation_worst", 5),
-    LineColumn("rounds broken", "rounds\nbroken", _broken, 6),
+    Column("rounds broken", "rounds\nbroken", _broken, 6),
     _column("calls a round", "calls\na round", "calls_per_round", 3),
-    _column("LPs a round", "LPs\na round", "solves_per_round", 3)._replace(
-        applies=_has("solves_per_round")
-    ),
-    LineColumn("us a round", "us", lambda line: number(line.per_round("seconds", 1e-6)), 4),
-    LineColumn("seeds", "seeds", lambda line: str(line.seeds), 4),
+    _column("LPs a round", "LPs\na round", "solves_per_round", 3, optional=True),
+    _total("us a round", "us", "seconds", 4, 1e-6),
+    Column("seeds", "seeds", lambda line: str(line.seeds), 4),
 )
-
-
-def line_columns(lines: Sequence[SweepLine]) -> list[LineColumn]:
-    """The columns of a table of these lines."""
-    return [column for column in LINE_COLUMNS if any(map(column.applies, lines))]
+"""What tables show of a line."""
 
 
 @final
@@ -199,40 +179,33 @@ class Sweep:
         """The rows as a table of pyarrow, one column per number."""
         pa = import_extra("pyarrow", "A sweep", "app,sweep")
         types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-        knobs: dict[str, type] = {}
-        for row in self.rows:
-            for name, value in row["settings"].items():
-                kind = type(value) if type(value) in (int, float) else str
-                # the first that holds all values: whole numbers keep each digit
-                knobs[name] = max(knobs.get(name, int), kind, key=(int, float, str).index)
         flat = [{**row, **sweep_values(row)} for row in self.rows]
-        for row in flat:
-            for name, value in row["settings"].items():
-                # calls_per_round is a setting, and is measured too
-                row[f"knob_{name}"] = json.dumps(value) if knobs[name] is str else value
-        named = {f"knob_{name}": kind for name, kind in knobs.items()}
-        columns = {**_WHICH, **named, **sweep_columns(), "failure": str}
-        schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
-        schema = schema.with_metadata({"tidewolf": f"sweep {ROWS_FORMAT}"})
-        return pa.Table.from_pylist(flat, schema=schema)
+
+        def typed(kinds: Mapping[str, type]) -> dict[str, Any]:
+            return {
+                name: pa.array([row.get(name) for row in flat], types[kind])
+                for name, kind in kinds.items()
+            }
+
+        columns = typed(_WHICH)
+        for name in dict.fromkeys(name for row in flat for name in row["settings"]):
+            values = [row["settings"].get(name) for row in flat]
+            if any(type(value) not in (int, float, type(None)) for value in values):
+                values = [None if value is None else json.dumps(value) for value in values]
+            columns[f"knob_{name}"] = pa.array(values)  # calls_per_round is measured too
+        table = pa.table({**columns, **typed({**sweep_columns(), "failure": str})})
+        return table.replace_schema_metadata({"tidewolf": f"sweep {ROWS_FORMAT}"})
 
     def to_pandas(self) -> Any:
         """The rows as a data frame."""
         return self.table().to_pandas()
 
 
-def sweep(
-    jobs: Sequence[Job],
-    folder: str | os.PathLike[str],
-    *,
-    engine: Engine,
-    force: bool = False,
-    progress: Callable[[Stage], None] = lambda stage: None,
-) -> Sweep:
+def sweep(jobs: Sequence[Job], folder: str | os.PathLike[str], **how: Any) -> Sweep:
     """Play the jobs that have no row in the folder yet, and write results.parquet.
 
-    `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is
-    begun again.
+    `how` is that of `play_jobs`: its engine, force, and progress. A folder that holds another sweep
+    is refused; with `force` it is begun again.
     """
     folder = Path(folder)
 
@@ -244,4 +217,4 @@ def sweep(
         checkpoint.write(folder / RESULTS, buffer.getvalue())
         return found
 
-    return play_jobs(jobs, folder, SWEEP, write, engine=engine, force=force, progress=progress)
+    return play_jobs(jobs, folder, SWEEP, write, **how)

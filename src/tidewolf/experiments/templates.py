@@ -22,8 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from tidewolf.core.types import Floats
-from tidewolf.experiments.keys import problem_keys, read_plain
-from tidewolf.experiments.loading import FILE_FORMAT, to_toml
+from tidewolf.experiments.keys import FILE_FORMAT, problem_keys, read_plain, to_toml
 
 NETWORK = "network"
 """What to call it so that it is written."""

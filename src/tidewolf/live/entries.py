@@ -16,8 +16,7 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import nearest_names, plain_name
 from tidewolf.core.types import Array
-from tidewolf.experiments.building import routes_of
-from tidewolf.experiments.round_reader import RoundReader
+from tidewolf.experiments.building import RoundReader, routes_of
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.explanation.explain import namer
 from tidewolf.methods.base import Learner

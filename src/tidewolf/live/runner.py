@@ -38,9 +38,8 @@ from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice
-from tidewolf.experiments.building import make_learner, read_point
+from tidewolf.experiments.building import RoundReader, make_learner, read_point
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
-from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live import entries
 from tidewolf.live.lines import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
@@ -64,7 +63,7 @@ def live_learner(reader: RoundReader) -> Learner[Any]:
 
     Examples
     --------
-    >>> from tidewolf.experiments.round_reader import RoundReader
+    >>> from tidewolf.experiments.building import RoundReader
     >>> from tidewolf.live import live_learner
     >>> tables = tw.experiments.Tables("costs.csv")
     >>> simplex = tw.experiments.Choice.of("Simplex", {"n": 2})
@@ -126,7 +125,7 @@ class LiveRunner:
     Examples
     --------
     >>> import json, pathlib, tempfile
-    >>> from tidewolf.experiments.round_reader import RoundReader
+    >>> from tidewolf.experiments.building import RoundReader
     >>> from tidewolf.live import LiveRunner, live_learner, parse
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "two.toml").write_text(

@@ -216,9 +216,9 @@ def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
 
 
 def _sweep_table(group: SweepGroup, hues: dict[str, int]) -> Table:
-    from tidewolf.experiments.sweep import line_columns
+    from tidewolf.experiments.sweep import LINE_COLUMNS
 
-    columns = line_columns(group.lines)
+    columns = applying(LINE_COLUMNS, group.lines)
     rows: list[Sequence[Cell | str]] = [
         (
             Cell(line.learner, style=RunStyle(line.learner, hues[line.learner])),

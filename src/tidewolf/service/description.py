@@ -44,11 +44,10 @@ from tidewolf.core.arrays import LARGEST_COUNT
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember
 from tidewolf.core.types import Array, NDArray
-from tidewolf.experiments.building import make_learner
+from tidewolf.experiments.building import RoundReader, make_learner
 from tidewolf.experiments.experiment import USUAL
-from tidewolf.experiments.keys import Choice, learner_keys
-from tidewolf.experiments.loading import FILE_FORMAT, Place
-from tidewolf.experiments.loading import Request as Document
+from tidewolf.experiments.keys import FILE_FORMAT, Choice, Place, learner_keys
+from tidewolf.experiments.keys import Request as Document
 from tidewolf.experiments.models import (
     NO_FILES,
     Count,
@@ -63,7 +62,6 @@ from tidewolf.experiments.models import (
     refused,
     require_modest_learner,
 )
-from tidewolf.experiments.round_reader import RoundReader
 from tidewolf.live.entries import Entries, paths_of
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
