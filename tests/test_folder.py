@@ -34,7 +34,7 @@ from tidewolf.experiments.jobs import plan_run
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
 TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
-LONG = TWO + 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
+LONG = TWO + 'rounds = 2500\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
 LABELS = [
     "LyapunovDescent-seed-0",
     "SinhaVaze-seed-0",
@@ -257,7 +257,7 @@ def begun(here, *arguments):
 
 @pytest.mark.usefixtures("no_pages")
 def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
-    (here / "long.toml").write_text(LONG.replace("4000", "1500"))
+    (here / "long.toml").write_text(LONG.replace("2500", "600"))
     with begun(here, "run", "long.toml", "--out", "cut") as child:
         child.kill()
     assert child.returncode == -signal.SIGKILL
@@ -276,7 +276,7 @@ def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
 
 @pytest.mark.soak
 def test_children_killed_at_random_moments_end_where_one_ends_that_was_not(here):
-    (here / "long.toml").write_text(LONG.replace("4000", "12000"))
+    (here / "long.toml").write_text(LONG.replace("2500", "12000"))
     assert main(["run", "long.toml", "--out", "whole", "--quiet"]) == 0
     rng, kills = np.random.default_rng(0), 0
     for _ in range(4):
@@ -312,7 +312,7 @@ def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(he
         said = child.stderr.read()
     assert child.returncode == 130
     assert re.fullmatch(
-        r"Interrupted after [\d,]+ of 4,000 rounds of \w+; `tidewolf resume cut` .*\.\n", said
+        r"Interrupted after [\d,]+ of 2,500 rounds of \w+; `tidewolf resume cut` .*\.\n", said
     )
     folder = RunFolder.open(here / "cut")
     assert not folder.complete
@@ -445,12 +445,10 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeyp
 # --- one process at a time ------------------------------------------------------------------------
 
 HOLDER = """
-import sys, time
-from pathlib import Path
-from tidewolf.experiments.jobs import locked
-with locked(Path(sys.argv[1]), "run"):
-    print("held", flush=True)
-    sys.stdin.read()
+import fcntl, os, sys
+fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+print("held", flush=True)
+sys.stdin.read()
 """
 
 
