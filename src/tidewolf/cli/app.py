@@ -15,10 +15,9 @@ from typer.main import get_command
 from tidewolf import __version__
 from tidewolf.cli import screen
 from tidewolf.cli.check import check_command
-from tidewolf.cli.grids import compare_command, sweep_command
 from tidewolf.cli.live import live_command
 from tidewolf.cli.options import AsJson
-from tidewolf.cli.run import new, report, resume, run_command
+from tidewolf.cli.run import compare_command, new, report, resume, run_command, sweep_command
 from tidewolf.cli.service import backup_command, restore_command, serve_command
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER

@@ -10,8 +10,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -23,7 +24,7 @@ from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation import comparison as compared
-from tidewolf.evaluation.formatting import applying, format_setting, number, percent
+from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
 from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import ROUND_TABLE, table_metrics
 from tidewolf.report.page import learner_notes
@@ -31,12 +32,14 @@ from tidewolf.report.rendering import learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.core.settings import Setting
-    from tidewolf.evaluation.comparison import Comparison
+    from tidewolf.evaluation.comparison import Comparison, Ranking
+    from tidewolf.evaluation.frontier import Point
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.jobs import Stage
-    from tidewolf.experiments.sweep import Sweep
+    from tidewolf.experiments.sweep import Sweep, SweepLine
 
+T = TypeVar("T")
 _ANY_WIDTH = 10_000
 
 
@@ -150,15 +153,6 @@ def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
         yield lambda check_name: bar.update(task, detail=check_name)
 
 
-class _Column(NamedTuple):
-    """A column of numbers, aligned to the right; its title may have two lines."""
-
-    title: str
-    cells: Sequence[str]
-    rank: int = 0
-    """if the table is too wide, columns of the highest rank are left out first"""
-
-
 def _print(*parts: str | tuple[str, str], style: str = "") -> None:
     """A paragraph on stdout."""
     Console(highlight=False).print(Text.assemble(*parts, style=style))
@@ -177,18 +171,21 @@ def _print_pairs(rows: Sequence[tuple[str, str]]) -> None:
     Console(highlight=False).print(grid)
 
 
-def _print_table(names: Sequence[str], columns: Sequence[_Column], first: str = "learner") -> None:
-    """A table and an empty line, with as many columns as there is room for; those of rank 0
-    always.
+def _print_table(
+    names: Sequence[str], rows: Sequence[T], columns: Sequence[Column[T]], first: str = "learner"
+) -> None:
+    """A table and an empty line, with as many of the columns that apply as there is room for: those
+    of the highest rank are left out first, those of rank 0 never.
     """
-    console = Console(highlight=False)
+    console, columns = Console(highlight=False), applying(columns, rows)
     while True:
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
         table.add_column(first, no_wrap=True, vertical="bottom")
-        for column in columns:
-            table.add_column(column.title, justify="right", vertical="bottom", no_wrap=True)
-        for i, name in enumerate(names):
-            table.add_row(Text(name, style="bold"), *(Text(each.cells[i]) for each in columns))
+        for each in columns:
+            table.add_column(each.narrow_title, justify="right", vertical="bottom", no_wrap=True)
+        for name, row in zip(names, rows, strict=True):
+            cells = (Text(each.narrow_cell(row)) for each in columns)
+            table.add_row(Text(name, style="bold"), *cells)
         wide = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
         highest = max((column.rank for column in columns), default=0)
         if highest == 0 or wide <= console.width:
@@ -220,16 +217,8 @@ def show_results(
     """The tables of a run, notes, and where decisions and the page are."""
     labels = learner_labels(runs)
     _print(title, style="bold")
-    totals = [
-        _Column(each.narrow_title, [each.narrow_cell(run) for run in runs], each.rank)
-        for each in table_metrics(runs)
-    ]
-    _print_table(labels, totals)
-    rounds = [
-        _Column(column.title, [column.cell(run) for run in runs], column.rank)
-        for column in ROUND_TABLE
-    ]
-    _print_table(labels, rounds, "a round")
+    _print_table(labels, runs, table_metrics(runs))
+    _print_table(labels, runs, ROUND_TABLE, "a round")
     for sentence in hindsight_sentences(runs):
         _print(sentence, style="yellow")
     if seen := who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs):
@@ -283,16 +272,13 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         names = [compared.ranking_name(each) for each in rankings]
         _print((stream, "bold"), f": {comparison.about(stream)}")
         _show_choice(comparison, stream)
-        for first, columns in (
-            ("learner", compared.RANKING_COLUMNS),
-            ("a round", compared.RANKING_ROUND_COLUMNS),
-        ):
+        for first, columns in compared.TABLES:
             shown = [
-                _Column(column.narrow_title, compared.ranking_cells(column, rankings), column.rank)
-                for column in applying(columns, rankings)
+                column._replace(cell=partial(_ranking_cell, column))
+                for column in columns
                 if column.title not in left_out
             ]
-            _print_table(names, shown, first)
+            _print_table(names, rankings, shown, first)
     for sentence in comparison.warnings():
         _print(sentence, style="yellow")
     if seen := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
@@ -302,6 +288,24 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         "its frontier."
     )
     _print_path("report", page)
+
+
+def _ranking_cell(column: Column[Ranking], ranking: Ranking) -> str:
+    return compared.ranking_cells(column, [ranking])[0]
+
+
+def _point_column(name: str, rank: int = 0) -> Column[Point]:
+    return Column(name, name, lambda point: number(getattr(point, name)), rank)
+
+
+_POINT_COLUMNS: tuple[Column[Point], ...] = (
+    _point_column("loss"),
+    _point_column("churn", 2),
+    _point_column("regret")._replace(applies=lambda point: point.regret is not None),
+    _point_column("violation"),
+    Column("broken", "broken", lambda p: "unknown" if p.broken is None else percent(p.broken), 1),
+    Column("seconds", "micro-\nsecs", lambda point: number(1e6 * point.seconds), 3),
+)
 
 
 def _show_choice(comparison: Comparison, stream: str) -> None:
@@ -318,18 +322,7 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
         if who == learner or point.knob == "headroom"
     ]
     names = [f"{who}, {point.at}{' (default)' * point.default}" for who, point in shown]
-    points = [point for _, point in shown]
-    broken = ["unknown" if p.broken is None else percent(p.broken) for p in points]
-    columns = [
-        _Column("loss", [number(p.loss) for p in points]),
-        _Column("churn", [number(p.churn) for p in points], 2),
-        _Column("violation", [number(p.violation) for p in points]),
-        _Column("broken", broken, 1),
-        _Column("micro-\nsecs", [number(1e6 * p.seconds) for p in points], 3),
-    ]
-    if any(p.regret is not None for p in points):
-        columns.insert(2, _Column("regret", [number(p.regret) for p in points]))
-    _print_table(names, columns, "a round")
+    _print_table(names, [point for _, point in shown], _POINT_COLUMNS, "a round")
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
     if steps:
         _print(f"{learner}, as its caution rises", style="bold")
@@ -342,25 +335,22 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
     _print()
 
 
+def _setting_of(name: str, line: SweepLine) -> str:
+    return format_setting(line.settings.get(name, ""))
+
+
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
     """The means over seeds of every setting, what failed, and where the table and the page are."""
     from tidewolf.experiments.sweep import LINE_COLUMNS
 
     for group in found.groups():
-        lines = group.lines
-        columns = [
-            _Column(
-                name.replace("_", "\n", 1),
-                [format_setting(line.settings.get(name, "")) for line in lines],
-            )
+        knobs = [
+            Column(name, name.replace("_", "\n", 1), partial(_setting_of, name))
             for name in group.knobs
         ]
-        columns += [
-            _Column(each.narrow_title, [each.cell(line) for line in lines], each.rank)
-            for each in applying(LINE_COLUMNS, lines)
-        ]
         _print((group.experiment, "bold"), f": {group.about}")
-        _print_table([line.learner for line in lines], columns)
+        names = [line.learner for line in group.lines]
+        _print_table(names, group.lines, [*knobs, *LINE_COLUMNS])
     for sentence in found.warnings():
         _print(sentence, style="yellow")
     _print_path("results", table)
