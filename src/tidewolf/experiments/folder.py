@@ -89,7 +89,7 @@ from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.experiments.keys import Choice, read
 from tidewolf.functions.linear import Capacity
 from tidewolf.functions.loads import LoadLimit
-from tidewolf.networks import Network, PathShare
+from tidewolf.networks import PathShare
 from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow
 
@@ -829,10 +829,8 @@ class DecisionLog:
 # Nothing is written. The duration is estimated from a few timed rounds of each learner. Later
 # rounds may take longer, and the best point in hindsight and the page are not counted.
 
-_SECONDS, _ROUNDS = 0.5, 200
-"""How long each learner is timed at most."""
-_LOADING, _PATIENCE = 3, 5.0
-"""The updates that are not timed, unless they take longer than so many seconds."""
+_TIMED, _PATIENCE, _LOADING = 200, 2.0, 3
+"""Rounds, and seconds, for which each learner is timed at most; its first updates do not count."""
 
 
 def preview(
@@ -843,24 +841,25 @@ def preview(
     incumbent: Incumbent | None = None,
 ) -> dict[str, Any]:
     """What the resolved experiment would be, given its first problem, as plain data."""
-    stamps, K = problem.stream.stamps, problem.K
+    stamps, K, net = problem.stream.stamps, problem.K, problem.network
     times = time_texts(stamps) if stamps is not None and len(stamps) else [None]
     learners = [_timed(resolved, entrant, problem) for entrant in resolved.entrants()]
-    constraints, limits = problem.stream.constraints, 0
+    constraints, limits, kind = problem.stream.constraints, 0, "none"
     if not isinstance(constraints, Unlimited):
-        pieces = constraints.view(slice(0, 1)).pieces(K.center)
+        pieces, kind = constraints.view(slice(0, 1)).pieces(K.center), _kind(constraints)
         limits = 1 if pieces is None else int(to_numpy(pieces).shape[1])
+    shares = "" if net is None else f"shares of the demand of {len(net.demands):,} commodities: "
     return {
         "experiment": requested.name,
         "title": requested.title or problem.title,
-        "set": repr(K) if problem.network is None else _network_words(problem.network),
+        "set": f"{shares}{K!r}",
         "dimension": int(K.dimension),
         "entries": math.prod(K.shape),
         "rounds": len(problem),
         "first": times[0],
         "last": times[-1],
         "losses": _kind(problem.stream.losses),
-        "limits": _kind(constraints),
+        "limits": kind,
         "limits_a_round": limits,
         "notes": list(problem.notes),
         "seeds": list(requested.seeds),
@@ -873,20 +872,8 @@ def preview(
     }
 
 
-def _network_words(net: Network) -> str:
-    """What is decided."""
-    many, what = len(net.demands), f"the demand of {net.demands[0].name}"
-    what = f"the demands of {many:,} commodities" if many > 1 else what
-    if net.tunnels is not None:
-        return f"shares of {what} on {len(net.names):,} tunnels"
-    used = int((np.diff(net.incidence.indptr) > 0).sum())
-    return f"shares of {what} on {used:,} of {len(net.links):,} links"
-
-
 def _kind(functions: Any) -> str:
     """A kind of functions by its name and the first line of its docstring."""
-    if isinstance(functions, Unlimited):
-        return "none"
     about = (type(functions).__doc__ or "").strip().split("\n")[0]
     return f"{type(functions).__name__}: {about.removesuffix('.')}"
 
@@ -895,22 +882,18 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     """The files that a run of a resolved experiment leaves; CSV files of paths and limits that
     turn out to be large are left out.
     """
-    runs = [each for some in jobs.plan_run(experiment) for each in some]
     form, cells = experiment.decisions, len(problem) * math.prod(problem.K.shape)
-    tables = {DECISIONS: endings(form, cells)}
-    for each in runs[1:]:
-        tables[f"{DECISIONS}-{each.label}"] = endings(form or "parquet", cells)
-    for name in (PATHS, LIMITS) if commodities(problem) else (LIMITS,):
-        tables[name] = endings(form, 0)
+    first, *others = [each.label for some in jobs.plan_run(experiment) for each in some]
+    tables = {DECISIONS: endings(form, cells), LIMITS: endings(form, 0)}
+    tables |= {f"{DECISIONS}-{label}": endings(form or "parquet", cells) for label in others}
+    tables |= {PATHS: endings(form, 0)} if commodities(problem) else {}
     if form != "none" and problem.network is not None and problem.network.tunnels is not None:
         tables["tunnels"] = ("csv",)
     return [
-        *(EXPERIMENT_FILE, REPORT_FILE),
+        *(EXPERIMENT_FILE, REPORT_FILE, SUMMARY_FILE, ROUNDS_FILE),
         *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]),
-        SUMMARY_FILE,
         *(f"{name}.{ending}" for name, found in tables.items() for ending in found),
-        ROUNDS_FILE,
-        *(f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs),
+        *(f"{CHECKPOINTS_FOLDER}/{label}" for label in (first, *others)),
     ]
 
 
@@ -918,20 +901,13 @@ def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> dict[st
     """A learner, and how long all of its runs would take by a few rounds of it."""
     learner = experiment.learner(entrant, problem, experiment.seeds[0])
     recording, begun = Recording(learner, problem.stream), time.monotonic()
-    rounds, seconds = 0, 0.0  # of the first updates, in which solvers are loaded
+    loaded = 0, 0.0
     for update, done in enumerate(recording.advance(), start=1):
-        if done >= _ROUNDS or time.monotonic() - begun > (_SECONDS if rounds else _PATIENCE):
+        if update == _LOADING and not recording.done:
+            loaded = done, recording.seconds
+        if done >= _TIMED or time.monotonic() - begun > _PATIENCE:
             break
-        if update == _LOADING:
-            rounds, seconds, begun = done, recording.seconds, time.monotonic()
-    if recording.t == rounds:
-        rounds, seconds = 0, 0.0
-    share = (recording.seconds - seconds) / max(1, recording.t - rounds)
-    return {
-        "name": entrant.name,
-        "settings": {
-            key: list(value) if isinstance(value, tuple) else value
-            for key, value in entrant.settings
-        },
-        "seconds": share * len(problem) * len(experiment.seeds),
-    }
+    share = (recording.seconds - loaded[1]) / max(1, recording.t - loaded[0])
+    settings = {key: list(at) if isinstance(at, tuple) else at for key, at in entrant.settings}
+    seconds = share * len(problem) * len(experiment.seeds)
+    return {"name": entrant.name, "settings": settings, "seconds": seconds}
