@@ -25,16 +25,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return doctor(as_json=len(words) > 1)
         except KeyboardInterrupt:
             return 130
-    missing = [
-        package
-        for package in ("typer", "rich", "matplotlib", "pyarrow")
-        if find_spec(package) is None
-    ]
-    if missing:
-        sys.stderr.write(
-            f"The tidewolf command needs {' and '.join(missing)}, not installed here; type: pip"
-            ' install "tidewolf[app]"\n'
-        )
+    needed = ("typer", "rich", "matplotlib", "pyarrow")
+    if missing := " and ".join(package for package in needed if find_spec(package) is None):
+        cure = 'not installed here; type: pip install "tidewolf[app]"'
+        sys.stderr.write(f"The tidewolf command needs {missing}, {cure}\n")
         return 2
     from tidewolf.cli.app import invoke
 

@@ -65,13 +65,7 @@ def invoke(arguments: Sequence[str]) -> int:
     return code
 
 
-def _show_warning(
-    show: Callable[..., None],
-    message: Warning | str,
-    category: type[Warning],
-    *where: Any,
-    **more: Any,
-) -> None:
+def _show_warning(show: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:
     """Warnings of ours are one line on stderr, without the file and line of the code."""
     if issubclass(category, TidewolfWarning):
         sys.stderr.write(f"Warning: {message}\n")
@@ -134,14 +128,10 @@ def list_command(
         for title, found in every.items():
             screen.show_listing(title, {key: _summary(found[key]) for key in found})
         return
+    keys_of = {"learners": learner_keys, "baselines": learner_keys, "problems": problem_keys}
     for title, found in every.items():
         if name in found:
-            by_name = {
-                "learners": learner_keys,
-                "baselines": learner_keys,
-                "problems": problem_keys,
-            }
-            settings = by_name[title](name) if title in by_name else kind_keys(found[name])
+            settings = keys_of[title](name) if title in keys_of else kind_keys(found[name])
             screen.show_settings(name, _summary(found[name]), settings)
             return
     near = did_you_mean(name, [each for found in every.values() for each in found])
@@ -176,20 +166,9 @@ def tidewolf(
     """
 
 
-_COMMANDS: dict[str, Callable[..., None]] = {
-    "run": run_command,
-    "resume": resume,
-    "report": report,
-    "new": new,
-    "sweep": sweep_command,
-    "compare": compare_command,
-    "live": live_command,
-    "serve": serve_command,
-    "backup": backup_command,
-    "restore": restore_command,
-    "check": check_command,
-    "doctor": doctor_command,
-    "list": list_command,
-}
-for _name, _function in _COMMANDS.items():
-    app.command(_name)(_function)
+_COMMANDS: tuple[Callable[..., None], ...] = (
+    *(run_command, resume, report, new, sweep_command, compare_command, live_command),
+    *(serve_command, backup_command, restore_command, check_command, doctor_command, list_command),
+)
+for _function in _COMMANDS:
+    app.command(_function.__name__.removesuffix("_command"))(_function)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias
 
 import typer
-
-from tidewolf.core.errors import InvalidInput
-
-N = TypeVar("N", int, float)
 
 
 def opt(metavar: str, help: str, *names: str) -> Any:
@@ -27,16 +22,16 @@ def _experiments(incomplete: str) -> list[str]:
     """The values of EXPERIMENT, for shell completion."""
     from tidewolf import problems
 
-    here = [str(path) for path in sorted(Path().glob("*.toml"))]
+    here = (str(path) for path in sorted(Path().glob("*.toml")))
     return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
 
 
 def _learners(incomplete: str) -> list[str]:
     """The values of --learner, for shell completion."""
-    from tidewolf import baselines
-    from tidewolf.learners import every
+    from tidewolf import baselines, learners
 
-    return [name for name in (*every(), *baselines.every()) if name.startswith(incomplete)]
+    names = (*learners.every(), *baselines.every())
+    return [name for name in names if name.startswith(incomplete)]
 
 
 ExperimentName: TypeAlias = Annotated[
@@ -71,14 +66,3 @@ Jobs: TypeAlias = Annotated[
 Dask: TypeAlias = Annotated[str | None, opt("ADDRESS", "Use the Dask cluster of this scheduler.")]
 AsJson: TypeAlias = Annotated[bool, flag("Print the results as JSON, and nothing else.", "--json")]
 Quiet: TypeAlias = Annotated[bool, flag("Print no progress and no results.", "--quiet", "-q")]
-
-
-def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> list[N] | None:
-    """The numbers of an option, separated by commas; None for None."""
-    if text is None:
-        return None
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        whole = "whole " * (kind is int)
-        raise InvalidInput(f"{option} takes {whole}numbers such as 1,10, not {text!r}.") from None

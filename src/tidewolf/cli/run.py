@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -24,10 +24,11 @@ from tidewolf.cli.options import (
     Seeds,
     flag,
     opt,
-    parse_numbers,
 )
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput
+
+N = TypeVar("N", int, float)
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.recording import RunProgress
@@ -307,17 +308,6 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
 
 # --- many runs ------------------------------------------------------------------------------------
 
-_CONTESTANTS = (
-    "Ensemble",
-    "LyapunovDescent",
-    "LyapunovFrankWolfe",
-    "SinhaVaze",
-    "Resolve",
-    "DriftPlusPenalty",
-    "PrimalDual",
-    "BanditPrimalDual",
-)
-"""The learners of a comparison on a built-in problem."""
 _HEADROOMS = (
     "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by in a "
     "round; 0,0.5,1,2,4,8 by default."
@@ -365,16 +355,19 @@ def compare_command(
     """
     from tidewolf.experiments import Choice
     from tidewolf.experiments.compare import compare_experiments, plan_comparison
+    from tidewolf.experiments.experiment import BUILTIN_LEARNERS
     from tidewolf.experiments.jobs import engine_for
     from tidewolf.report import comparison as page
 
+    first, *others = BUILTIN_LEARNERS
+    contestants = (first, "LyapunovDescent", "LyapunovFrankWolfe", *others)
     requested = []
     for name in experiment or ["routing"]:
         found = requested_experiment(name, rounds, learner)
         if not is_file(name) and learner:  # without settings, whether they were named or not
             found = replace(found, as_run=())
         elif not is_file(name):
-            found = replace(found, learners=tuple(map(Choice, _CONTESTANTS)))
+            found = replace(found, learners=tuple(map(Choice, contestants)))
         requested.append(found)
     matches = plan_comparison(
         requested,
@@ -475,3 +468,14 @@ def _knob(text: str) -> tuple[str, list[float]]:
         return int(part) if part.strip().isdigit() else float(part)
 
     return name, parse_numbers(values, f"--knob {name}", value) or []
+
+
+def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> list[N] | None:
+    """The numbers of an option, separated by commas; None for None."""
+    if text is None:
+        return None
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        whole = "whole " * (kind is int)
+        raise InvalidInput(f"{option} takes {whole}numbers such as 1,10, not {text!r}.") from None

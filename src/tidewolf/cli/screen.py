@@ -146,11 +146,11 @@ def progress(shown: bool) -> Iterator[JobBar]:
 
 
 @contextmanager
-def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
-    """A line with the check that an example passed last."""
+def checking(shown: bool, what: str) -> Iterator[Callable[..., None]]:
+    """A line with what passed last: a check by name, or one of so many."""
     with _bar(shown) as bar:
-        task = bar.add_task(example, total=None, detail="")
-        yield lambda check_name: bar.update(task, detail=check_name)
+        task = bar.add_task(what, total=None, detail="")
+        yield lambda *done: bar.update(task, detail=" of ".join(map(str, done)))
 
 
 def _print(*parts: str | tuple[str, str], style: str = "") -> None:

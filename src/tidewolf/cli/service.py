@@ -7,14 +7,12 @@ session that is restored begins a new epoch, so that its clients notice, and res
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
+from tidewolf.cli import screen
 from tidewolf.cli.options import flag, opt
 from tidewolf.core.errors import InvalidInput
 
@@ -124,7 +122,7 @@ def backup_command(
         raise InvalidInput(f"There is no folder {file.parent}: make it first.")
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
-    with _progress("copying") as seen:
+    with screen.checking(True, "copying") as seen:
         copied = backup(where, part, session or None, seen)
     os.replace(part, file)
     typer.echo(f"{_sessions(copied)} in {file}.")
@@ -154,7 +152,7 @@ def restore_command(
     where = _where(data, database)
     if not file.is_file():
         raise InvalidInput(f"There is no file {file}: give one that `tidewolf backup` wrote.")
-    with _progress("restoring") as seen:
+    with screen.checking(True, "restoring") as seen:
         restored = restore(file, where, session or None, replace, seen)
     typer.echo(f"{_sessions(restored)} restored.")
 
@@ -172,15 +170,3 @@ def _where(data: Path | None, database: str | None) -> str | Path:
 
 def _sessions(count: int) -> str:
     return f"{count:,} session{'s are' if count != 1 else ' is'}"
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A line of progress, if stderr is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(f"{what} ...") as line:
-        yield lambda done, of: line.update(f"{what}: {done:,} of {of:,} sessions")
