@@ -348,12 +348,9 @@ class Coordinates:
         """One sentence that describes the decision."""
         if self.on_network is not None:
             return self.on_network.title
-        if self.on_links is not None:
-            links, name = len(self.on_links.graph.links), Path(self.on_links.name).name
-            return f"A point of a {kind} over all {links} links of {name}."
-        if tables.costs is not None:
-            return f"A point of a {kind} at the costs of {tables.costs.name}."
-        return f"A point of a {kind} under {tables.losses.name if tables.losses else 'no'} losses."
+        over = "" if self.on_links is None else f" over the links of {self.on_links.name}"
+        losses = "costs" if tables.losses is None else f"{tables.losses.name} losses"
+        return f"A point of a {kind}{over} under {losses}."
 
     def functions(
         self, read: Mapping[str, Table], paths: Mapping[str, Path], tables: Tables, place: Place

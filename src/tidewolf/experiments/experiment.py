@@ -23,18 +23,7 @@ from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Count, Number, Text, validate
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
-from tidewolf.experiments.keys import (
-    FILE_FORMAT,
-    NETWORK,
-    Choice,
-    Document,
-    Place,
-    learner_keys,
-    located,
-    problem_keys,
-    to_toml,
-    with_defaults,
-)
+from tidewolf.experiments.keys import Choice, Document, Place, learner_keys, problem_keys
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
@@ -262,7 +251,7 @@ class Experiment:
         tables, K = self.stream, self.hard_set
         if isinstance(tables, Tables) and K is None:
             raise InvalidInput("Tables have no set of their own: give hard_set.")
-        if isinstance(tables, Tables) and K is not None and K.name != NETWORK:
+        if isinstance(tables, Tables) and K is not None and K.name != keys.NETWORK:
             if tables.costs is None and tables.losses is None:
                 raise InvalidInput("A stream needs costs, or losses, a kind of functions.")
             if tables.demands is not None:
@@ -347,7 +336,7 @@ class Experiment:
         place, defaults = self._place(entrant), {"horizon": len(problem), "seed": seed}
         read = partial(read_point, problem.labels)
         learner = make_learner(entrant, problem.K, problem.network, place, read, defaults)
-        with located(place, learner_keys(entrant.name)):
+        with keys.located(place, learner_keys(entrant.name)):
             _require_info(learner, problem.stream)
         return learner
 
@@ -416,22 +405,20 @@ class Experiment:
         Experiment
             One whose `toml` says all there is to say, with absolute paths.
         """
-        rounds = (
-            len(self.problem(self.seeds[0]))
-            if rounds is None
-            else as_count(rounds, "The number of rounds", least=0)
-        )
+        if rounds is None:
+            rounds = len(self.problem(self.seeds[0]))
+        rounds = as_count(rounds, "The number of rounds", least=0)
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            stream = with_defaults(stream, problem_keys(stream.name))
+            stream = keys.with_defaults(stream, problem_keys(stream.name))
         else:
             stream = Tables(
                 **{name: _absolute(part) for name, part in given_fields(stream).items()}
             )
         if K is not None:
-            K = _absolute(with_defaults(K, keys.kind_keys(keys.kind_named(K.name))))
+            K = _absolute(keys.with_defaults(K, keys.kind_keys(keys.kind_named(K.name))))
         entrants = [
-            with_defaults(
+            keys.with_defaults(
                 Choice.of(each.name, {"horizon": rounds, **each.given}), learner_keys(each.name)
             )
             for each in self.entrants()
@@ -446,14 +433,8 @@ class Experiment:
             stream = self.stream.table("problem")
         else:
             stream = {name: _table_of(part) for name, part in given_fields(self.stream).items()}
-        outputs = {
-            "folder": None if self.folder is None else str(self.folder),
-            "checkpoint_seconds": self.checkpoint_seconds,
-            "decisions": self.decisions,
-            "smallest_path": self.smallest_path or None,
-        }
         data = {
-            "format": FILE_FORMAT,
+            "format": keys.FILE_FORMAT,
             "name": self.name,
             "title": self.title or None,
             "rounds": self.rounds,
@@ -466,29 +447,32 @@ class Experiment:
             "sweep": dict(self.swept) or None,
             "learners": [each.table("name") for each in self.learners],
             "files": given_fields(self.files) or None,
-            "outputs": outputs,
+            "outputs": {
+                "folder": None if self.folder is None else str(self.folder),
+                "checkpoint_seconds": self.checkpoint_seconds,
+                "decisions": self.decisions,
+                "smallest_path": self.smallest_path or None,
+            },
         }
-        return to_toml({key: value for key, value in data.items() if value is not None})
+        return keys.to_toml(data)
 
 
 def _require_info(learner: Learner[Any], stream: Stream) -> None:
     """Refuse an expert for which the stream has no data, so that it would never act."""
     names = tuple(stream.advice or ())
     for one in learner.fields().get("experts") or ():
-        setting, sentence = "experts", ""
+        setting, sentence, data = "experts", "", getattr(one, "data", None)
         if isinstance(one, Season) and one.seconds is not None and stream.time is None:
             setting, sentence = "season", f"A season of {one.period} needs {_TIMES}"
-        elif isinstance(one, Resolve) and one.data == "forecast":
+        elif isinstance(one, Resolve) and data == "forecast":
             sentence = "A recorded stream holds no forecasts to re-solve with: take last."
-        elif isinstance(one, Resolve) and isinstance(one.data, str) and one.data != "last":
-            if stream.time is None:
-                sentence = f"The data of {one.data} ago needs {_TIMES}"
+        elif isinstance(one, Resolve) and isinstance(data, str) and data != "last":
+            sentence = f"The data of {data} ago needs {_TIMES}" * (stream.time is None)
         elif isinstance(one, Named) and one.name not in names:
-            sentence = (
-                'An expert is "last", a number of rounds, a duration such as "1d", or the name of '
-                f"points in [stream] advice ({', '.join(names) or 'there are none'}), not "
-                f"{shown(one.name)}.{did_you_mean(one.name, (*names, 'last'))}"
-            )
+            known = ("last", *names)
+            expected = f'expected a number of rounds, a duration such as "1d", {", ".join(known)}'
+            near = did_you_mean(one.name, known)
+            sentence = f"There is no expert {shown(one.name)}: {expected}.{near}"
         if sentence:
             raise InvalidInput(sentence, setting=setting)
 

@@ -124,7 +124,7 @@ def _total(title: str, narrow: str, key: str, rank: int, unit: float = 1.0) -> C
     return column._replace(cell=lambda line: number(line.per_round(key, unit)))
 
 
-LINE_COLUMNS = (
+LINE_COLUMNS: tuple[Column[SweepLine], ...] = (
     _column("total loss", "loss\ntotal", "loss"),
     _column("loss a round", "\na round", "loss_mean"),
     _column("churn a round", "churn\na round", "churn_mean", 1),

@@ -92,7 +92,5 @@ def named(name: str) -> Builder:
     known, name = every(), as_text(name, "The name of a problem")
     if name in known:
         return known[name]
-    raise InvalidInput(
-        f"There is no problem called {name!r}; the built-in ones are {', '.join(known)}."
-        f"{did_you_mean(name, known)}"
-    )
+    near = f"the built-in ones are {', '.join(known)}.{did_you_mean(name, known)}"
+    raise InvalidInput(f"There is no problem called {name!r}; {near}")

@@ -101,10 +101,8 @@ def adversarial(
     as_set(K, "An adversary")
     rounds = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape))
     if K.dimension == 0:
-        raise InvalidInput(
-            "An adversary needs a set of two points or more; this one has a single point.",
-            setting="K",
-        )
+        sentence = "An adversary needs a set of two points or more; this one has one."
+        raise InvalidInput(sentence, setting="K")
 
     def rows(directions: Floats) -> Floats:
         """Their parts within the affine hull, of length 1."""

@@ -17,11 +17,11 @@ from typing import Annotated, Any, Protocol, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, as_text, shown
+from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import as_set
-from tidewolf.core.settings import Count, Seed, Text
+from tidewolf.core.settings import Count, Names, Seed, Text
 from tidewolf.core.types import Floats, Shape
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
@@ -53,10 +53,9 @@ class Problem(Value):
     title : str
         What is decided, under which limits: one sentence.
     labels : sequence of str, default ()
-        What each coordinate of a point is called; empty where they have no names.
+        What each coordinate of a point is called.
     period : int, optional
-        The rounds after which patterns repeat, such as those of a day. None: no such number is
-        known. Unit: rounds.
+        The rounds after which patterns repeat. None: unknown. Unit: rounds.
     network : Network, optional
         The network that is decided on (`tidewolf.networks.Network`). None: it is none.
     demands : array, optional
@@ -77,14 +76,10 @@ class Problem(Value):
     K: ConvexSet
     stream: Stream
     title: Annotated[str, Text("What is decided, under which limits: one sentence.")]
-    labels: tuple[str, ...] = ()
+    labels: Annotated[tuple[str, ...], Names("What each coordinate of a point is called.")] = ()
     period: Annotated[
         int | None,
-        Count(
-            "The rounds after which patterns repeat, such as those of a day. None: no such number "
-            "is known.",
-            unit="rounds",
-        ),
+        Count("The rounds after which patterns repeat. None: unknown.", unit="rounds"),
     ] = None
     network: Any = None
     demands: Any = None
@@ -94,27 +89,14 @@ class Problem(Value):
         super().__post_init__()
         as_set(self.K, f"The problem {self.name}")
         if not isinstance(self.stream, Stream):
-            raise WrongType(
-                f"The problem {self.name} needs a Stream(losses, constraints), not "
-                f"{shown(self.stream)}.",
-                setting="stream",
-            )
-        labels = as_items(self.labels, f"The labels of the problem {self.name}", '["SEA", "NYC"]')
-        object.__setattr__(
-            self, "labels", tuple(as_text(label, "A label of a coordinate") for label in labels)
-        )
+            sentence = f"The problem {self.name} needs a Stream, not {shown(self.stream)}."
+            raise WrongType(sentence, setting="stream")
         if self.stream.shape != self.K.shape:
-            raise WrongShape(
-                f"The stream of {self.name} takes points of shape {self.stream.shape}; the points "
-                f"of its set have shape {self.K.shape}.",
-                setting="stream",
-            )
+            shapes = f"shape {self.stream.shape}, and its set has points of shape {self.K.shape}"
+            raise WrongShape(f"The stream of {self.name} takes {shapes}.", setting="stream")
         if self.labels and (len(self.labels),) != self.K.shape:
-            raise WrongShape(
-                f"The problem {self.name} has {len(self.labels)} labels for points of shape "
-                f"{self.K.shape}.",
-                setting="labels",
-            )
+            both = f"{len(self.labels)} labels for points of shape {self.K.shape}"
+            raise WrongShape(f"The problem {self.name} has {both}.", setting="labels")
 
     @property
     def shape(self) -> Shape:
@@ -133,11 +115,8 @@ def as_rounds(rounds: int | None, usual: int, numbers: int) -> int:
         return usual
     needed, there = 8 * numbers * rounds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
-        raise InvalidInput(
-            f"{rounds} rounds take {needed / 1e9:.3g} GB of memory at least, and there are "
-            f"{there / 1e9:.3g}; ask for fewer.",
-            setting="rounds",
-        )
+        memory = f"{needed / 1e9:.3g} GB of memory at least, and there are {there / 1e9:.3g}"
+        raise InvalidInput(f"{rounds} rounds take {memory}; ask for fewer.", setting="rounds")
     return rounds
 
 

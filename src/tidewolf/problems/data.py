@@ -46,10 +46,8 @@ def record(file: str) -> Path:
     """Where a file of the data folder lies."""
     path = data_folder() / file
     if not path.is_file():
-        raise InvalidInput(
-            f"The recorded stream {file} is not in {path.parent}; set {VARIABLE} to the folder "
-            "that holds it."
-        )
+        cure = f"set {VARIABLE} to the folder that holds it"
+        raise InvalidInput(f"The recorded stream {file} is not in {path.parent}; {cure}.")
     return path
 
 
@@ -69,10 +67,8 @@ def reading(file: str) -> Iterator[Path]:
     try:
         yield path
     except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise InvalidInput(
-            f"The recorded stream {path} cannot be read ({error}); set {VARIABLE} to a folder with "
-            "an intact copy."
-        ) from error
+        cure = f"set {VARIABLE} to a folder with an intact copy"
+        raise InvalidInput(f"{path} cannot be read ({error}); {cure}.") from error
 
 
 def recorded(file: str, *names: str) -> list[NDArray]:
@@ -88,7 +84,6 @@ def first_rounds(problem: str, rounds: int | None, *names: str) -> tuple[slice, 
     arrays = recorded(RECORDS[problem], *names)
     length = len(arrays[0])
     if rounds is not None and rounds > length:
-        raise InvalidInput(
-            f"The record of {problem} has {length} rounds, fewer than {rounds}.", setting="rounds"
-        )
+        fewer = f"{length} rounds, fewer than {rounds}"
+        raise InvalidInput(f"The record of {problem} has {fewer}.", setting="rounds")
     return slice(0, length if rounds is None else rounds), arrays

@@ -170,10 +170,8 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))
     source, target, paths = ends(links, lengths, nodes)
     if paths < 2:
-        raise InvalidInput(
-            f"The network {network} has a single path between any two nodes, so there is nothing "
-            "to decide; take another."
-        )
+        single = f"The network {network} has a single path between any two nodes"
+        raise InvalidInput(f"{single}, so there is nothing to decide; take another.")
 
     kept = away(links, source=source, target=target, lengths=lengths)
     arcs, length = [links[i] for i in kept], lengths[kept]
@@ -205,11 +203,9 @@ def link_rows_of(network: str) -> list[tuple[int, int]]:
         rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
     names = {name for name, _, _ in rows}
     if not is_text(network, *names):
-        raise InvalidInput(
-            f"There is no network called {shown(network)} in {path}; it has {len(names)}, such as "
-            "Geant2012, Uunet and Dfn.",
-            setting="network",
-        )
+        there = f"{path}; it has {len(names)}, such as Geant2012, Uunet and Dfn"
+        sentence = f"There is no network called {shown(network)} in {there}."
+        raise InvalidInput(sentence, setting="network")
     joined = {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
     if not joined:
         raise InvalidInput(f"The network {network} has no link between two nodes.")
