@@ -765,42 +765,31 @@ class DecisionLog:
         """Continue after so many rounds; `holds` is whether the file has them."""
         self.path, self.shape, self._entries = path, tuple(shape), math.prod(shape)
         self._head = f"tidewolf decisions {LOG_FORMAT} {self._entries}\n".encode()
-        self._file: io.FileIO | None = None
-        self.holds = rounds == 0 or self._has(rounds)
         if rounds == 0:
             path.write_bytes(self._head)
-        elif self.holds:
+        self.holds = self._has(rounds)
+        if self.holds:
             os.truncate(path, self._size(rounds))
+            self._file = open(path, "ab")  # noqa: SIM115  # see `close`
 
     def see(self, points: Array, rounds: int) -> None:
         """The next rounds, played at one point, (1, *shape), or at one point per round,
         (rounds, *shape).
         """
         rows = to_numpy(points).astype(_NUMBER, copy=False).reshape(-1, self._entries)
-        data = memoryview(rows.tobytes() if len(rows) == rounds else rows.tobytes() * rounds)
-        try:
-            if self._file is None:
-                self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115  # see `close`
-            while data:
-                data = data[self._file.write(data) :]
-        except OSError as error:
-            error.filename = str(self.path)  # ENOSPC comes without a path
-            raise
+        with jobs.naming(self.path):
+            self._file.write(rows.tobytes() if len(rows) == rounds else rows.tobytes() * rounds)
 
     def sync(self) -> None:
         """Flush the file to disk."""
-        if self._file is not None:
-            try:
-                os.fsync(self._file.fileno())
-            except OSError as error:
-                error.filename = str(self.path)
-                raise
+        with jobs.naming(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
+        with jobs.naming(self.path):
             self._file.close()
-            self._file = None
 
     def points(self, rounds: int) -> Floats | None:
         """The points of the first rounds, (rounds, *shape), read from disk on access; None if the

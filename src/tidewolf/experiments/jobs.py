@@ -534,13 +534,19 @@ def _begin(folder: Path, kind: Kind, header: Row, force: bool) -> None:
 
 def _append(journal: Path, entry: Row) -> None:
     """Write a line that survives a crash right after."""
+    with naming(journal), open(journal, "ab") as file:
+        file.write(f"{json.dumps(entry, allow_nan=False)}\n".encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """An error of the system gets the path of the file, which that of a full disk has not."""
     try:
-        with open(journal, "ab") as file:
-            file.write(f"{json.dumps(entry, allow_nan=False)}\n".encode())
-            file.flush()
-            os.fsync(file.fileno())
+        yield
     except OSError as error:
-        error.filename = str(journal)  # ENOSPC comes without a path
+        error.filename = str(path)
         raise
 
 
