@@ -66,9 +66,9 @@ def test_which_files_there_are_is_as_one_likes(here, form, expected):
     found = [name for name in tables(here / "out") if name.startswith("decisions")]
     assert found == expected
     assert bool(list((here / "out" / "checkpoints").glob("*.decisions"))) is (form != "none")
-    paths = {name.partition(".")[2] for name in tables(here / "out") if name.startswith("paths")}
     endings = {name.partition(".")[2] for name in expected if name.startswith("decisions.")}
-    assert paths == endings
+    for table in ("paths", "limits"):
+        assert {path.suffix[1:] for path in (here / "out").glob(f"{table}.*")} == endings
 
 
 def test_large_tables_are_thinned_and_that_is_reported(here, monkeypatch, capsys):

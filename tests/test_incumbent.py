@@ -96,9 +96,7 @@ def test_it_is_one_more_line_in_tables_and_on_pages_and_stays_on_resume(here, ca
     page = (here / "out" / "report.html").read_text()
     assert saved in page
     assert "Incumbent" in page
-    assert main(["resume", "out"]) == 0
-    assert saved in " ".join(capsys.readouterr().out.split())
-    assert main(["run", "e.toml", "--out", "b", "--incumbent", "mine.csv", "--json"]) == 0
+    assert main(["resume", "out", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert shown["incumbent"]["saved"] == saved
     assert len(shown["runs"]) == 1
