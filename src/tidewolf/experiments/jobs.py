@@ -67,7 +67,7 @@ from uuid import uuid4
 
 from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import import_extra, shown
-from tidewolf.core.arrays import as_count
+from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.formatting import finite_or_none
@@ -262,9 +262,12 @@ def crossed(
         used |= known.keys()
         for name in (name for name in knobs if name in known and name not in entrant.given):
             tried[name] = [read_plain(known[name], value) for value in knobs[name]]
+            what = f"{name} of {entrant.name}"
             if None in tried[name]:
-                given, what = knobs[name][tried[name].index(None)], f"{name} of {entrant.name}"
+                given = knobs[name][tried[name].index(None)]
                 raise InvalidInput(f"{what} is {known[name].words}, not {shown(given)}.")
+            for value in (value for value in tried[name] if type(value) is int):
+                as_count(value, what, least=-LARGEST_COUNT)
         entered += [Choice.of(entrant.name, entrant.given | at) for at in combinations(tried)]
     for name in knobs.keys() - used:
         names = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))

@@ -155,12 +155,12 @@ class NetworkFiles(NamedTuple):
             return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
 
         sent = given("demands", network.volumes)
-        losses = network.checked_losses(given("costs", network.lengths), sent)
+        losses = network._checked_losses(given("costs", network.lengths), sent)
         capacities = given("capacities", network.capacities)
-        limits = network.checked_limits(capacities, sent, "demands" in numbers)
+        limits = network._checked_limits(capacities, sent, "demands" in numbers)
         if "weights" not in numbers:
             return losses, limits
-        weights = network.checked_losses(numbers["weights"], sent)
+        weights = network._checked_losses(numbers["weights"], sent)
         spent = Affine._unchecked(A=weights.C, b=numbers["budgets"])
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
@@ -207,7 +207,7 @@ class NetworkFiles(NamedTuple):
     @property
     def used(self) -> Int64s:
         """The links that some decision uses, by their places."""
-        return np.flatnonzero(self.network.is_used)
+        return np.flatnonzero(self.network._is_used)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -390,9 +390,9 @@ class Network(OnLinks):
         array([ 8., 12.])
         """
         costs = self._rows(costs, "costs")
-        return self.checked_losses(costs, self._sent(demands, len(costs)))
+        return self._checked_losses(costs, self._sent(demands, len(costs)))
 
-    def checked_losses(self, costs: Floats, sent: Floats) -> Linear:
+    def _checked_losses(self, costs: Floats, sent: Floats) -> Linear:
         """The same for arrays that were checked."""
         on_links = self.tunnels is None
         per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
@@ -427,11 +427,11 @@ class Network(OnLinks):
         """
         capacities = self._rows(capacities, "capacities", infinite=True)
         sent = self._sent(demands, len(capacities))
-        return self.checked_limits(capacities, sent, demands is not None)
+        return self._checked_limits(capacities, sent, demands is not None)
 
-    def checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> Batch:
+    def _checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> Batch:
         """The same for arrays that were checked; `moving` is whether demands were given."""
-        limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self.is_used)
+        limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
         if not len(limited):
             return Unlimited(self.K.shape, len(capacities))
         most = 2.0 * float(sent.sum(axis=1).max(initial=self.unit))
@@ -456,7 +456,7 @@ class Network(OnLinks):
         return {}
 
     @cached_property
-    def is_used(self) -> NDArray:
+    def _is_used(self) -> NDArray:
         """Whether some decision uses each link."""
         return np.asarray(np.diff(self.incidence.indptr) > 0)
 
