@@ -5,6 +5,7 @@
 An entry is never changed, only replaced by the same, so processes of different sources, or with
 different types, cannot give one another the wrong code; writing goes through a temporary file.
 A damaged entry is compiled again. Of older sources of a kernel the last `OLD` entries stay.
+A process that finds no entry locks its name: others wait, then load what that process compiled.
 
 numba's own cache (`cache=True`) cannot replace this file. It decides by the time and size of the
 file that holds a kernel, so a kernel whose callee in another file changed would run old code. A
@@ -26,12 +27,12 @@ import pickle
 import re
 import sys
 import tempfile
-import threading
 import uuid
 import warnings
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from types import FunctionType
 from typing import Any
 
@@ -40,11 +41,17 @@ import numba
 import numpy as np
 from numba.core import config
 from numba.core.compiler import CompileResult
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from tidewolf.core.errors import NotCached
 from tidewolf.core.jit import CLOCK, COMPILED, CompiledKernel, announce
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: processes do not wait for one another
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
 OLD = 16
@@ -54,14 +61,10 @@ _SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_V
 """What of numba's configuration is compiled in, beside the CPU and its features."""
 
 
-class _UnderWay(threading.local):
-    """When the kernels that this thread compiles were begun, a caller before what it calls."""
-
-    def __init__(self) -> None:
-        self.begun: list[float] = []
-
-
-_UNDER_WAY = _UnderWay()
+WAIT = 120.0
+"""Seconds for which a process waits for another one that compiles the same kernel."""
+_BEGUN: list[float] = []
+"""When the kernels under way were begun, a caller before what it calls; under numba's lock."""
 
 
 def with_disk_cache(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
@@ -71,7 +74,9 @@ def with_disk_cache(dispatcher: Any, plain: FunctionType, key: str | None) -> An
     folder = None if key is None else folder_of(plain.__code__.co_filename)
     if folder is None and key is not None:
         warn_once("no folder for it can be written")
-    dispatcher._cache = KernelCache(folder, f"{plain.__module__}.{plain.__qualname__}", key)
+    cache = KernelCache(folder, f"{plain.__module__}.{plain.__qualname__}", key)
+    dispatcher._cache = cache
+    dispatcher.compile = cache.once(dispatcher)
     return dispatcher
 
 
@@ -98,26 +103,40 @@ class KernelCache:
     def cache_path(self) -> str | None:
         return None if self.folder is None else str(self.folder)
 
+    def once(self, dispatcher: Any) -> Callable[[Any], Any]:
+        """`dispatcher.compile`, by one process at a time if there is no entry.
+
+        A caller is locked before what it calls, so no two processes wait for each other.
+        """
+        compile = dispatcher.compile
+
+        def alone(sig: Any) -> Any:
+            with global_compiler_lock, contextlib.ExitStack() as held:
+                CLOCK.begin()
+                held.callback(CLOCK.end)
+                held.callback(_BEGUN.__delitem__, slice(len(_BEGUN), None))
+                if self.folder is not None and fcntl is not None:
+                    entry = self.folder / self._entry(sig, dispatcher.targetctx)
+                    if not entry.exists():
+                        held.enter_context(_locked(entry.with_suffix(".lock")))
+                return compile(sig)
+
+        return alone
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The kept code, or None: then the clock runs on until `save_overload`."""
-        CLOCK.begin()
+        """The kept code, or None: then it is compiled until `save_overload`."""
         found = self._load(sig, target_context)
         if found is None:
             if self.folder is not None:  # else a warning says that it is not only once
                 announce()
-            _UNDER_WAY.begun.append(perf_counter())
-        else:
-            CLOCK.end()
+            _BEGUN.append(perf_counter())
         return found
 
     def save_overload(self, sig: Any, result: Any) -> None:
         """Keep what was compiled."""
-        try:
-            self._save(sig, result)
-        finally:
-            seconds = perf_counter() - _UNDER_WAY.begun.pop()
-            COMPILED.append(CompiledKernel(self.name, seconds, entry=not _UNDER_WAY.begun))
-            CLOCK.end()
+        self._save(sig, result)
+        seconds = perf_counter() - _BEGUN.pop()
+        COMPILED.append(CompiledKernel(self.name, seconds, entry=not _BEGUN))
 
     def _entry(self, sig: Any, target_context: Any) -> str:
         return f"{self.prefix}{_digest(sig, target_context.codegen().magic_tuple())}{SUFFIX}"
@@ -198,6 +217,27 @@ def warn_once(why: str) -> None:
             NotCached,
             stacklevel=2,
         )
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of this file; the system releases it if the process ends.
+
+    If there is no lock, or none in time, two processes may compile the same entry, as before.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            file = held.enter_context(path.open("w"))
+            held.callback(path.unlink, missing_ok=True)
+            last = perf_counter() + WAIT
+            while perf_counter() < last:
+                try:
+                    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except (BlockingIOError, PermissionError):  # another process has it
+                    announce()
+                    sleep(0.02)
+        yield
 
 
 def _write(path: Path, data: bytes) -> None:
