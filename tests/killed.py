@@ -1,7 +1,9 @@
 """Run as a script: children that observe in a durable session are killed, one after another, at
-random moments.
+random moments; or one that serves is killed from outside.
 
-    python killed.py DATABASE LEARNER KILLS SEED
+    python killed.py DATABASE LEARNER KILLS SEED [FOLDER]     of a file, or of an URL and a folder
+    python killed.py serve URL HOLDER SESSIONS                prints "NAME ROUND" for each that was
+                                  acknowledged, "NAME refused KIND HOLDER" at the end
 
 Each child first checks that the file holds every observation a child before it was acknowledged,
 and at most one more, and the very bits of the session that was never stopped; then it goes on, and
@@ -17,6 +19,7 @@ import random
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -25,9 +28,11 @@ import numpy as np
 
 import tidewolf as tw
 from tidewolf.core.arrays import frozen
+from tidewolf.core.errors import HeldElsewhere, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.late import next_round
+from tidewolf.storage import SessionStore
 
 ROUNDS = 200
 RNG = np.random.default_rng(3)
@@ -193,40 +198,82 @@ def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowled
             os.write(line, b"\n")
 
 
-def main(database: Path, name: str, kills: int, seed: int) -> None:
-    learner, rng, busy = (LEARNERS | TOLD | LATE)[name], random.Random(seed), 0
-    go_on = live_late if name in LATE else live
-    expected, acknowledged, failed = (
-        uninterrupted_late(learner) if name in LATE else uninterrupted(learner),
-        database.with_name("acknowledged"),
-        database.with_name("failed"),
-    )
+def patiently(do: Any, *given: Any) -> Any:
+    """Again, while PostgreSQL has not yet seen that the last holder is gone."""
+    end = time.monotonic() + 10
+    while True:
+        try:
+            return do(*given)
+        except HeldElsewhere:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.005)
+
+
+def main(database: str, name: str, kills: str, seed: str, folder: str = "") -> None:
+    is_file = not database.startswith("postgresql:")
+    place = Path(folder) if folder else Path(database).parent
+    learner, rng, busy = (LEARNERS | TOLD | LATE)[name], random.Random(int(seed)), 0
+    go_on, run = (live_late, uninterrupted_late) if name in LATE else (live, uninterrupted)
+    expected = run(learner, ROUNDS if is_file else 60)
+    acknowledged, failed, last = place / "acknowledged", place / "failed", len(expected) - 1
     acknowledged.touch()
-    for _ in range(kills):
+    for _ in range(int(kills)):
         before = acknowledged.stat().st_size
         child = os.fork()
         if child == 0:
             try:
-                go_on(database, learner, expected, acknowledged)
+                patiently(go_on, database, learner, expected, acknowledged)
             except BaseException as error:
                 failed.write_text(repr(error))
             os._exit(0)
-        patience = rng.randrange(-6, 8)
-        while acknowledged.stat().st_size < min(before + patience, ROUNDS) and not failed.exists():
+        patience, end = rng.randrange(-4, 7), time.monotonic() + 30
+        while acknowledged.stat().st_size < min(before + patience, last):
+            if failed.exists() or time.monotonic() > end:
+                break
             time.sleep(2e-4)
-        time.sleep((5e-3 if patience > 0 else 2e-2) * rng.random())
+        time.sleep((5e-3 if patience > 0 else 3e-2) * rng.random())
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         if failed.exists():
             sys.exit(failed.read_text())
         busy += acknowledged.stat().st_size > before
-        if acknowledged.stat().st_size == ROUNDS:  # once more from the start
-            for file in database.parent.iterdir():
+        if is_file and acknowledged.stat().st_size == last:  # once more from the start
+            for file in place.iterdir():
                 file.unlink()
             acknowledged.touch()
-    go_on(database, learner, expected, acknowledged)
+    patiently(go_on, database, learner, expected, acknowledged)
     print(busy)  # noqa: T201
 
 
+def say(line: str) -> None:
+    os.write(1, f"{line}\n".encode())
+
+
+def serve(url: str, holder: str, count: str) -> None:
+    """Observe in so many sessions, each in a thread of its own, until it is killed."""
+    store, names = SessionStore.open(url, holder=holder), [f"s{i}" for i in range(int(count))]
+
+    def work(name: str) -> None:
+        session = tw.Session.open(store, LEARNERS["LyapunovDescent"], name=name, snapshot_every=9)
+        try:
+            for t in range(session.rounds, ROUNDS):
+                with store.transaction(name) as transaction:
+                    observe(session, t)
+                transaction.future.result()
+                say(f"{name} {t + 1}")
+        except TidewolfError as error:
+            say(f"{name} refused {type(error).__name__} {getattr(error, 'holder', '')}")
+
+    for name in names:
+        store.create(name, "{}").result()
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(work, names))
+    store.close()
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    if sys.argv[1] == "serve":
+        serve(*sys.argv[2:])
+    else:
+        main(*sys.argv[1:])

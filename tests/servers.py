@@ -30,7 +30,7 @@ from typing import Any, Self
 import pytest
 from benchmarks.compiled import ROOT, compiled, compiler
 
-SCRIPT = Path(__file__).with_name("serve_processes.py")
+SCRIPT = Path(__file__).with_name("processes.py")
 SLOW_DISK, LOAD = Path(__file__).with_name("slow_disk.c"), ROOT / "benchmarks" / "load.c"
 PATIENCE = 30.0
 """seconds for whatever a server should do at once"""
@@ -66,7 +66,7 @@ class Servers:
             settings["LD_PRELOAD"] = str(compiled(SLOW_DISK, library=True))
             settings["TIDEWOLF_SYNC_COUNT"] = str(count)
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(SCRIPT)],
+            [sys.executable, "-W", "error", str(SCRIPT), "serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | settings,
@@ -144,7 +144,8 @@ class Server:
         self._before = self.log.stat().st_size if self.log.exists() else 0
         kept = [] if "--database" in self._options else ["--data", str(self.folder)]
         arguments = ["serve", *kept, "--port", "0", *self._options]
-        self.pid = self._servers.ask("fork", arguments, str(self.log), self.environment, self._user)
+        files = [os.devnull, str(self.log), str(self.log)]
+        self.pid = self._servers.ask("fork", arguments, files, self.environment, self._user)
         if ready:
             self.wait_until_ready()
 

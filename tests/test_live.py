@@ -118,10 +118,10 @@ def taken(one: LiveRunner, given: dict[str, Any]) -> dict[str, Any]:
 
 
 class Launcher:
-    """Whoever starts commands (live_processes.py)."""
+    """Whoever starts commands (processes.py)."""
 
     def __init__(self) -> None:
-        script = Path(__file__).with_name("live_processes.py")
+        script = Path(__file__).with_name("processes.py")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         self.process = subprocess.Popen([sys.executable, str(script)], text=True, **pipes)  # type: ignore[call-overload]
 

@@ -20,9 +20,8 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from killed import LEARNERS, observe
+from killed import LEARNERS, observe, patiently
 from postgres import Server
-from postgres_killed import patiently
 from servers import LOST, Caller, Servers
 from servers import Server as HttpServer
 from test_postgres import is_commit, through, transport, until  # noqa: F401  (a fixture)
@@ -32,7 +31,7 @@ from tidewolf.storage.copies import backup, restore
 from tidewolf.storage.session_store import Round
 from transport import Transport, never
 
-SCRIPT = str(Path(__file__).with_name("postgres_killed.py"))
+SCRIPT = str(Path(__file__).with_name("killed.py"))
 LEARNER = LEARNERS["LyapunovDescent"]
 ROUNDS = 60
 
@@ -115,7 +114,7 @@ def heard(process: subprocess.Popen[str], lines: int) -> dict[str, int]:
 def test_killed_at_any_moment_it_goes_on_to_the_bit(
     postgres_url: str, tmp_path: Path, name: str, kills: int
 ) -> None:
-    command = [sys.executable, SCRIPT, "forks", postgres_url, name, str(kills), "1", str(tmp_path)]
+    command = [sys.executable, SCRIPT, postgres_url, name, str(kills), "1", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills // 4

@@ -1,10 +1,11 @@
-"""Run as a script: starts `tidewolf serve` again and again, each in a process of its own, without
-importing or compiling anything twice.
+"""Run as a script: starts commands again and again, each in a process of its own, without
+importing or compiling anything twice; with the word `serve`, all that servers need comes first.
 
 It reads lines of JSON from stdin and answers each with a line:
 
-    ["fork", arguments, file, environment, user]
-                      in a child that writes stdout and stderr to the file; answers its id
+    ["here", arguments]                             runs the command in this very process
+    ["fork", arguments, [stdin, stdout, stderr], environment, user]
+                                                    in a child on these files; answers its id
     ["wait", id]      answers its exit code, negative where a signal ended it
 """
 
@@ -14,7 +15,9 @@ import json
 import os
 import sys
 import traceback
+from contextlib import redirect_stdout
 from importlib import import_module
+from io import StringIO
 from tempfile import TemporaryDirectory
 
 from tidewolf.cli import main as command
@@ -33,7 +36,6 @@ NEEDED = (
     "tidewolf.service.server",
     "tidewolf.service.pages",
     "tidewolf.service.metrics",
-    "tidewolf.service.server",
     "tidewolf.service.sessions",
 )
 """What a server imports when it starts, all by itself."""
@@ -66,18 +68,23 @@ def prepare() -> None:
         store.close()
 
 
-def fork(arguments: list[str], file: str, environment: dict[str, str], user: int | None) -> int:
-    """A child that runs the command, as another user where one is given."""
+def fork(
+    arguments: list[str],
+    files: list[str],
+    environment: dict[str, str] | None = None,
+    user: int | None = None,
+) -> int:
+    """A child that runs the command on these files, as another user where one is given."""
     child = os.fork()
     if child:
         return child
-    code = 1
+    code, write = 1, os.O_WRONLY | os.O_APPEND | os.O_CREAT
     try:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        said = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-        for number in (1, 2):
-            os.dup2(said, number)
-        os.environ.update(environment)
+        for number, (path, flags) in enumerate(
+            zip(files, (os.O_RDONLY, write, write), strict=True)
+        ):
+            os.dup2(os.open(path, flags | os.O_NOCTTY), number)
+        os.environ.update(environment or {})
         if user is not None:
             os.setgroups([])
             os.setgid(user)
@@ -91,10 +98,14 @@ def fork(arguments: list[str], file: str, environment: dict[str, str], user: int
 
 
 def main() -> None:
-    prepare()
+    if "serve" in sys.argv:
+        prepare()
     for line in sys.stdin:
         what, *given = json.loads(line)
-        if what == "fork":
+        if what == "here":
+            with redirect_stdout(StringIO()):
+                answer = command(given[0])
+        elif what == "fork":
             answer = fork(*given)
         else:
             answer = os.waitstatus_to_exitcode(os.waitpid(given[0], 0)[1])
