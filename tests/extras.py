@@ -7,7 +7,9 @@ fails: a package that the library itself should do without must never turn into 
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
@@ -110,6 +112,7 @@ NEEDS = {
     "test_serve_page.py": "prometheus_client",
     "test_site.py": "sphinx",
     "test_sweep.py": "joblib",
+    "test_torch.py": "torch",
     "test_tournament.py": "typer",
     "test_arrays.py::test_a_column_of_a_setting_is_as_wide_as_its_values": "pyarrow",
     "test_arrays.py::test_a_long_seed_goes_through_a_run_folder_and_back": "pyarrow",
@@ -130,6 +133,18 @@ def reason(name: str) -> str | None:
     if package is None or find_spec(package) is not None:
         return None
     return f'{package} is not installed; pip install "tidewolf[{EXTRA[package]}]" runs this'
+
+
+class Later:
+    """A package that takes seconds to import: by the worker that runs its tests alone, when they
+    first ask for something of it, and not by each that collects them.
+    """
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.package), name)
 
 
 class _Skipped(pytest.Module):

@@ -13,20 +13,13 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from skfolio import Portfolio, RatioMeasure
-from skfolio.metrics import make_scorer
-from skfolio.model_selection import WalkForward, cross_val_predict
-from skfolio.optimization import BaseOptimization
-from skfolio.pre_selection import SelectKExtremes
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import check_estimator
 
 import tidewolf as tw
+from extras import Later
 from tidewolf.core.errors import EmptySet, InvalidInput, TidewolfError, WrongShape, WrongType
 
+skfolio, skfolio_folds = Later("skfolio"), Later("skfolio.model_selection")
+sklearn, sklearn_folds = Later("sklearn"), Later("sklearn.model_selection")
 ASSETS = ["cash", "bonds", "gold", "tech"]
 
 
@@ -133,7 +126,7 @@ def test_moves_are_held_and_anybody_may_decide():
 
 def test_it_has_scikit_learns_manners():
     why = "predict gives a portfolio over all rows, not a number a row"
-    checks = check_estimator(
+    checks = Later("sklearn.utils.estimator_checks").check_estimator(
         tw.OnlineAllocator(loss="linear"),
         expected_failed_checks={"check_methods_sample_order_invariance": why},
         on_skip=None,
@@ -144,7 +137,7 @@ def test_it_has_scikit_learns_manners():
 def test_copies_go_on_alike():
     X = frame()
     made = tw.OnlineAllocator(max_weights=0.6, groups={"tech": "a"}, group_limits={"a": 0.3})
-    bare = clone(made.fit(X[:20]))
+    bare = sklearn.clone(made.fit(X[:20]))
     assert not hasattr(bare, "weights_")
     assert bare.get_params() == made.get_params()
     copies = pickle.loads(pickle.dumps(made)), copy.deepcopy(made)
@@ -187,32 +180,36 @@ def test_predict_holds_the_weights_as_skfolio_does():
     X = frame()
     made = tw.OnlineAllocator(portfolio_params={"transaction_costs": 0.01}, previous_weights=0.25)
     found = made.fit(X[:30]).predict(X[30:])
-    assert isinstance(found, Portfolio)
-    assert isinstance(made, BaseOptimization)
+    assert isinstance(found, skfolio.Portfolio)
+    assert isinstance(made, Later("skfolio.optimization").BaseOptimization)
     weights = np.array(made.weights_)
-    same = Portfolio(X[30:], weights, previous_weights=[0.25] * 4, transaction_costs=0.01)
+    same = skfolio.Portfolio(X[30:], weights, previous_weights=[0.25] * 4, transaction_costs=0.01)
     np.testing.assert_array_equal(found.returns, same.returns)
     assert made.score(X[30:]) == same.sharpe_ratio
     assert found.name == "OnlineAllocator"
 
 
 def test_pipelines_folds_and_searches_of_skfolio_take_it():
-    X, folds = frame(60), WalkForward(train_size=20, test_size=20)
-    pipeline = make_pipeline(
-        SelectKExtremes(k=2),
-        tw.OnlineAllocator(
-            max_loss=0.002,
-            groups={"tech": "risky", "cash": "safe"},
-            group_limits={"risky": 0.7},
-        ),
-    ).set_output(transform="pandas")
-    walked = cross_val_predict(pipeline, X, cv=folds)
+    X, folds = frame(60), skfolio_folds.WalkForward(train_size=20, test_size=20)
+    pipeline = (
+        Later("sklearn.pipeline")
+        .make_pipeline(
+            Later("skfolio.pre_selection").SelectKExtremes(k=2),
+            tw.OnlineAllocator(
+                max_loss=0.002,
+                groups={"tech": "risky", "cash": "safe"},
+                group_limits={"risky": 0.7},
+            ),
+        )
+        .set_output(transform="pandas")
+    )
+    walked = skfolio_folds.cross_val_predict(pipeline, X, cv=folds)
     assert len(walked) == 2
     assert all(len(portfolio.assets) == 2 for portfolio in walked)
-    search = GridSearchCV(
+    search = sklearn_folds.GridSearchCV(
         pipeline,
         {"onlineallocator__caution": [0.1, 1000.0]},
-        scoring=make_scorer(RatioMeasure.SORTINO_RATIO),
+        scoring=Later("skfolio.metrics").make_scorer(skfolio.RatioMeasure.SORTINO_RATIO),
         cv=folds,
     ).fit(X)
     scores = search.cv_results_["mean_test_score"]
@@ -267,7 +264,7 @@ def test_what_is_refused_names_its_setting_and_changes_nothing():
         made = tw.OnlineAllocator(**wrong)
         with pytest.raises(error, match=names):
             made.fit(X[:3])
-        with pytest.raises(NotFittedError):
+        with pytest.raises(Later("sklearn.exceptions").NotFittedError):
             made.predict(X[:3])
     made, reference = (tw.OnlineAllocator(**GROUPS).fit(X[:20]) for _ in range(2))
     lost = X[20:30].copy()

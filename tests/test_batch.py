@@ -61,27 +61,6 @@ def test_for_the_learner_an_unseen_round_does_not_exist(learner, seed, mask):
     )
 
 
-@pytest.mark.parametrize(
-    "kind", [tw.LyapunovDescent, tw.PrimalDual, tw.DriftPlusPenalty, tw.BanditPrimalDual]
-)
-def test_a_session_that_does_not_observe_does_the_same(kind):
-    mask = np.random.default_rng(5).random(T) < 0.6
-    mask[:2] = False
-    stream, _ = streams(1, mask)
-    learner = kind(K, horizon=T)
-    run, session = tw.run(learner, stream), tw.Session(learner)
-    for t in range(T):
-        loss, constraint = stream.losses[t : t + 1], stream.constraints[t : t + 1]
-        x = session.play()
-        assert run.losses[t] == pytest.approx(float(loss.values(x)[0]), abs=1e-6)
-        assert run.violations[t] == pytest.approx(
-            max(0.0, float(constraint.values(x)[0])), abs=1e-6
-        )
-        if mask[t]:
-            session.observe(loss=loss, constraint=constraint)
-    assert session.rounds == run.final_state.t == mask.sum()
-
-
 def test_a_run_counts_and_says_what_was_not_seen():
     mask = np.ones(T, dtype=bool)
     mask[[3, 4, 11]] = False

@@ -13,7 +13,7 @@ import pytest
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
-from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
+from tidewolf.functions import Affine, Capacity, Linear, Quadratic
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.sets import CappedSimplex, Simplex
@@ -136,38 +136,6 @@ def test_first_order_feedback_is_the_sums_over_the_rounds():
             assert seen.constraint_slope == pytest.approx(
                 max((np.linalg.norm(part.subgradient(x, one)) for part in breached), default=0.0)
             )
-
-
-@pytest.mark.parametrize(
-    "stream",
-    [
-        STREAM,
-        tw.Stream(
-            Quadratic(np.eye(4), RNG.standard_normal((6, 4))),
-            MaxAffine(RNG.standard_normal((6, 3, 4)), np.zeros((6, 3))),
-        ),
-        tw.Stream(
-            Affine(RNG.standard_normal((5, 4)), np.ones(5)),
-            Affine(RNG.standard_normal((5, 4)), -np.ones(5)),
-        ),
-    ],
-)
-def test_single_rounds_add_up_to_several(stream):
-    x = RNG.dirichlet(np.ones(4))
-    whole = first_order(stream.losses, stream.constraints, x, stream.constraints.values(x))
-    parts = [stream[t : t + 1] for t in range(len(stream))]
-    singles = [
-        first_order(part.losses, part.constraints, x, part.constraints.values(x)) for part in parts
-    ]
-    np.testing.assert_allclose(
-        whole.loss_gradient, sum(seen.loss_gradient for seen in singles), atol=1e-12
-    )
-    np.testing.assert_allclose(
-        whole.constraint_gradient, sum(seen.constraint_gradient for seen in singles), atol=1e-12
-    )
-    assert whole.violation == pytest.approx(sum(seen.violation for seen in singles))
-    assert whole.loss_slope == pytest.approx(max(seen.loss_slope for seen in singles))
-    assert whole.constraint_slope == pytest.approx(max(seen.constraint_slope for seen in singles))
 
 
 def test_full_information_is_the_functions_themselves(monkeypatch):
@@ -298,12 +266,6 @@ def test_what_is_known_of_a_round_is_said_before_anything_of_it_is_shown():
             assert said.index(("update", t - 1)) < said.index(("known", t, 100.0 + t))
 
 
-def test_a_run_plays_what_is_advised_for_each_round():
-    points, stream = spied()
-    run = tw.run(Obedient(Simplex(4)), stream)
-    np.testing.assert_allclose(run.losses, stream.losses.values_at(points))
-
-
 def test_rounds_that_are_not_seen_are_played_with_what_is_known_of_them():
     learner = Obedient(Simplex(4))
     mask = np.array([True, False, False, True, True, False, True, True, False])
@@ -311,14 +273,6 @@ def test_rounds_that_are_not_seen_are_played_with_what_is_known_of_them():
     played = list(tw.play(learner, stream))
     assert np.array([one.x for one in played]).tobytes() == points.tobytes()
     assert played[-1].state.t == mask.sum()
-
-
-def test_a_run_in_two_parts_knows_the_same():
-    learner = Obedient(Simplex(4))
-    points, stream = spied()
-    first = list(tw.play(learner, stream[:4]))
-    rest = list(tw.play(learner, stream[4:], first[-1].state))
-    assert np.array([one.x for one in first + rest]).tobytes() == points.tobytes()
 
 
 def test_a_learner_of_ones_own_need_not_speak_of_what_is_known():

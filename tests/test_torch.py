@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import covered, thinned
+from extras import Later
 from streams import streams
 from tidewolf import functions
 from tidewolf.core.vertices import Sparse, table_for
@@ -39,11 +40,7 @@ from tidewolf.sets import (
 from tidewolf.sets.balls import largest_entries
 from tidewolf.testing import check_function, check_set
 
-torch = pytest.importorskip(
-    "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests'
-)
-from benchmarks.traffic import Traffic  # noqa: E402  it needs torch
-
+torch, traffic = Later("torch"), Later("benchmarks.traffic")
 SETS = {
     "box": Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
     "ball": L2Ball(4, radius=2.0, center=[1.0, 0.0, 0.0, 0.0]),
@@ -57,21 +54,25 @@ SETS = {
     ),
 }
 every_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
-DTYPES = [torch.float64, torch.float32]
+DTYPES = {dtype: dtype for dtype in ("float64", "float32")}
 
 
-def there(x: np.ndarray, dtype=torch.float64) -> torch.Tensor:
-    return torch.tensor(x, dtype=dtype)
+def zeros(dtype="float64", *shape):
+    return torch.zeros(shape or 1, dtype=getattr(torch, dtype))
+
+
+def there(x, dtype="float64"):
+    return torch.tensor(x, dtype=getattr(torch, dtype))
 
 
 # --- sets -----------------------------------------------------------------------------------------
 
 
-@thinned(2, K=SETS, dtype={str(dtype): dtype for dtype in DTYPES})
+@thinned(2, K=SETS, dtype=DTYPES)
 def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
-    moved = K.to(torch.zeros(1, dtype=dtype))
+    moved = K.to(zeros(dtype))
     assert isinstance(moved.center, torch.Tensor)
-    assert moved.center.dtype == dtype
+    assert moved.center.dtype == getattr(torch, dtype)
     for name in ("radius", "diameter", "inner_radius", "dimension"):
         assert getattr(moved, name) == getattr(K, name) is None or getattr(
             moved, name
@@ -82,16 +83,16 @@ def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
 @every_set
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_directions_in_torch_are_answered_in_torch(K, dtype):
-    room = 1e-12 if dtype == torch.float64 else 1e-5
+    room = 1e-12 if dtype == "float64" else 1e-5
     for d in np.random.default_rng(2).standard_normal((5, 4)):
-        for home in (K, K.to(torch.zeros(1, dtype=dtype))):
+        for home in (K, K.to(zeros(dtype))):
             asked = there(d, dtype)
             pairs = [(home.lmo(asked), K.lmo(d)), (home.tangent(asked), K.tangent(d))]
             if isinstance(K, Projectable):
                 pairs.append((home.project(asked), K.project(d)))
             for ours, numpys in pairs:
                 assert isinstance(ours, torch.Tensor)
-                assert ours.dtype == dtype
+                assert ours.dtype == getattr(torch, dtype)
                 np.testing.assert_allclose(ours.numpy(), numpys, atol=room)
             assert home.infeasibility(asked) == pytest.approx(K.infeasibility(d), abs=room)
             np.testing.assert_array_equal(asked.numpy(), d.astype(asked.numpy().dtype))
@@ -118,10 +119,10 @@ def test_functions_on_torch_give_numpys_numbers():
             )
             np.testing.assert_allclose(mine.slopes(there(x)), reference.slopes(x), atol=1e-9)
             asked = there(x)
-            with Traffic(10**9) as traffic:
+            with traffic.Traffic(10**9) as seen:
                 mine.gradients(asked)
                 functions.Batch.gradients(mine, asked)
-            assert traffic.homes_missing == {}
+            assert seen.homes_missing == {}
             check_function(mine)
 
 
@@ -138,11 +139,11 @@ METHODS = {
 @covered(
     project=METHODS,
     name={name: name for name in ("ball", "hull", "simplex", "box")},
-    dtype={str(dtype): dtype for dtype in DTYPES},
+    dtype=DTYPES,
 )
 def test_projections_on_torch_give_numpys_points(project, name, dtype):
-    K, room = SETS[name], 1e-9 if dtype == torch.float64 else 1e-3
-    moved, tol = K.to(torch.zeros(1, dtype=dtype)), 0.05 * K.radius**2
+    K, room = SETS[name], 1e-9 if dtype == "float64" else 1e-3
+    moved, tol = K.to(zeros(dtype)), 0.05 * K.radius**2
     for radii in (0.0, 1.0, 2.0):
         d = K.tangent(np.random.default_rng(6).standard_normal(4))
         y = K.center + radii * K.radius * d / np.linalg.norm(d)
@@ -150,7 +151,7 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
         ours, numpys = project(moved, asked, start, tol=tol), project(K, y, K.center, tol=tol)
         assert isinstance(ours.x, torch.Tensor)
         assert isinstance(ours.y, torch.Tensor)
-        assert ours.x.dtype == ours.y.dtype == dtype
+        assert ours.x.dtype == ours.y.dtype == getattr(torch, dtype)
         np.testing.assert_allclose(ours.x.numpy(), numpys.x, atol=room)
         np.testing.assert_allclose(ours.y.numpy(), numpys.y, atol=room)
         assert ours.distance2 == pytest.approx(numpys.distance2, abs=room)
@@ -164,18 +165,18 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
 @covered(
     K=SETS,
     kind={kind: kind for kind in streams(1, 4, np.asarray)},
-    dtype={str(dtype): dtype for dtype in DTYPES},
+    dtype=DTYPES,
     block={"1": 1, "7": 7},
 )
 def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtype, block):
-    moved = K.to(torch.zeros(1, dtype=dtype))
+    moved = K.to(zeros(dtype))
     learner = tw.LyapunovDescent(moved, horizon=60, block=block)
     run = tw.run(learner, streams(60, 4, lambda x: there(x, dtype))[kind])
     state = run.final_state
     for part in (learner.act(state), state.point.y, state.point.x):
         assert isinstance(part, torch.Tensor)
-        assert part.dtype == dtype
-    assert run.max_infeasibility <= (1e-9 if dtype == torch.float64 else 1e-4)
+        assert part.dtype == getattr(torch, dtype)
+    assert run.max_infeasibility <= (1e-9 if dtype == "float64" else 1e-4)
     assert run.oracle_calls <= 60
     assert run.regret is None or run.regret[0] <= run.bound.regret + 1e-3
 
@@ -209,15 +210,15 @@ def test_every_learner_on_torch_makes_numpys_decisions(who, name):
     lives.
     """
     K = SMALL[name]
-    moved = K.to(torch.zeros(1, dtype=torch.float64))
+    moved = K.to(zeros())
     rounds = played(LEARNERS[who](moved, 8), K, there)
-    with Traffic(10**9) as traffic:
+    with traffic.Traffic(10**9) as seen:
         ours = [one.x for one in rounds]
     numpys = [one.x for one in played(LEARNERS[who](K, 8), K, np.asarray)]
     for x, y in zip(ours, numpys, strict=True):
         assert isinstance(x, torch.Tensor)
         np.testing.assert_allclose(x.numpy(), y, atol=1e-5)
-    assert traffic.homes_missing == {}
+    assert seen.homes_missing == {}
 
 
 # --- what a device would be asked -----------------------------------------------------------------
@@ -243,21 +244,21 @@ LARGE = {
 def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
     K, most = LARGE[name]
     entries, rng = int(np.prod(K.shape)), np.random.default_rng(8)
-    moved = K.to(torch.zeros(1, dtype=torch.float64))
+    moved = K.to(zeros())
     C = rng.standard_normal((6, *K.shape))
     limits = functions.Affine(there(rng.random(C.shape)), there(np.full(6, 0.01)))
     if limit == "capacities":
         limits = functions.Capacity(there(rng.random(C.shape) - 0.3))
     learner = tw.LyapunovDescent(moved)
-    with Traffic(entries) as traffic:
+    with traffic.Traffic(entries) as seen:
         rounds = tw.play(learner, tw.Stream(functions.Linear(there(C)), limits), learner.start())
-    assert not {"linalg_eigh", "linalg_svd"} & set(traffic.passes)
+    assert not {"linalg_eigh", "linalg_svd"} & set(seen.passes)
     for _ in range(6):
-        with Traffic(entries) as traffic:
+        with traffic.Traffic(entries) as seen:
             next(rounds)
-        assert (traffic.large_reads, traffic.large_writes) == (0, 0)
-        assert traffic.homes_missing == {}
-        assert traffic.reads <= most
+        assert (seen.large_reads, seen.large_writes) == (0, 0)
+        assert seen.homes_missing == {}
+        assert seen.reads <= most
 
 
 # --- twins ----------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
     for _ in range(count):
         indices = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.2, 1.0])).astype(np.int32)
         vertices.append(Sparse((n,), indices, rng.standard_normal(len(indices))))
-    home = torch.zeros(n, dtype=torch.float64)
+    home = zeros("float64", n)
     ours, reference = table_for(vertices[0], home), vertices[0].table()
     assert type(ours) is PlacedAtoms
     assert type(table_for(vertices[0], np.zeros(n))) is type(reference)
@@ -295,7 +296,7 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
 def test_the_search_on_a_device_is_that_of_an_active_set(name):
     """Started from a set with several atoms, some idle, and with no, one and many calls left."""
     K = {**SETS, "psd": BoundedPSD(3)}[name]
-    moved = K.to(torch.zeros(1, dtype=torch.float64))
+    moved = K.to(zeros())
     rng = np.random.default_rng(9)
     ours, reference = ActiveSet.start(moved), ActiveSet.start(K)
     correction = Correction(30, 1e-5)

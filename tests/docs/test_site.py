@@ -5,14 +5,11 @@ anything.
 
 from __future__ import annotations
 
-import inspect
-import os
 import re
 import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,21 +55,6 @@ def test_blocks_are_code_and_heads_stay() -> None:
 
 
 # --- the reference --------------------------------------------------------------------------------
-
-
-def test_every_public_name_has_a_page_under_its_path() -> None:
-    for path, thing in public():
-        page = pages()[reference.file_names()[path]]
-        package, _, name = path.rpartition(".")
-        kind = "class" if inspect.isclass(thing) else "function"
-        assert f".. currentmodule:: {package}\n\n.. auto{kind}:: {name}\n" in page
-        assert f"   * - :py:obj:`{name} <{path}>`" in pages()[f"{package}.rst"]
-    for alias, path in aliases().items():
-        package, _, name = alias.rpartition(".")
-        assert f"   * - :py:obj:`{name} <{path}>`" in pages()[f"{package}.rst"]
-    for path, _ in parts():
-        module, _, name = path.rpartition(".")
-        assert f".. autoclass:: {name}\n" in pages()[f"{module}.rst"]
 
 
 def test_the_index_has_every_package_and_no_two_pages_are_one_file() -> None:
@@ -167,44 +149,6 @@ def made(folder: Path, **files: str) -> list[str]:
 # --- pages of this repository ---------------------------------------------------------------------
 
 MARKDOWN = sorted(DOCS.rglob("*.md"))
-
-
-def there(page: Path, name: str) -> bool:
-    """Whether a page may name this: a file, or one that `make docs` writes before it reads."""
-    path = Path(os.path.normpath(page.parent / name))
-    if path.exists():
-        return True
-    relative = path.relative_to(DOCS).as_posix() if path.is_relative_to(DOCS) else ""
-    return relative == "gallery/index.rst" or relative.removeprefix("reference/api/") in pages()
-
-
-def text_of(page: Path) -> str:
-    """Without blocks of code, where brackets are no links."""
-    return re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
-
-
-@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(DOCS)))
-def test_links_of_a_page_lead_to_files(page: Path) -> None:
-    for name in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(page)):
-        assert re.match(r"https?://|mailto:", name) or there(page, name), name
-
-
-def entries(page: Path) -> Iterator[str]:
-    for block in re.findall(r"```\{toctree\}\n(.*?)```", page.read_text(), flags=re.DOTALL):
-        for line in block.splitlines():
-            if line.strip() and not line.startswith(":"):
-                yield re.sub(r".*<(.+)>", r"\1", line.strip())
-
-
-def test_every_page_is_in_one_table_of_contents() -> None:
-    listed = []
-    for page in MARKDOWN:
-        for entry in entries(page):
-            assert there(page, f"{entry}.md") or there(page, f"{entry}.rst"), f"{page}: {entry}"
-            listed.append(os.path.normpath(page.parent / entry))
-    pages = {str(page.with_suffix("")) for page in MARKDOWN} - {str(DOCS / "index")}
-    assert pages <= set(listed)
-    assert len(listed) == len(set(listed))
 
 
 # --- tables in marked blocks ----------------------------------------------------------------------
