@@ -607,7 +607,7 @@ PATCHES = (
         "methods/steps/lyapunov.py",
         "return slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0",
         "return slopes.loss / slopes.constraint",
-        "tests/test_flat_losses.py",
+        "tests/test_lyapunov.py",
     ),
     Patch(
         "programs take rows as they come",

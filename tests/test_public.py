@@ -1,15 +1,30 @@
-"""What the package shows to the outside."""
+"""What the package shows to the outside, what it imports when, and what a newcomer gets wrong."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 import re
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotAMember,
+    NotFinite,
+    NotSupported,
+    OracleError,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.vertices import Sparse
 
 README = Path(__file__).parent.parent / "README.md"
 PARTS = (
@@ -49,3 +64,246 @@ def test_the_readme_runs() -> None:
     names: dict[str, object] = {}
     for part in parts:
         exec(compile(part, "README.md", "exec"), names)
+
+
+# --- what is imported when ------------------------------------------------------------------------
+
+HEAVY = {
+    "scipy",
+    "numba",
+    "pandas",
+    "matplotlib",
+    "typer",
+    "rich",
+    "networkx",
+    "torch",
+    "piqp",
+    "pyarrow",
+}
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_tidewolf_sets_functions_and_learners_import_nothing_heavy():
+    loaded = python("""
+        import sys
+        import tidewolf as tw
+        print(*{name.partition('.')[0] for name in sys.modules})
+        parts = (tw.sets, tw.functions, tw.learners, tw.projection)
+        for part in (*parts, tw.LyapunovDescent, tw.Stream, tw.play):
+            assert part
+        print(*{name.partition('.')[0] for name in sys.modules})
+        """)
+    assert not HEAVY & set(loaded.split())
+
+
+RUN = """
+import numpy as np
+import tidewolf as tw
+
+rng = np.random.default_rng(0)
+for K in (tw.sets.Simplex(4), tw.sets.Box(np.zeros(4), np.ones(4))):
+    limits = tw.functions.Capacity(0.3 + 0.4 * rng.random((50, 4)))
+    stream = tw.Stream(tw.functions.Linear(rng.random((50, 4))), limits)
+    run = tw.run(tw.LyapunovDescent(K, horizon=50), stream)
+    assert run.max_infeasibility <= 1e-9
+    print(float(run.losses.sum()).hex(), float(run.violations.sum()).hex(), run.oracle_calls)
+"""
+BLOCKED = """
+import sys
+
+class NoNumba:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "numba":
+            raise ModuleNotFoundError("No module named 'numba'", name="numba")
+
+sys.meta_path.insert(0, NoNumba())
+"""
+
+
+def test_dense_sets_run_without_numba_and_give_the_same_bits_and_import_no_report():
+    without = python(BLOCKED + RUN + "assert 'numba' not in sys.modules\n")
+    judged = python(RUN + "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)")
+    *printed, loaded = judged.splitlines()
+    assert without.splitlines() == printed
+    assert len(printed) == 2
+    assert not [name for name in loaded.split() if name.startswith("tidewolf.report")]
+
+
+# --- what a newcomer gets wrong -------------------------------------------------------------------
+
+K = tw.sets.Simplex(3)
+STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full((3, 3), 0.5)))
+
+
+@pytest.mark.parametrize(
+    ("typed", "error", "named"),
+    [
+        (lambda: tw.LyapunovDescent([1, 2]), WrongType, "LyapunovDescent"),
+        (lambda: tw.baselines.SinhaVaze("K"), WrongType, "SinhaVaze"),
+        (lambda: tw.LyapunovDescent(K, horizon="100"), WrongType, "horizon of LyapunovDescent"),
+        (lambda: tw.LyapunovDescent(K, horizon=10**400), NotFinite, "horizon"),
+        (lambda: tw.LyapunovDescent(K, caution=0), InvalidInput, "caution of LyapunovDescent"),
+        (lambda: tw.run(tw.LyapunovDescent(K), [1]), WrongType, "Stream"),
+        (lambda: list(tw.play(tw.LyapunovDescent(K), STREAM, (1, 2))), WrongType, "state"),
+        (lambda: tw.LyapunovDescent(K).load("text"), WrongType, "state"),
+        (lambda: tw.LyapunovDescent(K).acts(tw.LyapunovDescent(K).start(), 50), InvalidInput, "50"),
+        (lambda: tw.projection.afp(K, [3.0, 3, 3], [3.0, 3, 3], tol=0.1), NotAMember, "member"),
+        (lambda: tw.functions.Linear([[1.0, np.nan]]), NotFinite, r"\(0, 1\)"),
+        (lambda: tw.functions.Linear([1.0, 2.0]), WrongShape, r"\.one\("),
+        (lambda: tw.functions.Linear(np.eye(3))[0], WrongType, r"\[3:4\]"),
+        (lambda: tw.Stream(np.eye(3), STREAM.constraints), WrongType, "Linear"),
+    ],
+)
+def test_a_mistake_is_refused_by_name(typed: Any, error: type[Exception], named: str) -> None:
+    with pytest.raises(error, match=named):
+        typed()
+
+
+def test_functions_and_sets_of_two_libraries_are_told_how_to_meet() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    stream = tw.Stream(
+        tw.functions.Linear(strict.asarray(np.eye(3))),
+        tw.functions.Capacity(strict.asarray(np.ones((3, 3)))),
+    )
+    with pytest.raises(
+        WrongType, match=r"live in one array library and dtype; `K.to\(array\)` moves a set"
+    ):
+        tw.run(tw.LyapunovDescent(K), stream)
+
+
+class Segment(tw.sets.ConvexSet):
+    """The points (t, 1 - t); not a dataclass, and told so only where that matters."""
+
+    shape, center, radius, diameter = (2,), np.array([0.5, 0.5]), 0.5**0.5, 2.0**0.5
+    answers: Any = staticmethod(
+        lambda first: np.array([1.0, 0.0]) if first else np.array([0.0, 1.0])
+    )
+
+    def lmo(self, direction: Any) -> Any:
+        return self.answers(direction[0] <= direction[1])
+
+    def infeasibility(self, x: Any) -> float:
+        return max(0.0, -float(np.min(x)), abs(float(np.sum(x)) - 1.0))
+
+    @classmethod
+    def examples(cls) -> Any:
+        return (cls(),)
+
+
+def a_run(K: tw.sets.ConvexSet) -> tw.Run:
+    rng = np.random.default_rng(0)
+    stream = tw.Stream(
+        tw.functions.Linear(rng.normal(size=(40, 2))), tw.functions.Capacity(np.full((40, 2), 0.8))
+    )
+    return tw.run(tw.LyapunovDescent(K, horizon=40), stream)
+
+
+def test_a_plain_class_runs_and_prints_but_cannot_be_saved() -> None:
+    run = a_run(Segment())
+    assert "Segment(...)" in repr(run)
+    assert run.oracle_calls > 0
+    with pytest.raises(
+        NotSupported, match=r"must be a dataclass\(frozen=True, eq=False, repr=False\)"
+    ):
+        run.learner.save(run.final_state)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        lambda first: [1, 0] if first else [0, 1],
+        lambda first: np.array([1, 0]) if first else np.array([0, 1]),
+        lambda first: (
+            np.array([1.0, 0.0], dtype=np.float32)
+            if first
+            else np.array([0.0, 1.0], dtype=np.float32)
+        ),
+    ],
+    ids=["lists", "integers", "float32"],
+)
+def test_answers_of_other_kinds_are_understood(answers: Any) -> None:
+    class Other(Segment):
+        pass
+
+    Other.answers = staticmethod(answers)
+    np.testing.assert_allclose(a_run(Other()).losses, a_run(Segment()).losses)
+
+
+def test_an_oracle_may_keep_its_buffer() -> None:
+    buffer = np.zeros(2)
+
+    class Reusing(Segment):
+        def lmo(self, direction: Any) -> Any:
+            buffer[:] = super().lmo(direction)
+            return buffer
+
+    np.testing.assert_array_equal(a_run(Reusing()).losses, a_run(Segment()).losses)
+
+
+def test_an_answer_outside_the_set_is_refused() -> None:
+    class Lying(Segment):
+        def lmo(self, direction: Any) -> Any:
+            return 2.0 * super().lmo(direction)
+
+    with pytest.raises(OracleError, match="answered a point outside its set: excess 1"):
+        a_run(Lying())
+
+
+def test_atoms_of_another_kind_than_the_answers_are_told_apart() -> None:
+    class Forgetful(Segment):
+        def answer(self, direction: Any, warm: Any = None) -> Any:
+            return tw.sets.Simplex(2).answer(direction)
+
+    with pytest.raises(WrongType, match="Sparse vertex was met among Dense ones; a set's `atom`"):
+        a_run(Forgetful())
+    assert isinstance(tw.sets.Simplex(2).answer(np.ones(2)).vertex, Sparse)
+
+
+@pytest.mark.parametrize("size", [1e-80, 1e-12, 1e-8, 1.0, 1e8, 1e80])
+def test_the_comparator_knows_no_units(size: float) -> None:
+    rng = np.random.default_rng(1)
+    C, c = rng.random((50, 4)), 0.4 + 0.2 * rng.random((50, 4))
+    stream = tw.Stream(tw.functions.Linear(C), tw.functions.Capacity(size * c))
+    best = tw.best_in_hindsight(tw.sets.Simplex(4, total=size), stream)
+    unit = tw.best_in_hindsight(
+        tw.sets.Simplex(4), tw.Stream(tw.functions.Linear(C), tw.functions.Capacity(c))
+    )
+    assert best.feasible is True
+    assert best.lower / size == pytest.approx(unit.lower, rel=1e-9)
+    assert best.upper / size == pytest.approx(unit.upper, rel=1e-9)
+
+
+def test_the_users_functions_are_called_once_a_round() -> None:
+    """But for the first ten, in which their gradients are tested; and never of a round to come."""
+    asked: list[int] = []
+
+    def value(t: int, x: Any) -> float:
+        asked.append(t)
+        return float(x[0])
+
+    losses = tw.functions.Custom(
+        value, lambda t, x: np.array([1.0, 0.0, 0.0]), shape=(3,), rounds=15
+    )
+    stream = tw.Stream(losses, tw.functions.Capacity(np.ones((15, 3))))
+    tw.run(tw.LyapunovDescent(K, horizon=15), stream)
+    assert asked == sorted(asked)
+    assert asked[-5:] == [10, 11, 12, 13, 14]
+    assert max(map(asked.count, range(10))) <= 20
+
+
+def test_no_rounds_are_no_trouble() -> None:
+    stream = tw.Stream(tw.functions.Linear(np.ones((0, 3))), tw.functions.Capacity(np.ones((0, 3))))
+    run = tw.run(tw.LyapunovDescent(K), stream)
+    assert run.regret == (0.0, 0.0)
+    assert "rounds 0" in repr(run)

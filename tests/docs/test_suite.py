@@ -1,21 +1,26 @@
 """The suite itself: no skip goes unnoticed, every file's cost is said, and .ci/run says last what
-was skipped and why.
+was skipped and why; covering arrays cover.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import extras
+from covering import cover, few, pairs, thinned
 
 HERE = Path(__file__).parent.parent
 RUN = HERE.parent / ".ci" / "run"
@@ -196,3 +201,38 @@ def test_the_tests_of_a_file_are_found_from_its_name():
         if not known & set(path.relative_to(home).with_suffix("").parts)
     ]
     assert not lost
+
+
+# --- covering arrays ------------------------------------------------------------------------------
+
+
+@given(
+    sizes=st.lists(st.integers(1, 5), min_size=2, max_size=4),
+    refused=st.sets(st.integers(0, 600), max_size=40),
+)
+def test_every_pair_that_can_meet_does(sizes, refused):
+    every = [
+        pairs(**dict(zip("abcd", values, strict=False))) for values in product(*map(range, sizes))
+    ]
+    cases = [case for i, case in enumerate(every) if i not in refused]
+    chosen = cover(cases)
+    assert set().union(*(cases[i] for i in chosen)) == set().union(*cases)
+    assert len(chosen) == len(set(chosen)) <= len(cases)
+    assert len(chosen) <= 2 * sorted(sizes)[-1] * sorted(sizes)[-2] or refused
+
+
+@given(every=st.integers(1, 6), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=3))
+def test_every_value_is_quick_somewhere(every, sizes):
+    """As long as some factor has as many values as one of `every` leaves out, and one."""
+    factors = {name: {str(i): i for i in range(n)} for name, n in zip("abc", sizes, strict=False)}
+    cases = thinned(every, **factors).args[1]
+    assert len(cases) == len({case.values for case in cases}) == math.prod(sizes)
+    quick = [case.values for case in cases if not case.marks]
+    assert (0,) * len(sizes) in quick
+    for place, n in enumerate(sizes):
+        rest = [size for other, size in enumerate(sizes) if other != place]
+        if sum(rest) - len(rest) >= every - 1:
+            assert {values[place] for values in quick} == set(range(n))
+    first, *others = few(1, "abc")
+    assert first == "a"
+    assert [value.marks[0].name for value in others] == ["soak", "soak"]
