@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -39,43 +40,28 @@ def main() -> int:
     except ValueError as error:
         print(error)
         return 1
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+    jobs, checks = max(1, asked.jobs), sorted({mutant.checks for mutant in mutants})
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder, ThreadPoolExecutor(jobs) as pool:
         copies: Queue[Path] = Queue()
-        for number in range(max(1, asked.jobs)):
+        for number in range(jobs):
             copies.put(_copy(Path(folder) / str(number)))
-        with ThreadPoolExecutor(max(1, asked.jobs)) as pool:
-            sound = list(
-                pool.map(
-                    lambda checks: _sound(copies, checks),
-                    sorted({mutant.checks for mutant in mutants}),
-                )
-            )
-            dead = (
-                list(pool.map(lambda mutant: _dies(copies, mutant), mutants)) if all(sound) else []
-            )
-    print(f"{dead.count(True)} of {len(mutants)} mistakes are seen.")
-    return 0 if mutants and dead.count(True) == len(mutants) else 1
+        sound = all(list(pool.map(lambda each: _sound(copies, each), checks)))
+        dead = sum(pool.map(lambda mutant: _dies(copies, mutant), mutants)) if sound else 0
+    print(f"{dead} of {len(mutants)} mistakes are seen.")
+    return 0 if 0 < len(mutants) == dead else 1
 
 
 def _copy(to: Path) -> Path:
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            # with modification times, and so with what is compiled
-            shutil.copytree(source, to / name)
-        else:
-            to.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, to / name)
+    to.mkdir()
+    for name in COPIED:  # with modification times, and so with what is compiled
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+        copy(ROOT / name, to / name)
     return to
 
 
 def _sound(copies: Queue[Path], checks: str) -> bool:
     """Whether the laws hold where nothing is wrong."""
-    copy = copies.get()
-    try:
-        code, said = _run(copy, checks)
-    finally:
-        copies.put(copy)
+    code, said = _run(copies, checks)
     if code != 0:
         print(f"FAILS WITHOUT A MISTAKE  {checks}: {said}", flush=True)
     return code == 0
@@ -83,57 +69,36 @@ def _sound(copies: Queue[Path], checks: str) -> bool:
 
 def _dies(copies: Queue[Path], mutant: Mutant) -> bool:
     """Whether a law sees the mistake."""
-    copy = copies.get()
-    file = copy / mutant.file
-    try:
-        file.write_text(mutant.text)
-        code, said = _run(copy, mutant.checks)
-    finally:
-        shutil.copy2(ROOT / mutant.file, file)
-        copies.put(copy)
+    code, said = _run(copies, mutant.checks, mutant)
     verdict = {0: "LIVES", 1: "dies"}.get(code, "DOES NOT RUN")
     print(f"{verdict}  {mutant.file.name}: {mutant.name}\n      {said}", flush=True)
     return code == 1
 
 
-def _run(copy: Path, checks: str) -> tuple[int, str]:
-    """pytest's exit code, and the first law that failed."""
+def _run(copies: Queue[Path], checks: str, mutant: Mutant | None = None) -> tuple[int, str]:
+    """pytest's exit code with this mistake, and the first law that failed."""
+    copy = copies.get()
     command = [
         sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-rfE",
-        "-p",
-        "no:cacheprovider",
+        *["-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider"],
         *checks.split(),
     ]
     paths = {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    given = {"cwd": copy, "env": os.environ | paths, "capture_output": True, "text": True}
     try:
-        ran = subprocess.run(
-            command,
-            cwd=copy,
-            env=os.environ | paths,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
+        if mutant is not None:
+            (copy / mutant.file).write_text(mutant.text)
+        ran = subprocess.run(command, **given, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return 1, f"{checks} did not end in {SECONDS} seconds"
-    said = [
-        line.removeprefix("FAILED ")
-        for line in ran.stdout.splitlines()
-        if line.startswith(("FAILED ", "ERROR "))
-    ]
-    return ran.returncode, (
-        said[0]
-        if said
-        else f"nothing fails in {checks}"
-        if ran.returncode == 0
-        else ran.stdout[-500:]
-    )
+    finally:
+        if mutant is not None:
+            shutil.copy2(ROOT / mutant.file, copy / mutant.file)
+        copies.put(copy)
+    failed = re.search(r"^(?:FAILED|ERROR) (.*)", ran.stdout, re.MULTILINE)
+    if failed:
+        return ran.returncode, failed[1]
+    return ran.returncode, ran.stdout[-500:] if ran.returncode else f"nothing fails in {checks}"
 
 
 if __name__ == "__main__":

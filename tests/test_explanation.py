@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.explanation import record
-from tidewolf.explanation.record import Entry, Explanation
-from tidewolf.functions import Capacity, Linear, LogWealth, Max, MaxAffine, Quadratic
+from tidewolf.explanation.record import Entry
+from tidewolf.functions import Capacity, Linear, Max, MaxAffine, Quadratic
 from tidewolf.methods.base import Learner
 from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
 
@@ -300,11 +300,6 @@ def test_a_copy_has_the_state_and_not_the_way_to_it() -> None:
         assert why.run_loss == full.run_loss
 
 
-def test_what_explanations_need_of_the_past_does_not_grow() -> None:
-    session = fed(LEARNERS["ensemble"], 30)
-    assert len(session._history.stood) <= 2
-
-
 def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
     session, rng = tw.Session(LEARNERS["ensemble"]), np.random.default_rng(5)
     for t in range(5):
@@ -350,16 +345,6 @@ def test_a_matrix_and_many_commodities_are_explained() -> None:
     routes = flows.explain().routes
     assert sum(one.share for one in routes if one.commodity == "s to t") == pytest.approx(2.0)
     assert sum(one.share for one in routes if one.commodity == "s to b") == pytest.approx(1.0)
-
-
-def test_a_member_where_the_loss_has_no_value_is_left_without_one() -> None:
-    session = tw.Session(tw.Ensemble(Simplex(2), experts=["bold"]))
-    session.play(advice={"bold": [1.0, 0.0]})
-    session.observe(loss=LogWealth.one([1.0, 1.0]))
-    session.play(advice={"bold": [0.0, 1.0]})
-    why = session.explain()
-    assert isinstance(why, Explanation)
-    assert {part.name: part.loss for part in why.experts}["bold"] is not None
 
 
 def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:

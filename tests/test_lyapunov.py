@@ -99,16 +99,6 @@ def test_the_constants_of_frank_wolfe_are_those_of_the_proof():
     assert all(1.055 / 2 + min(math.inf, T**0.25) <= 2.65 for T in range(1, 6))
 
 
-@pytest.mark.parametrize("made", ["LyapunovFrankWolfe", "SinhaVaze"])
-def test_a_promise_is_smaller_a_round_in_longer_runs(made):
-    rates = [
-        [value / T for value in MADE[made](Simplex(4), T, **ONES).guarantee()[:2]]
-        for T in (10**3, 10**5, 10**7)
-    ]
-    assert rates[0] > rates[1] > rates[2]
-    assert rates[0][1] > rates[1][1] > rates[2][1]
-
-
 def test_a_promise_that_cannot_be_made_says_why():
     K, far = Simplex(3), {"tolerance": 1e-2, "calls_per_round": 804.0}
     for learner, named in (

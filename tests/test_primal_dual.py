@@ -198,16 +198,6 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
     assert run.bound.violation == pytest.approx(committed + violation(t - began, s), rel=1e-9)
 
 
-def test_a_run_that_stops_within_a_block_has_its_bound():
-    K, T = DIAMOND, 200
-    stream = hostile(K, 110, 6)
-    for learner in (PrimalDual(K, T, block=40), theorems.primal_dual(K, T, 1.0, 1.0)):
-        run = tw.run(learner, stream)
-        assert run.final_state.open.rounds > 0
-        assert regret_of(run) <= run.bound.regret
-        assert run.violations.sum() <= run.bound.violation
-
-
 # --- the theorem ----------------------------------------------------------------------------------
 
 

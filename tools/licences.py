@@ -1,7 +1,5 @@
-"""The licences of everything that pyproject.toml asks for, written to docs/licences.md.
-
-    python -m tools.licences              writes the page
-    python -m tools.licences --check      exit 1 where the page is not what it would write
+"""The licences of everything that pyproject.toml asks for, written to docs/licences.md by
+`python -m tools.licences`.
 
 What a library says of itself is read from its installed metadata: the SPDX expression where there
 is one, else the classifiers. `NOTES` adds what metadata do not say.
@@ -9,7 +7,6 @@ is one, else the classifiers. `NOTES` adds what metadata do not say.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import tomllib
@@ -112,20 +109,13 @@ def _table(libraries: Mapping[str, Sequence[str]]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools.licences", description="Licences.")
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 where it differs")
-    asked = parser.parse_args()
+    """Write the page."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     try:
-        text = page(project)
+        PAGE.write_text(page(project))
     except PackageNotFoundError as error:
         print(f"{error.name} is not installed, so that its licence is not known: install it first.")
         return 1
-    if asked.check:
-        same = PAGE.exists() and PAGE.read_text() == text
-        print("docs/licences.md is up to date." if same else "docs/licences.md is out of date.")
-        return 0 if same else 1
-    PAGE.write_text(text)
     return 0
 
 
