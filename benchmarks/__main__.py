@@ -5,8 +5,6 @@ python -m benchmarks experts attacks --streams routing. With `--strict` the exit
 fails.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module

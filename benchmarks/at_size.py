@@ -10,8 +10,6 @@ that follow the hour, the delay of what is sent as the loss, no link fuller than
 `Ensemble` with `Resolve` decides round by round.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import subprocess

@@ -5,8 +5,6 @@ step, and each projection starts from the last one, as in a learner. Calls are e
 on every machine.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Graphs, streams and learners that several benchmarks share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 

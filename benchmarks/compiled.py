@@ -6,8 +6,6 @@
 What is there already for the same source is taken as it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -14,8 +14,6 @@ points that no other point beats in both numbers. A sweep is widened until it br
 violation; if it cannot, its most careful point counts.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache

@@ -9,8 +9,6 @@ costs that finds everything compiled.
 Bytecode of the sources is kept in all of them, as it is after the first import.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ alone; a pass is a copy of a matrix. Every round is synchronised. The first roun
 which load libraries and compile kernels, are played on small sets before anything is timed.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterator
 from time import perf_counter

@@ -13,8 +13,6 @@ careful point of that curve.
     python -m benchmarks headline --seeds 5       seeds 0 to 4: the numbers of each, and no picture
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 from pathlib import Path

@@ -12,8 +12,6 @@
 `python -m benchmarks operating late --seeds 0 --rounds 500` takes a minute.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any

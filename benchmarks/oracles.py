@@ -5,8 +5,6 @@ of the last answer. All times are processor microseconds of one thread; the colu
 long as the oracle. Libraries that are not installed are left out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

@@ -8,8 +8,6 @@ TIDEWOLF_DATA names, and ask again. A file counts as right when facts that paper
 it.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

@@ -18,8 +18,6 @@ before the first day): buying or selling a dollar's worth costs `cost` dollars.
            tau = max(0, <b_t, r_t> - eps) / |r_t - mean r_t|^2              Li et al. 2012
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

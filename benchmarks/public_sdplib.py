@@ -15,8 +15,6 @@ the identity: max-cut relaxations (Y_ii = 1) and theta functions (tr Y = 1, Y_ij
 is a minimum there, so its value is minus (D)'s.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -21,8 +21,6 @@ EVEN |x - even|^2,
     min  fullest(x) / fullest(even) + EVEN |x - even|^2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -86,12 +84,7 @@ def windows(raw: Floats, rounds: range, length: int, of: Callable[[Floats], Floa
 
 def row(name: str, values: Floats) -> tuple[str, ...]:
     """A row of the table."""
-    return (
-        name,
-        f"{values.mean():.4f}",
-        f"{np.quantile(values, 0.99):.3f}",
-        f"{values.max():.3f}",
-    )
+    return (name, f"{values.mean():.4f}", f"{np.quantile(values, 0.99):.3f}", f"{values.max():.3f}")
 
 
 def table() -> Table:

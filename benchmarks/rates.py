@@ -6,8 +6,6 @@ the horizon. The exponents are those of these horizons; theorems are about the l
 violation of the primal-dual learner approaches from about 1e5 rounds on.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import tidewolf as tw

@@ -6,8 +6,6 @@ A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 
 tests/docs/test_readme.py holds the numbers to the learners.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

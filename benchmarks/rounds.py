@@ -10,8 +10,6 @@ projection and one program of HiGHS per round in the same run.
 A time is the least of several, in processor time, so that a busy machine counts little.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -14,8 +14,6 @@ All of it on loopback, the client on the same machine: on one with two cores the
 which is printed, is missing in the server's.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -8,8 +8,6 @@
 processor time is that of all its threads. With `slow_disk` every sync lasts and is counted.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

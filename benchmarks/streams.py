@@ -2,8 +2,6 @@
 with headroom: the first table of docs/benchmarks/index.md.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from benchmarks.pages import Table

@@ -11,8 +11,6 @@ The frontier is that of Sinha-Vaze with exact projections over four decades of `
 frontier" is defined in evaluation/frontier.py. Re-solving with several headrooms is played too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -6,8 +6,6 @@ copies from and to the host, passes over whole points, and arrays that are made 
     traffic.reads, traffic.large_reads, traffic.homeless
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

@@ -8,8 +8,6 @@ breaks more than a law (a module that cannot be imported proves nothing), and wh
 without any mistake.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

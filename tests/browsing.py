@@ -2,8 +2,6 @@
 for.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 

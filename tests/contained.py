@@ -7,8 +7,6 @@ volumes; there is no /tmp and no home. Then the command runs there, as that user
 privilege. Its process is this one; all mounts go with it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

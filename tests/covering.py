@@ -5,8 +5,6 @@ come together. `cover` picks cases greedily, always the one with the most that w
 the first among equals, until everything that any case has is met.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import combinations, product
 from typing import Any

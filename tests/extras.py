@@ -5,8 +5,6 @@ without any extra, which `make bare` shows. Tests are listed here, not found by 
 fails: a package that the library itself should do without must never turn into a skip.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any

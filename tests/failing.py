@@ -1,7 +1,5 @@
 """Require that something broken on purpose fails the fitting check."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

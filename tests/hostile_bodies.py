@@ -2,8 +2,6 @@
 looked at: `python -m tests.hostile_bodies` builds them all and says what was.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 import pathlib

@@ -12,8 +12,6 @@ of those killed had been acknowledged something. Those called "late" decide roun
 them in some order, with other points played, or never, and now and then go back.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -2,8 +2,6 @@
 kernels/groups.py.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ That the others refuse, and in a sentence, is
 `test_learners.py::test_who_refuses_a_set_says_so_in_a_sentence`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tidewolf.baselines import ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WarmUp

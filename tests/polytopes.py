@@ -2,8 +2,6 @@
 graphs to route on.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Hashable, Iterator

@@ -8,8 +8,6 @@ the shell stops the server and removes the folder.
 PostgreSQL refuses to run as root. Root becomes `postgres`, or else `nobody`, for it alone.
 """
 
-from __future__ import annotations
-
 import atexit
 import itertools
 import os

@@ -9,8 +9,6 @@ It reads lines of JSON from stdin and answers each with a line:
     ["wait", id]      answers its exit code, negative where a signal ended it
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

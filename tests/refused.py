@@ -1,7 +1,5 @@
 """A call that must be refused: the kind of error, the setting it names, and one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -15,8 +15,6 @@ An owner is decided by its seed; when the kills come is not, so a storm that fai
 then: the seed is in the message.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import threading

@@ -1,7 +1,5 @@
 """Short streams in the arrays of any library."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """OnlineAllocator: a session behind scikit-learn's manners, and a portfolio that skfolio takes."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess

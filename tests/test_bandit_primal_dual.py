@@ -2,8 +2,6 @@
 regime, twins written plainly, learning.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

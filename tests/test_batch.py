@@ -2,8 +2,6 @@
 known before a round goes along.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The boxed dual simplex agrees with HiGHS on any program, from any basis."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -2,8 +2,6 @@
 stage, every kind of hull, twins.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

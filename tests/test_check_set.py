@@ -1,7 +1,5 @@
 """The checks of sets fail on sets that are broken on purpose, each at the fitting check."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Groups side by side: the same as group by group."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

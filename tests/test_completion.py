@@ -2,8 +2,6 @@
 them, and the problem end to end.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

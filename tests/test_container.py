@@ -5,8 +5,6 @@ root to make. The recipe's command must serve, decide, observe, survive a kill, 
 volume alone.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What everything rests on: the tree of errors, arguments, sets that are sets, random numbers."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from inspect import isclass, signature

@@ -2,8 +2,6 @@
 kernel for every set (kernels/rounds.py), its naive twin, and against the learner without any.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Times in tables: ISO dates or a declared format; clocks that go back."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 

@@ -2,8 +2,6 @@
 decided again to the bit.
 """
 
-from __future__ import annotations
-
 import pickle
 import threading
 import time

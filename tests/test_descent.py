@@ -1,7 +1,5 @@
 """Laws of descent factor by factor: its prices, what it gives back, its units, and its learner."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 
@@ -14,12 +12,7 @@ import tidewolf as tw
 from naive_groups import price, spread, squares
 from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.learners import LyapunovDescent
-from tidewolf.methods.steps.adagrad import (
-    DescentSums,
-    descend_in_factors,
-    into_balls,
-    reaches,
-)
+from tidewolf.methods.steps.adagrad import DescentSums, descend_in_factors, into_balls, reaches
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.projection.factored import FactoredActiveSet

@@ -1,7 +1,5 @@
 """`tidewolf doctor`: each line says what is wrong; the exit code is 1 if it is needed."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

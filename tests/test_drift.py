@@ -2,8 +2,6 @@
 kept while a block is open.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

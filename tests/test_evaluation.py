@@ -1,7 +1,5 @@
 """`tw.run` and what it reports."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Explanations: whatever is said of a decision adds up, and what is not known is said not to be."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import replace

@@ -2,8 +2,6 @@
 before it is scaled.
 """
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -2,8 +2,6 @@
 the arithmetic of their table.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from itertools import pairwise

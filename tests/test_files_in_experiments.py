@@ -1,7 +1,5 @@
 """Experiments on files as people have them: the same network in every form is the same problem."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Files of another machine resume here with the same decisions; earlier formats are refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -2,8 +2,6 @@
 are: a frame gives exactly what its array gives, and what has names lands by name.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 
 import networkx as nx
@@ -171,8 +169,7 @@ def test_what_has_names_lands_by_name(order, seed):
         costs=pd.Series(costs[order], index=names), capacities=pd.Series(limits[order], names)
     )
     mapped.observe(
-        costs=dict(zip(names, costs[order], strict=True)),
-        capacities={i: limits[i] for i in order},
+        costs=dict(zip(names, costs[order], strict=True)), capacities={i: limits[i] for i in order}
     )
     for session in (series, mapped):
         np.testing.assert_array_equal(session.play(), plain.play())

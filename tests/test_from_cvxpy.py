@@ -2,8 +2,6 @@
 equality with the built-in kinds that they become.
 """
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,14 +21,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.functions import (
-    Affine,
-    Capacity,
-    Linear,
-    MaxAffine,
-    Quadratic,
-    from_cvxpy,
-)
+from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic, from_cvxpy
 from tidewolf.functions.from_cvxpy import FromCvxpy
 from tidewolf.testing import check_function
 

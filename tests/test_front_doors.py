@@ -2,8 +2,6 @@
 own: no foreign exception, no warning.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import random

@@ -2,8 +2,6 @@
 projection.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from benchmarks.tournament import by_default, decades

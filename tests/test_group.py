@@ -2,8 +2,6 @@
 promises need.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled descent on products does what its formulas say, whatever the factors."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -2,8 +2,6 @@
 losses, and a naive twin.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

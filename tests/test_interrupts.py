@@ -4,8 +4,6 @@ Python handles signals when a function begins and after calls of C functions, so
 that is raised there, at each of these points in turn, covers every moment of a real Ctrl-C.
 """
 
-from __future__ import annotations
-
 import gc
 import signal
 import sqlite3

@@ -1,7 +1,5 @@
 """Machine code is that of the source in the tree: the cache key of kernels, and their files."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gc

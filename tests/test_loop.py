@@ -1,7 +1,5 @@
 """The one loop: the same as written by hand, resumable, and exact in what it reveals."""
 
-from __future__ import annotations
-
 import pickle
 import tracemalloc
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 proves whatever the multipliers; very many half-spaces of which few are solved with.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -2,8 +2,6 @@
 go past a limit; limits that are followed while losses are flat, when G_f / G_g is unknown.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

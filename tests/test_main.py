@@ -1,7 +1,5 @@
 """`python -m tidewolf` is the command `tidewolf`, whatever the folder it is typed in holds."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

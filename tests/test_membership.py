@@ -1,7 +1,5 @@
 """Every played point is proved to be a member: by its excess, through a combination, or partly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a session in memory remembers beside its state."""
 
-from __future__ import annotations
-
 import pytest
 
 import tidewolf as tw

@@ -5,8 +5,6 @@ constant
 of them, nor of the settings that they rest on, can change unnoticed.
 """
 
-from __future__ import annotations
-
 from math import ceil, exp, isqrt, log, sqrt
 
 import numpy as np

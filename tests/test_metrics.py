@@ -1,7 +1,5 @@
 """Numbers of runs: plain, described once, in the same order everywhere; as people read them."""
 
-from __future__ import annotations
-
 import json
 import re
 

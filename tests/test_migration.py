@@ -2,8 +2,6 @@
 what is refused.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What `Session.observe` refuses: the kind of error, what it names, and that nothing changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

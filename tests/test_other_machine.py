@@ -7,8 +7,6 @@ Costs are such that losses do not cancel: on two streams of matrices whose total
 totals differed by 1.2 % and 1.6 % of it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -52,7 +50,7 @@ def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:
     return found.stdout
 
 
-def learner(name: str) -> tw.Learner:
+def learner(name: str) -> tw.LyapunovDescent:
     rng = np.random.default_rng(3)
     if name == "hull":
         return tw.LyapunovDescent(tw.sets.VertexHull(np.exp(rng.normal(size=(12, 6)))))

@@ -6,8 +6,6 @@ out again from the files that went in and the decisions that came out, with pand
     violation_t   max(0, max_l (load_tl - capacity_tl) / unit)        unit: all static demands
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -2,8 +2,6 @@
 the best point itself where there is one cell.
 """
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

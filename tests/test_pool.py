@@ -2,8 +2,6 @@
 pools of another hand are refused.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

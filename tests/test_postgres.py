@@ -2,8 +2,6 @@
 killed is gone at once, and a session has one writer.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

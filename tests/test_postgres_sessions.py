@@ -2,8 +2,6 @@
 that was acknowledged is there, and nothing is there twice.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

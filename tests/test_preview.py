@@ -1,7 +1,5 @@
 """A dry run: says what would be played, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

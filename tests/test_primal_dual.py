@@ -2,8 +2,6 @@
 and bounds on hostile streams.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -2,8 +2,6 @@
 and against a conic solver.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

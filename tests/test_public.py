@@ -1,7 +1,5 @@
 """What the package shows to the outside, what it imports when, and what a newcomer gets wrong."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re

@@ -3,8 +3,6 @@ stall, the end of its process. What it acknowledged stays, what it cannot keep i
 sentence, and when the trouble is over it goes on by itself.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

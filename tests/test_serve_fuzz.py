@@ -1,7 +1,5 @@
 """Whatever is sent to whatever address is answered as the description says, and never with 500."""
 
-from __future__ import annotations
-
 import http.client
 import json
 from urllib.parse import urlsplit

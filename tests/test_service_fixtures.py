@@ -2,8 +2,6 @@
 where it stands, and goes on as it would have.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

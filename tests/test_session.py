@@ -2,8 +2,6 @@
 test_observation.py.
 """
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import math

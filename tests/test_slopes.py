@@ -8,8 +8,6 @@ k, up to the digits that adding k costs. Streams are random: nothing ties, so th
 nothing.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -2,8 +2,6 @@
 whatever is wrong gets a sentence.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -2,8 +2,6 @@
 killed under load; and how many syncs that takes.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Checks of users' classes: a failure is one sentence, and so is an error inside a check."""
 
-from __future__ import annotations
-
 import pytest
 
 import tidewolf as tw

@@ -1,7 +1,5 @@
 """What the paper's three learners share: laws with the theorems' constants, blocks, horizons."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 from typing import Any

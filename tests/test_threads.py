@@ -1,7 +1,5 @@
 """Learners, states and sessions may be shared between threads."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import sys

@@ -2,8 +2,6 @@
 every machine and in every version.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 what it saw.
 """
 
-from __future__ import annotations
-
 import array_api_strict as strict
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Learners with the paper's constants, without the warnings that short horizons deserve."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A transport to PostgreSQL that can be cut at any message: a socket in the middle."""
 
-from __future__ import annotations
-
 import itertools
 import select
 import socket

@@ -3,8 +3,6 @@
 They live in a file of their own so that workers can import them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

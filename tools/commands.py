@@ -3,8 +3,6 @@ options, as `tidewolf COMMAND --help` says them; and the page of experiment file
 writes them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from textwrap import dedent

@@ -9,8 +9,6 @@ files; together they go through every learner, four rivals, eleven sets and eigh
 Bits are compared on one machine, under one interpreter; between machines they may differ.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

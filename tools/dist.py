@@ -9,8 +9,6 @@ nothing is, and the exit code is 1. Who has the same commit and the same hatchli
 files.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

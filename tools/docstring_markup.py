@@ -10,8 +10,6 @@ that is indented is a formula or a table, |x - y| is a length, (rounds, *shape) 
     >>> and what follows            left alone, as are *emphasis* and what stands in ``twice two``
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import takewhile

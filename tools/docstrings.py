@@ -8,8 +8,6 @@ where
 `help()` and a reader of the source look for it.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -7,8 +7,6 @@ expected.json, the decisions of a session that resumes from them. Until 0.3 is r
 is written again whenever states change; from then on every version reads it.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -5,8 +5,6 @@ What a library says of itself is read from its installed metadata: the SPDX expr
 is one, else the classifiers. `NOTES` adds what metadata do not say.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

@@ -8,8 +8,6 @@ styles, fonts, pictures, frames, must be a file of the site or stand in the page
 reader has to click may lead anywhere.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 import sys

@@ -5,8 +5,6 @@ named; `numpy>=2.1` becomes `numpy==2.1`. A requirement without `>=` is refused,
 no lowest version that could be tested.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

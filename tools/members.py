@@ -6,8 +6,6 @@ kernels of a set, steps of a learner. It is not shown; what a public base has, a
 alone has, is. Bases that have no page are not named.
 """
 
-from __future__ import annotations
-
 import inspect
 from functools import cache, cached_property
 from typing import Any

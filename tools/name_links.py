@@ -7,8 +7,6 @@ thing alone. A thing that several public paths lead to is documented under the s
 anchors under all of them.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections import defaultdict

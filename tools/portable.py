@@ -13,8 +13,6 @@ An arithmetic that this machine cannot execute, or that its OpenBLAS has no kern
 with a printed reason. The exit status is 1 if tests fail under any other.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

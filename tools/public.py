@@ -1,7 +1,5 @@
 """Every public name of tidewolf, by the path a user types."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from importlib import import_module

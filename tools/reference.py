@@ -4,8 +4,6 @@ users type, the pages of what one builds with, and the page of the commands.
 They are written before Sphinx looks which pages there are, into a folder that git ignores.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from importlib import import_module

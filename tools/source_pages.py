@@ -7,8 +7,6 @@ reference gets one behind its signature. A file that is linked has one page, sou
 which each class and function has its name as anchor.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -2,8 +2,6 @@
 names exist.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import inspect

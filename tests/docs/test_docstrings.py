@@ -1,7 +1,5 @@
 """Every public name teaches itself: its parameters are explained, and its example runs."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import warnings

@@ -6,8 +6,6 @@ A story's sizes are lines such as `ROUNDS = 2_000  # 60 in the tests`: the secon
 the first here. At full size all of them are played by `make docs`.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

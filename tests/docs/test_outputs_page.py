@@ -5,8 +5,6 @@ A section of the page is a table whose first column has names in backticks. Thos
 joined by points, `[]` stands for the items of a list, and NAME for what is called as one likes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

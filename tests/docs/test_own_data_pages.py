@@ -1,7 +1,5 @@
 """The commands of the pages about one's own files do what is shown."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

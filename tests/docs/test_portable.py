@@ -1,7 +1,5 @@
 """`make portable`: environments take effect, and what cannot run is skipped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 Tables that need data or minutes are measured in soak, and compared with docs/benchmarks.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

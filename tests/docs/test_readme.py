@@ -2,8 +2,6 @@
 runs they show (`make readme` writes them).
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from functools import cache

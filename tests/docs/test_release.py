@@ -1,7 +1,5 @@
 """The release agrees with itself: versions, workflow, archives, licences, forms."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -5,8 +5,6 @@ An answer that is shown as JSON may be shortened: every key that is shown must b
 agree to nine digits, and "..." stands for anything.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

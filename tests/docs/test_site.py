@@ -3,8 +3,6 @@ what they say in the source, and, built and opened from the disk, it asks no oth
 anything.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

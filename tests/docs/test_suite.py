@@ -2,8 +2,6 @@
 was skipped and why; covering arrays cover.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import os

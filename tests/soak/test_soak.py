@@ -1,7 +1,5 @@
 """What takes longer: `make soak`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
