@@ -27,9 +27,9 @@ import pytest
 
 import tidewolf as tw
 from killed import LEARNERS
-from tidewolf.core import archive
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
 from tidewolf.evaluation.recording import Recording
+from tidewolf.files import reading
 from tidewolf.problems import read_graph, read_table
 
 MEGABYTE = 1 << 20
@@ -262,8 +262,8 @@ def test_what_packs_well_and_is_small_is_read(tmp_path):
 
 
 def test_a_larger_file_may_unpack_to_more():
-    assert archive.most_unpacked(10) == archive.ALWAYS_UNPACKED
-    assert archive.most_unpacked(archive.ALWAYS_UNPACKED) == archive.RATIO * archive.ALWAYS_UNPACKED
+    assert reading.most_unpacked(10) == reading.ALWAYS_UNPACKED
+    assert reading.most_unpacked(reading.ALWAYS_UNPACKED) == reading.RATIO * reading.ALWAYS_UNPACKED
 
 
 @pytest.mark.parametrize("name", ["t.gml", "t.graphml"])

@@ -45,9 +45,6 @@ class NamedPoints(dict[str, Array]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mapping) and same(dict(self), dict(other))
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted(self)))
-
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)
 

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from tidewolf import problems as _problems
-from tidewolf.core.archive import read_arrays
 from tidewolf.core.arguments import shown
 from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
@@ -49,7 +48,7 @@ from tidewolf.experts import Season
 from tidewolf.explanation.explain import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.gaps import align, require_seen
-from tidewolf.files.reading import CSV, read_header
+from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import column_names, is_time
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, warn_of_negative_capacities
@@ -93,19 +92,17 @@ def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
 def read_numbers(path: Path, place: Place) -> Table:
     """The numbers of a table; an NPZ or NPY file may hold an array of any number of axes."""
     require_file(path, place)
-    ending = path.name.lower().rpartition(".")[2]
-    try:
-        if ending == "npy":
+    if path.name.lower().endswith(".npy"):
+        try:
             return Table(None, (), np.array(np.load(path, mmap_mode="r", allow_pickle=False)))
-        if ending == "npz":
-            with open(path, "rb") as file:
-                arrays = read_arrays(file, path.stat().st_size)
-            held = [name for name in arrays if name not in ("columns", "times")]
-            name = "values" if "values" in held else held[0] if len(held) == 1 else ""
-            if name and arrays[name].ndim != 2:
-                return Table(None, (), arrays[name])
-    except (OSError, ValueError, EOFError) as error:
-        raise InvalidInput(f"{path} cannot be read as {ending.upper()}: {error}.") from error
+        except (OSError, ValueError, EOFError) as error:
+            raise InvalidInput(f"{path} cannot be read as NPY: {error}.") from error
+    if path.name.lower().endswith(".npz"):
+        arrays = read_arrays(path)
+        held = [name for name in arrays if name not in ("columns", "times")]
+        name = "values" if "values" in held else held[0] if len(held) == 1 else ""
+        if name and arrays[name].ndim != 2:
+            return Table(None, (), arrays[name])
     return read_table(path, format=place.format)
 
 

@@ -8,7 +8,12 @@ in the declared encoding and in no other. An Excel book is one sheet, the first 
 in book.xlsx#Costs; its formulas have the values that were saved with them.
 
 Files are not trusted: one that unpacks to many times its size, or claims more than it has, is
-refused before memory is taken (`core.archive` has the limits).
+refused before memory is taken, and what is refused costs at most ALWAYS_UNPACKED beside the file:
+
+    unpacked size <= max(ALWAYS_UNPACKED, RATIO packed size)
+
+Numbers that were measured pack 2 to 20 times. A table that is packed tighter than RATIO is read
+when it is written unpacked (np.savez, plain CSV).
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import csv
 import gzip
 import math
 import re
+import threading
 import warnings
 import zipfile
 import zlib
@@ -30,12 +36,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.archive import most_unpacked, too_much
 from tidewolf.core.arguments import as_path, import_extra
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.settings import Names
 from tidewolf.core.types import Floats, NDArray
-from tidewolf.files.dates import likely_formats
 from tidewolf.files.format import PLAIN, FileFormat, as_format, say
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -49,6 +53,50 @@ _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
 _MOST_ROWS = 1 << 20
 """What a sheet of Excel has."""
 _LONGEST_TEXT = 1000
+ALWAYS_UNPACKED = 64 << 20
+"""What any file may unpack to, in bytes."""
+RATIO = 64
+"""How many times its size a larger file may unpack to."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_HEADERS = threading.Lock()
+"""NumPy reads headers with Python's own parser, which some versions (3.11) do not share between
+threads.
+"""
+
+
+def most_unpacked(size: int) -> int:
+    """The most bytes that a file of this size is unpacked to."""
+    return max(ALWAYS_UNPACKED, RATIO * size)
+
+
+def require_unpacked(path: Path, claimed: int) -> None:
+    """Refuse a file that unpacks to so many bytes if they are too many."""
+    most = most_unpacked(path.stat().st_size)
+    if claimed > most:
+        raise InvalidInput(
+            f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size "
+            "or more. Unpack it, or write it as plain CSV."
+        )
+
+
+def read_arrays(path: Path) -> dict[str, NDArray]:
+    """The arrays of an NPZ file by name."""
+    found = dict[str, NDArray]()
+    try:
+        with _HEADERS, zipfile.ZipFile(path) as archive:
+            require_unpacked(path, sum(member.file_size for member in archive.infolist()))
+            for member in archive.infolist():
+                with archive.open(member) as entry:
+                    array: NDArray = np.lib.format.read_array(entry, allow_pickle=False)
+                    if entry.read(1) or member.compress_type not in _METHODS:
+                        raise ValueError(f"its entry {member.filename!r} is none that NumPy writes")
+                found[member.filename.removesuffix(".npy")] = array
+    except TidewolfError:
+        raise
+    except Exception as error:  # what is no archive breaks its readers in every way
+        what = str(error) or type(error).__name__
+        raise InvalidInput(f"{path} cannot be read as NPZ: {what}.") from error
+    return found
 
 
 @dataclass(frozen=True)
@@ -118,8 +166,6 @@ def finite(cell: Any, place: str, format: FileFormat) -> float:
         keys = {"separator": ","} if other == "," and format.separator is None else {}
         hint = f"; thousands separators are not read; if {other!r} stands before decimals, "
         hint += say(decimal=other, **keys)
-    elif isinstance(cell, str) and likely_formats([cell]):
-        hint = "; a column of times is the first and is called time"
     raise InvalidInput(f"{place}: expected a finite number, received {str(cell)!r}{hint}.")
 
 
@@ -312,14 +358,12 @@ def likely_encoding(data: bytes) -> str | None:
 
 
 def _unpacked(path: Path) -> bytes:
-    size = path.stat().st_size
     try:
         with gzip.open(path) as packed:
-            data = packed.read(most_unpacked(size) + 1)
+            data = packed.read(most_unpacked(path.stat().st_size) + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{path} cannot be read as CSV: {error}.") from None
-    if len(data) > most_unpacked(size):
-        raise InvalidInput(f"{path} is not read: {too_much(size)}. Unpack it to read it.")
+    require_unpacked(path, len(data))
     return data
 
 
@@ -378,12 +422,10 @@ def _require_honest(file: Path) -> None:
     """Refuse what is no archive, or one that unpacks to too much, or whose XML declares
     entities.
     """
-    size = file.stat().st_size
     if not zipfile.is_zipfile(file):
         raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
     with zipfile.ZipFile(file) as archive:
-        if sum(member.file_size for member in archive.infolist()) > most_unpacked(size):
-            raise InvalidInput(f"{file} is not read: {too_much(size)}. Write it as CSV.")
+        require_unpacked(file, sum(member.file_size for member in archive.infolist()))
         for name in archive.namelist():
             data = archive.read(name) if name.lower().endswith((".xml", ".rels")) else b""
             if re.search(rb"<!(DOCTYPE|ENTITY)", data.replace(b"\0", b"")):
@@ -394,14 +436,12 @@ def _read_parquet(path: Path, format: FileFormat) -> Cells:
     parquet = import_extra("pyarrow.parquet", f"Reading {path}", "app")
     from pyarrow import types
 
-    size = path.stat().st_size
     with parquet.ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
         groups = [about.row_group(i) for i in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
     claimed = sum(group.total_byte_size for group in groups)
-    if max(8 * rows * len(schema), claimed) > most_unpacked(size):
-        raise InvalidInput(f"{path} is not read: {too_much(size)}. Write it as CSV.")
+    require_unpacked(path, max(8 * rows * len(schema), claimed))
     texts = [each.name for each in schema if not types.is_primitive(each.type)]
     table = parquet.read_table(path, read_dictionary=texts)  # a text that comes often once
     header = [str(name) for name in table.column_names]

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.archive import read_arrays
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.frames import TIMES, is_frame, read_frame
@@ -24,7 +23,7 @@ from tidewolf.core.round_info import as_times
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.files.dates import clock_text, clocks_went_back, in_utc, read_dates
 from tidewolf.files.format import PLAIN, FileFormat, as_format
-from tidewolf.files.reading import Cells, file_of, read_cells, to_float
+from tidewolf.files.reading import Cells, file_of, read_arrays, read_cells, to_float
 
 
 class Table(NamedTuple):
@@ -154,11 +153,7 @@ def _npz_cells(path: Path, format: FileFormat) -> Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
-    try:
-        with open(path, "rb") as file:
-            arrays = read_arrays(file, path.stat().st_size)
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} cannot be read as NPZ: {error}.") from error
+    arrays = read_arrays(path)
     tables = {name: array for name, array in arrays.items() if array.ndim == 2}
     values = tables.get("values", next(iter(tables.values())) if len(tables) == 1 else None)
     rows, width = (0, 0) if values is None else values.shape

@@ -337,16 +337,12 @@ class Range(EntryBatch, PiecewiseLinear):
         super().__post_init__()
         self._match("high", tuple(self.low.shape), self.low)
         self._require_places("low")
-        for t in np.flatnonzero((self.places < 0).all(axis=1))[:1]:
+        there = self.places >= 0
+        crossed = (to_numpy(self.low > self.high) & there).any(axis=1)
+        for t in np.flatnonzero(crossed | ~there.any(axis=1))[:1]:
             raise InvalidInput(
-                f"Round {t} of a Range batch has no entry; it needs at least one.",
-                setting="places",
-            )
-        for t, j in np.argwhere(to_numpy(self.low > self.high) & (self.places >= 0))[:1]:
-            raise InvalidInput(
-                f"The bounds of entry {j} of round {t + 1} of a Range batch leave nothing: "
-                f"{float(self.low[t, j]):g} > {float(self.high[t, j]):g}.",
-                setting="high",
+                f"Round {t + 1} of a Range batch needs an entry, and low <= high of each.",
+                setting="high" if crossed[t] else "places",
             )
 
     @classmethod

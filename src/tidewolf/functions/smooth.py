@@ -123,16 +123,11 @@ def _require_convex(P: NDArray, eps: float) -> None:
     slack = 100 * eps * stack.shape[1] * size
     skew = np.max(np.abs(stack - np.swapaxes(stack, 1, 2)), axis=(1, 2))
     least = np.linalg.eigvalsh(stack)[:, 0]
-    for t in np.flatnonzero(skew > slack)[:1]:
-        raise InvalidInput(
-            f"P of Quadratic must be symmetric; in round {t + 1} two mirrored entries differ by "
-            f"{skew[t]:.3g}. Give (P + P') / 2.",
-            setting="P",
-        )
-    for t in np.flatnonzero(least < -slack)[:1]:
-        raise NotConvex(
-            f"P of Quadratic must have no eigenvalue below 0; in round {t + 1} it has "
-            f"{least[t]:.3g}.",
+    for t in np.flatnonzero((skew > slack) | (least < -slack))[:1]:
+        raise (InvalidInput if skew[t] > slack[t] else NotConvex)(
+            "P of Quadratic must be symmetric, such as (P + P') / 2, without eigenvalues below 0; "
+            f"in round {t + 1} mirrored entries differ by {skew[t]:.3g}, and the least eigenvalue "
+            f"is {least[t]:.3g}.",
             setting="P",
         )
 
