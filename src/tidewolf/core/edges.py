@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.frames import is_frame
 from tidewolf.core.types import Link
@@ -70,17 +69,10 @@ def edges_of(x: Any, what: str) -> Edges | None:
         return edge_list([str(name) for name in x.columns], columns, what)
     if not is_graph(x):
         return None
-    try:
-        found = [
-            Edge(u, v, _present(known), f"{what}, link {u} - {v}")
-            for u, v, known in x.edges(data=True)
-        ]
-        return Edges(found, bool(x.is_directed()), None)
-    except (TypeError, ValueError, AttributeError):
-        raise WrongType(
-            f"{what} must be a graph of networkx, an edge list, or pairs (tail, head), not "
-            f"{shown(x)}."
-        ) from None
+    found = [
+        Edge(u, v, _present(known), f"{what}, link {u} - {v}") for u, v, known in x.edges(data=True)
+    ]
+    return Edges(found, bool(x.is_directed()), None)
 
 
 def edge_list(
