@@ -41,8 +41,8 @@ class Rows:
         self.filled = stop
 
     def after(self, end: int, costs: NDArray, capacities: NDArray) -> Rows:
-        """With these rounds after the first `end`: the same while there is room and nobody else has
-        appended any.
+        """With these rounds after the first `end`: the same while there is room and no other
+        state has appended any.
         """
         if end == self.filled and end + len(costs) <= self.arrays.shape[1]:
             self.append(costs, capacities)

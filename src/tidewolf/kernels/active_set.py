@@ -207,7 +207,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
     rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
 ):
     """A member near y from the active set of x, in place, as projection/active_set.py says; rows
-    are appended to the table while there is room and nobody else has appended any.
+    are appended to the table while there is room and no other state has appended any.
 
     `weights` has room for more rows than there are; `filled` is how many the table has. `answer` is
     (indices, values) for the oracle to fill; `work` (r, zeros, slopes, chosen); `numbers`

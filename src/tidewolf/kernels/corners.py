@@ -336,7 +336,7 @@ def descend_in_blocks(  # type: ignore[no-untyped-def]
     scratch,
     known,
 ):
-    """The second pass: y moves, and what is known of its blocks is told; the twin is that of
+    """The second pass: y moves, and what is known of its blocks is updated; the twin is that of
     `infeasible_iterates`.
     """
     n = len(y)

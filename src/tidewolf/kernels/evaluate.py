@@ -6,7 +6,7 @@ A batch is a kind, a matrix and a vector of numbers, and how many pieces a round
     CAPACITY   max_i x_i - A_ti                 MAX_AFFINE  max_j <A_tj, x> - b_tj
     UNLIMITED  -1                               GIVEN       b_t with the gradient A_t, seen before
 
-Of capacities below b_0 there is no value: somebody is to be warned.
+Capacities below b_0 have no value: they need a warning.
 
 Ties go to the first piece, as in the functions' own `subgradient`.
 """

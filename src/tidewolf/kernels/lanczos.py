@@ -119,7 +119,7 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
 def converged(
     A: Any, begin: Start, tolerance: float, floor: float = -math.inf, ahead: bool = False
 ) -> Found:
-    """Products until theta seems settled; with `ahead` also where it will be, if it goes on rising
+    """Products until theta seems settled; with `ahead` also where it will be, if it keeps rising
     as it did.
 
     No proof: a larger eigenvalue whose vector the start has little of may have been missed.
@@ -182,7 +182,7 @@ class Krylov:
         # at the last look, by how much it had risen since the one before, and by how much till then
         self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
         self._unread: list[Array] = []
-        """of the latest products the two parts of alpha and beta^2, where nobody has looked yet"""
+        """of the latest products the two parts of alpha and beta^2, not read yet"""
         self.values: Floats = np.zeros(0)
 
     @property
@@ -259,7 +259,7 @@ class Krylov:
         return False
 
     def seems_converged(self, gap: float, ahead: bool = False) -> bool:
-        """Whether theta hardly rises, or, where one looks `ahead`, will hardly rise if it goes on
+        """Whether theta hardly rises, or, where one looks `ahead`, will hardly rise if it continues
         as it did, and is within `gap` of an eigenvalue by its residual and, squared, by its
         distance from the next.
         """

@@ -13,7 +13,7 @@ artificial arcs, each as dear as any path, with arcs of negative cost full: as q
 arcs.
 
 Every node has an artificial arc to a root, which phase one empties; afterwards these carry
-nothing and cost nothing. What any potentials pi prove, whoever computed them:
+nothing and cost nothing. What any potentials pi prove, however they were computed:
 
     <cost, x> - min  <=  sum_e  rc_e^+ (x_e - lower_e) + rc_e^- (upper_e - x_e)
 

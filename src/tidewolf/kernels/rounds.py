@@ -11,7 +11,7 @@ The first experts are plain descents; then come the cells of a context, which pr
 together and are one group; then advisers, whose points are in Z. A single descent has no mixer: Z
 is empty.
 
-`rounds` plays as many as it is told, or comes back before: with UNUSUAL where a gradient is one
+`rounds` plays as many as are asked for, or returns earlier: with UNUSUAL where a gradient is one
 that needs a sentence, or a second look (nothing of that round has happened); with NO_ROOM,
 TABLE_TAKEN or BAD_ORACLE in the middle of a projection and with TOO_MANY after one, to be called
 again; with LOOK after a round whose table is to be made smaller, and whose projection is still to
@@ -481,7 +481,7 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
 def audit(  # type: ignore[no-untyped-def]
     s, settings, apart, moved, x, y, before, center, marks, samples
 ):
-    """The checks of a projection: |x - y| is what is said of it, within tolerance while calls are
+    """The checks of a projection: |x - y| is as recorded, within tolerance while calls are
     left, and y was brought no farther from the center. Some are stored, to be asked about; returns
     whether there is room for more.
 

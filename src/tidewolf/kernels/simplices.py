@@ -146,8 +146,8 @@ def kth_least(a, k):  # type: ignore[no-untyped-def]
 
 @kernel
 def within_sum(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
-    """The first `count` rows of d without their means; as they are, or 0, where ints[0] says so: 1,
-    2. Its naive twins in the tests are `Simplex.tangent` and `CappedSimplex.tangent`.
+    """The first `count` rows of d without their means; as they are, or 0, if ints[0] is 1 or 2.
+    Its naive twins in the tests are `Simplex.tangent` and `CappedSimplex.tangent`.
     """
     n = d.shape[1]
     for row in range(count):

@@ -263,7 +263,7 @@ class CompiledEnsemble:
 
     @cached_property
     def plays_live(self) -> bool:
-        """Whether rounds of which nothing is known before need nobody but the kernel."""
+        """Whether rounds of which nothing is known before need the kernel alone."""
         context, advisers = self.learner.context, self.learner.advisers
         plain = all(isinstance(one, Resolve) and one.is_plain for one in advisers)
         return plain and (context is None or type(context) is Season)

@@ -369,7 +369,7 @@ class CompiledRounds(Protocol):
     measures: int
     """numbers that are recorded of each round"""
     plays_live: bool
-    """whether rounds of which nothing is known before need nobody but the kernel"""
+    """whether rounds of which nothing is known before need the kernel alone"""
 
     def plays(self, stream: Stream) -> bool:
         """Whether it can play a stream whose functions it can read."""

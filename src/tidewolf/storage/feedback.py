@@ -88,11 +88,11 @@ def decode(data: bytes, center: Array, *, checked: bool = False) -> Feedback:
     """
     name, record = checkpoint.unpacked(data, center)
     kind = _KINDS[name]
-    parts = _known(record, kind._fields, name)
+    parts = _checked_fields(record, kind._fields, name)
     if kind is FullInformation:
         parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
     elif parts.get("limits") is not None:
-        parts["limits"] = Limits(**_known(parts["limits"], Limits._fields, "Limits"))
+        parts["limits"] = Limits(**_checked_fields(parts["limits"], Limits._fields, "Limits"))
     feedback: Feedback = kind(**parts)
     for part in feedback if checked else ():
         if is_array(part):
@@ -122,14 +122,14 @@ def decode_function(encoded: Sequence[Any], *, checked: bool = True) -> Batch:
     if name not in _functions():
         raise _newer(f"function of the kind {name}")
     kind: Any = _functions()[name]
-    own = _known(record, tuple(field.name for field in fields(kind)), name)
+    own = _checked_fields(record, tuple(field.name for field in fields(kind)), name)
     if kind in _OF_PARTS:
         own["parts"] = tuple(decode_function(part, checked=checked) for part in own["parts"])
     batch: Batch = kind(**own) if checked else kind._unchecked(**own)
     return batch
 
 
-def _known(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
+def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
     """The fields of a record; one that is not known was written by a newer tidewolf."""
     if not isinstance(record, SavedRecord):
         raise ValueError(f"it is no record of the kind {name}")
@@ -166,7 +166,7 @@ def encode_info(info: RoundInfo) -> bytes:
 def decode_info(data: bytes, center: Array) -> RoundInfo:
     """The same again; arrays return to where `center` lives."""
     kind, record = checkpoint.unpacked(data, center)
-    given = _known(record if kind == _INFO else None, RoundInfo._fields, _INFO)
+    given = _checked_fields(record if kind == _INFO else None, RoundInfo._fields, _INFO)
     if "advice" in given:
         given["advice"] = dict(given["advice"])
     if "forecast" in given:
@@ -206,7 +206,7 @@ def decode_played(data: bytes | None, K: HasLMO) -> How:
     if data is None:
         return How()
     kind, record = checkpoint.unpacked(data, K.center)
-    given = _known(record if kind == _PLAYED else None, How._fields, _PLAYED)
+    given = _checked_fields(record if kind == _PLAYED else None, How._fields, _PLAYED)
     if "point" in given:
         if not is_member(K, given["point"]):
             raise ValueError("what was played is no member of the set")
