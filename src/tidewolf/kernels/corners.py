@@ -316,26 +316,9 @@ def survey(y, base, block, heads, places, scratch, known):  # type: ignore[no-un
 
 @kernel
 def descend_in_blocks(  # type: ignore[no-untyped-def]
-    y,
-    scale,
-    offset,
-    c,
-    cost,
-    shift,
-    rate,
-    a,
-    a_shift,
-    single,
-    limit_rate,
-    lift,
-    share,
-    base,
-    heads,
-    places,
-    rows,
-    scratch,
-    known,
-):
+    y, scale, offset, c, cost, shift, rate, a, a_shift, single, limit_rate, lift, share, base,
+    heads, places, rows, scratch, known,
+):  # fmt: skip
     """The second pass: y moves, and what is known of its blocks is updated; the twin is that of
     `infeasible_iterates`.
     """
@@ -498,46 +481,11 @@ def is_even(summed, pos):  # type: ignore[no-untyped-def]
 
 @kernel
 def corner_rounds(  # type: ignore[no-untyped-def]
-    first,
-    k,
-    settings,
-    s,
-    x,
-    y,
-    before,
-    gradient_sums,
-    weights,
-    total,
-    center,
-    starts,
-    indices,
-    values,
-    loss_kind,
-    loss_A,
-    loss_b,
-    loss_count,
-    limit_kind,
-    limit_A,
-    limit_b,
-    limit_count,
-    pos,
-    heads,
-    known,
-    highs,
-    scratch,
-    buffers,
-    pieces,
-    columns,
-    marks,
-    last,
-    summed,
-    means,
-    ends,
-    points,
-    each,
-    when,
-    samples,
-):
+    first, k, settings, s, x, y, before, gradient_sums, weights, total, center, starts, indices,
+    values, loss_kind, loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count, pos,
+    heads, known, highs, scratch, buffers, pieces, columns, marks, last, summed, means, ends,
+    points, each, when, samples,
+):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, how many
     rows have weight, and the weights and entries of all rows: those past the first were not there.
 
@@ -654,18 +602,9 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             if each.shape[1] > 0 and value > 0.0:
                 if limit_kind == CAPACITY:
                     count_capacities(
-                        now,
-                        limit_A[t],
-                        base,
-                        size_of,
-                        heads,
-                        places,
-                        rows,
-                        scratch,
-                        highs,
-                        each,
+                        now, limit_A[t], base, size_of, heads, places, rows, scratch, highs, each,
                         when,
-                    )
+                    )  # fmt: skip
                 else:
                     count_limits(now, pieces[: each.shape[1]], each, when)
             moved, off = 0.0, (n - corners) * base - total
@@ -744,26 +683,9 @@ def corner_rounds(  # type: ignore[no-untyped-def]
             if length2 > radius * radius:
                 share = radius / math.sqrt(length2)
         descend_in_blocks(
-            y,
-            scale,
-            offset,
-            c,
-            cost,
-            shift,
-            rate,
-            buffers[1],
-            a_shift,
-            single,
-            limit_rate,
-            rate * mean + limit_rate * a_mean,
-            share,
-            base,
-            heads,
-            places,
-            rows,
-            scratch,
-            known,
-        )
+            y, scale, offset, c, cost, shift, rate, buffers[1], a_shift, single, limit_rate,
+            rate * mean + limit_rate * a_mean, share, base, heads, places, rows, scratch, known,
+        )  # fmt: skip
         scale, offset, foot = 1.0, 0.0, base
         r1, r2, from1, from2, from_foot = (
             added(known[SUM]),
@@ -812,18 +734,9 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 best = min(best, base - (most + from_foot))
             grain = min(GRAIN * math.sqrt(distance2), settings[MARGIN])
             entry, row = first_near(
-                best + grain,
-                most - 4.0 * grain,
-                y,
-                base,
-                middle,
-                count,
-                pos,
-                heads,
-                places,
-                rows,
+                best + grain, most - 4.0 * grain, y, base, middle, count, pos, heads, places, rows,
                 known,
-            )
+            )  # fmt: skip
             r, x_v = base - y[entry], total * base
             if row >= 0:
                 r, x_v = rows[APART_BY, row], total * rows[POINT, row]

@@ -220,24 +220,9 @@ def surrogate(  # type: ignore[no-untyped-def]
 
 @kernel
 def given_back(  # type: ignore[no-untyped-def]
-    f,
-    limit,
-    starts,
-    D,
-    sizes,
-    size,
-    low,
-    high,
-    V,
-    w,
-    twice,
-    scale,
-    keep,
-    value,
-    sums,
-    columns,
+    f, limit, starts, D, sizes, size, low, high, V, w, twice, scale, keep, value, sums, columns,
     block,
-):
+):  # fmt: skip
     """The share of eta_b P_b that factors from `low` up to `high` give back, whose penalty is
     `value`: group.py of methods/steps.
     """
@@ -377,46 +362,11 @@ def audit(s, settings, x, before, nearer, marks, samples):  # type: ignore[no-un
 
 @kernel
 def factor_rounds(  # type: ignore[no-untyped-def]
-    first,
-    k,
-    settings,
-    s,
-    one,
-    other,
-    before,
-    gradient_sums,
-    sums,
-    starts,
-    sizes,
-    D,
-    lower,
-    upper,
-    center,
-    loss_kind,
-    loss_A,
-    loss_b,
-    loss_count,
-    limit_kind,
-    limit_A,
-    limit_b,
-    limit_count,
-    gradients,
-    readable,
-    columns_of_factors,
-    block,
-    tops,
-    pieces,
-    columns,
-    marks,
-    last,
-    total,
-    means,
-    ends,
-    decisions,
-    each,
-    when,
-    samples,
-):
+    first, k, settings, s, one, other, before, gradient_sums, sums, starts, sizes, D, lower, upper,
+    center, loss_kind, loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count,
+    gradients, readable, columns_of_factors, block, tops, pieces, columns, marks, last, total,
+    means, ends, decisions, each, when, samples,
+):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place, from x = `one`, which is its own companion;
     returns how many are done, a code, and whether x is in `other` then, and what was played last in
     `one`, or the reverse.
@@ -505,24 +455,9 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             for e in range(e0, e1):
                 W[e] += w * limit[e]
             back = given_back(
-                f,
-                limit,
-                starts,
-                D,
-                sizes,
-                size,
-                low,
-                high,
-                V,
-                w,
-                twice,
-                scale,
-                settings[KEEP],
-                penalty_value,
-                sums,
-                columns_of_factors,
-                block,
-            )
+                f, limit, starts, D, sizes, size, low, high, V, w, twice, scale, settings[KEEP],
+                penalty_value, sums, columns_of_factors, block,
+            )  # fmt: skip
         if records:
             columns[i, APART], columns[i, SPENT] = 0.0, 0.0
             columns[i, CHURN] = 0.5 * seen[0] if round_of_run > 0 else 0.0
@@ -536,22 +471,9 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             b1 = min(q, b0 + width)
             e0, e1, count = starts[b0], starts[b1] if b1 < q else n, b1 - b0
             surrogate(
-                f,
-                limit,
-                starts,
-                D,
-                sizes,
-                size,
-                b0,
-                b1,
-                low,
-                high,
-                V,
-                w,
-                twice,
-                columns_of_factors,
-                block,
-            )
+                f, limit, starts, D, sizes, size, b0, b1, low, high, V, w, twice,
+                columns_of_factors, block,
+            )  # fmt: skip
             S, own = sums[0, b0:b1], sums[2, b0:b1]
             norms2, etas = block[0, :count], block[1, :count]
             for r in range(count):
@@ -588,16 +510,9 @@ def factor_rounds(  # type: ignore[no-untyped-def]
                 seen[1] = max(seen[1], off)
             if records:
                 record_entries(
-                    x[e0:e1],
-                    there[e0:e1],
-                    before[e0:e1],
-                    center[e0:e1],
-                    total[e0:e1],
-                    lower[e0:e1],
-                    upper[e0:e1],
-                    block,
-                    seen,
-                )
+                    x[e0:e1], there[e0:e1], before[e0:e1], center[e0:e1], total[e0:e1],
+                    lower[e0:e1], upper[e0:e1], block, seen,
+                )  # fmt: skip
         s[SQUARES] = square_sum
         s[ORACLE_BUDGET] += settings[CALLS_EARNED]
         now = 1 - now

@@ -566,63 +566,13 @@ def idle_rows(weights, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def rounds(  # type: ignore[no-untyped-def]
-    first,
-    k,
-    offset,
-    settings,
-    s,
-    at,
-    x,
-    X,
-    Y,
-    before,
-    sums,
-    scales,
-    precedence,
-    order,
-    shares_of_rounds,
-    Z,
-    awake,
-    p,
-    totals,
-    accounts,
-    gradient_sums,
-    weights,
-    center,
-    starts,
-    indices,
-    values,
-    gram,
-    filled,
-    loss_kind,
-    loss_A,
-    loss_b,
-    loss_count,
-    limit_kind,
-    limit_A,
-    limit_b,
-    limit_count,
-    kernel_data,
-    floats,
-    ints,
-    answer_indices,
-    answer_values,
-    buffers,
-    pieces,
-    slopes_of_rows,
-    chosen,
-    columns,
-    marks,
-    last,
-    total,
-    means,
-    ends,
-    points,
-    each,
-    when,
-    samples,
+    first, k, offset, settings, s, at, x, X, Y, before, sums, scales, precedence, order,
+    shares_of_rounds, Z, awake, p, totals, accounts, gradient_sums, weights, center, starts,
+    indices, values, gram, filled, loss_kind, loss_A, loss_b, loss_count, limit_kind, limit_A,
+    limit_b, limit_count, kernel_data, floats, ints, answer_indices, answer_values, buffers, pieces,
+    slopes_of_rows, chosen, columns, marks, last, total, means, ends, points, each, when, samples,
     measures,
-):
+):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table. The point of the first of them is x, where experts are mixed; what is
     given or recorded of each round has it at row `offset`.
@@ -692,17 +642,9 @@ def rounds(  # type: ignore[no-untyped-def]
                     measures[row, j] = p[j]
             exponent = s[EXPONENT]
             penalty_value = weigh(
-                s,
-                settings,
-                value,
-                limit_norm,
-                along,
-                slopes,
-                x,
-                center,
-                shares[plain:],
+                s, settings, value, limit_norm, along, slopes, x, center, shares[plain:],
                 gradient_sums,
-            )
+            )  # fmt: skip
             if s[EXPONENT] != exponent:
                 rescale(s, exponent, sums, totals, accounts)
             if experts > 0:
@@ -711,33 +653,15 @@ def rounds(  # type: ignore[no-untyped-def]
                     V = math.ldexp(1.0 / settings[CAUTION], -int(s[EXPONENT]))
                     w = current_weight(s, settings)
                     value_experts(
-                        t,
-                        V,
-                        w,
-                        loss,
-                        max(value, 0.0),
-                        (loss_kind, loss_A, loss_b, loss_count),
-                        (limit_kind, limit_A, limit_b, limit_count),
-                        Z,
-                        awake,
-                        accounts,
-                        pieces,
+                        t, V, w, loss, max(value, 0.0), (loss_kind, loss_A, loss_b, loss_count),
+                        (limit_kind, limit_A, limit_b, limit_count), Z, awake, accounts, pieces,
                         work[0],
-                    )
+                    )  # fmt: skip
                 hedge(s, totals, losses)
             step_experts(
-                along[0],
-                along[1],
-                penalty_value,
-                value > 0.0,
-                x,
-                center,
-                settings,
-                Y,
-                sums,
-                scales,
-                shares,
-            )
+                along[0], along[1], penalty_value, value > 0.0, x, center, settings, Y, sums,
+                scales, shares,
+            )  # fmt: skip
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
             for j in range(int(s[SERVED])):
@@ -748,18 +672,9 @@ def rounds(  # type: ignore[no-untyped-def]
         while s[AT_EXPERT] < s[SERVED]:
             own = order[int(s[AT_EXPERT])]
             code = nearest_member(
-                rows,
-                gram,
-                filled,
-                weights[own],
-                X[own],
-                Y[own],
-                kernel_data,
-                answer,
-                work,
-                numbers,
-                at,
-            )
+                rows, gram, filled, weights[own], X[own], Y[own], kernel_data, answer, work,
+                numbers, at,
+            )  # fmt: skip
             filled = max(filled, int(at[COUNT]))
             if code != DONE:
                 return i, code, int(at[COUNT])
@@ -783,16 +698,8 @@ def rounds(  # type: ignore[no-untyped-def]
                 return i + 1, LOOK, count
         moved, apart = sums[longest, MOVED_OF], sums[longest, APART_OF]
         if records and not audit(
-            s,
-            settings,
-            apart,
-            moved,
-            X[longest],
-            Y[longest],
-            before[longest],
-            center,
-            marks,
+            s, settings, apart, moved, X[longest], Y[longest], before[longest], center, marks,
             samples,
-        ):
+        ):  # fmt: skip
             return i + 1, ENOUGH, count
     return k, PLAYED, int(at[COUNT])

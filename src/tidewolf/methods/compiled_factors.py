@@ -161,19 +161,9 @@ class CompiledFactors:
             record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
         done, code, now = factor_rounds(
-            first,
-            k,
-            settings,
-            s,
-            *points,
-            before,
-            sums,
-            steps,
-            *self.shape,
-            *functions.given,
-            *scratch.arrays(functions.pieces),
-            *record,
-        )
+            first, k, settings, s, *points, before, sums, steps, *self.shape, *functions.given,
+            *scratch.arrays(functions.pieces), *record,
+        )  # fmt: skip
         if not done:
             return Progressed(start, 0, True, False, columns)
         if records is not None:

@@ -282,30 +282,13 @@ class KernelState(ArrayState):
     """That of one descent."""
 
     __slots__ = (
-        "_state",
-        "atoms",
-        "before",
-        "numbers",
-        "rounds",
-        "since",
-        "sums",
-        "weights",
-        "x",
-        "y",
-    )
+        "_state", "atoms", "before", "numbers", "rounds", "since", "sums", "weights", "x", "y",
+    )  # fmt: skip
 
     def __init__(
-        self,
-        since: Any,
-        rounds: int,
-        numbers: Floats,
-        sums: Floats,
-        atoms: SparseAtoms,
-        weights: Floats,
-        x: Floats,
-        y: Floats,
-        before: Floats | None = None,
-    ) -> None:
+        self, since: Any, rounds: int, numbers: Floats, sums: Floats, atoms: SparseAtoms,
+        weights: Floats, x: Floats, y: Floats, before: Floats | None = None,
+    ) -> None:  # fmt: skip
         self.since, self.rounds, self.numbers, self.sums = since, rounds, numbers, sums
         self.atoms, self.weights, self.x, self.y, self.before = atoms, weights, x, y, before
         self._state = since if before is None else None
@@ -558,18 +541,10 @@ class CompiledDescent:
     ) -> Progressed:
         s = start.numbers.copy()
         own = Descents(
-            s,
-            scratch.x,
-            start.x[None].copy(),
-            start.y[None].copy(),
-            np.empty((1, self.n)),
-            s[names.SQUARES : names.MOVED + 1][None],
-            start.sums[:, None].copy(),
-            start.atoms,
-            len(start.weights),
-            start.weights[None],
-            self._alone,
-        )
+            s, scratch.x, start.x[None].copy(), start.y[None].copy(), np.empty((1, self.n)),
+            s[names.SQUARES : names.MOVED + 1][None], start.sums[:, None].copy(), start.atoms,
+            len(start.weights), start.weights[None], self._alone,
+        )  # fmt: skip
         done, code, columns = self.run(own, functions, first, k, records, scratch)
         if not done:
             return Progressed(start, 0, True, False, columns)
@@ -584,16 +559,9 @@ class CompiledDescent:
         return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
 
     def run(
-        self,
-        own: Descents,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None,
-        scratch: _Scratch,
-        shares: Floats = _NO_SHARES,
-        advice: tuple[NDArray, ...] | None = None,
-    ) -> tuple[int, int, NDArray]:
+        self, own: Descents, functions: Functions, first: int, k: int, records: Records | None,
+        scratch: _Scratch, shares: Floats = _NO_SHARES, advice: tuple[NDArray, ...] | None = None,
+    ) -> tuple[int, int, NDArray]:  # fmt: skip
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
         at, atoms, count, m = scratch.at, own.atoms, own.count, len(own.X)
         at[COUNT], at[active_set.WAITING] = count, 0.0
@@ -614,30 +582,11 @@ class CompiledDescent:
                 if scratch.room < len(gram) or scratch.pieces < functions.pieces:
                     scratch.fit(len(gram), functions.pieces)
                 given = (
-                    settings,
-                    own.s,
-                    at,
-                    own.x,
-                    own.X,
-                    own.Y,
-                    own.before,
-                    own.sums,
-                    *mixer[:3],
-                    shares,
-                    *mixer[3:],
-                    own.gradients,
-                    weights,
-                    self.center,
-                    atoms.starts,
-                    atoms.indices,
-                    atoms.values,
-                    gram,
-                    atoms.filled,
-                    *functions.given,
-                    *self._geometry,
-                    *scratch.arrays,
-                    *record,
-                )
+                    settings, own.s, at, own.x, own.X, own.Y, own.before, own.sums, *mixer[:3],
+                    shares, *mixer[3:], own.gradients, weights, self.center, atoms.starts,
+                    atoms.indices, atoms.values, gram, atoms.filled, *functions.given,
+                    *self._geometry, *scratch.arrays, *record,
+                )  # fmt: skip
                 if advice is None:
                     more, code, count = self._run.ready(first + done, k - done, done, *given)
                 else:
@@ -729,28 +678,13 @@ _WITHOUT_GRADIENT = (evaluate.CAPACITY, evaluate.UNLIMITED)
 def scalars(state: Any) -> tuple[Floats, Floats]:
     """The numbers of a state for the kernel, and its sums of gradients."""
     dual, sums = state.dual, state.descent
-    numbers = np.array(
-        (
-            dual.rounds,
-            dual.violation,
-            dual.slopes.loss,
-            dual.slopes.constraint,
-            dual.least_ratio,
-            dual.exponent,
-            dual.paid,
-            dual.sums.loss_at,
-            dual.impossible,
-            state.oracle_budget,
-            state.calls,
-            dual.sums.limit_at,
-            sums.square_sum,
-            sums.inverse_step,
-            sums.largest,
-            state.point.distance,
-            *(0.0,) * (names.SCALARS - names.LAST_CALLS),
-        )
-    )
-    return numbers, np.array((dual.sums.loss, dual.sums.limit))
+    numbers = (
+        dual.rounds, dual.violation, *dual.slopes, dual.least_ratio, dual.exponent, dual.paid,
+        dual.sums.loss_at, dual.impossible, state.oracle_budget, state.calls, dual.sums.limit_at,
+        sums.square_sum, sums.inverse_step, sums.largest, state.point.distance,
+        *(0.0,) * (names.SCALARS - names.LAST_CALLS),
+    )  # fmt: skip
+    return np.array(numbers), np.array((dual.sums.loss, dual.sums.limit))
 
 
 def after_rounds(
@@ -760,16 +694,10 @@ def after_rounds(
     oracle_budget, calls, limit_at, squares, inverse_step, largest = s[9:15]
     gradients.setflags(write=False)
     dual = DualState(
-        int(rounds),
-        violation,
-        Slopes(loss, limit),
-        least_ratio,
-        int(exponent),
-        paid,
-        impossible > 0.0,
-        GradientSums(gradients[0], gradients[1], loss_at, limit_at),
+        int(rounds), violation, Slopes(loss, limit), least_ratio, int(exponent), paid,
+        impossible > 0.0, GradientSums(gradients[0], gradients[1], loss_at, limit_at),
         state.dual.carried,
-    )
+    )  # fmt: skip
     sums = DescentSums(squares, inverse_step, None, largest)
     return state.played(state.t + done, point, dual, oracle_budget, int(calls), sums)
 
