@@ -725,7 +725,7 @@ def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:
     """The rounds of a descent over a set; None where the set has no kernels for that."""
     if not isinstance(K, CompiledGeometry) or factors_of(K) is not None or not K.diameter > 0.0:
         return None
-    if "tangents" not in vars(type(K)):  # a subclass may say otherwise
+    if "geometry" not in vars(type(K)):  # a subclass may say otherwise
         return None
     if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE or K.geometry is None:
         return None
