@@ -184,6 +184,6 @@ class InPlace:
 def explained(error: Exception, where: str, fix: str) -> CheckpointError:
     """An error of SQLite, or of a file, as ours."""
     name = getattr(error, "sqlite_errorname", "SQLITE_CANTOPEN")
-    if name.split("_")[1] in _OF_THE_PLACE:
+    if name.split("_")[1] in _OF_THE_PLACE and not isinstance(error, UnicodeDecodeError):
         return CheckpointError(f"{where} cannot be used: {error}. {fix}")
     return BrokenFile(f"{where} is truncated or was changed: {error}. Go back to an earlier copy.")

@@ -78,7 +78,7 @@ class File:
                 db.pragmas(*DURABLE)
                 self._in_place.require()
             return content, content.head.epoch + 1
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             fix = "Give a path in a folder where files can be made."
             raise explained(error, self.where, fix) from None
 

@@ -92,10 +92,14 @@ OF_A_SESSION = (*SESSION_TABLES, "rounds")
 """Tables of a store whose rows belong to a session."""
 
 
+def _statement(db: Database, table: str, columns: str) -> str:
+    return f"CREATE TABLE {table} ({columns.format(blob=db.blob, name=db.name)}){db.keyed}"
+
+
 def make_tables(db: Database, tables: Mapping[str, str]) -> None:
     """These tables, within a transaction."""
     for table, columns in tables.items():
-        db.execute(f"CREATE TABLE {table} ({columns.format(blob=db.blob, name=db.name)}){db.keyed}")
+        db.execute(_statement(db, table, columns))
 
 
 def make_store(db: Database) -> None:
@@ -122,6 +126,10 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
             f"{where} has format {version}; this tidewolf reads format {FORMAT}. Install the "
             "tidewolf that wrote it, or give a new path, folder or database."
         )
+    if kind == SESSION_FILE:
+        there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+        if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
+            raise BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
 
 
 def add_entry(db: Database, at: float, who: str, session: str, what: str, why: str = "") -> None:
