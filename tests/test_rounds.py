@@ -661,6 +661,20 @@ def test_live_rounds_of_an_ensemble_are_those_of_a_run(name, kind):
     assert session.rounds == t == 30
 
 
+@pytest.mark.parametrize("kind", ["plain", "season", "two that re-solve"])
+def test_a_session_in_memory_has_the_bits_of_one_in_a_file(kind, tmp_path):
+    """The first keeps the arrays of the kernel, the other a state for every round."""
+    K, options = SETS["flow"], (ENSEMBLES | RESOLVING)[kind]
+    played = stream(K, "capacities", 40, seed=8)
+    memory = tw.Session(tw.Ensemble(K, **options))
+    with tw.Session.open(tmp_path / "session.db", tw.Ensemble(K, **options)) as file:
+        for costs, limits in zip(played.losses.C, played.constraints.c, strict=True):
+            np.testing.assert_array_equal(memory.play(), file.play())
+            for session in (memory, file):
+                session.observe(costs=costs, capacities=limits)
+        assert memory.learner.save(memory.state) == file.learner.save(file.state)
+
+
 def test_rounds_from_one_state_do_not_see_each_other():
     """Though states share rows of functions, and the table of vertices."""
     K, played = SETS["flow"], stream(SETS["flow"], "capacities", 12, seed=6)

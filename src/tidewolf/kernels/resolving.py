@@ -90,7 +90,7 @@ def resolve(  # type: ignore[no-untyped-def]
         if not known[a]:
             continue
         row_of_round(t + 1 - backs[a], capacities, past_capacities, begin, c[0])
-        share = 1.0 - math.pow(1.0 - FORGETTING, new_counted[a])
+        share = 1.0 - math.pow(1.0 - FORGETTING, float(new_counted[a]))
         for e in range(n):
             room[0, e] = math.sqrt(new_drops[a, e] / share) if share > 0.0 else 0.0
         which, found, there = np.zeros(high - low, np.int64), pivots[low : high + 1], False

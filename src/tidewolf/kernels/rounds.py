@@ -343,25 +343,40 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
 
 
 @kernel
+def mean_of(p, Z, low, high, x):  # type: ignore[no-untyped-def]
+    """sum_i p_i z_i over the rows from `low` up to `high` with weight, in x; a row itself where
+    they all are the same. Naive twin: `_mix` of learners/ensemble.py.
+    """
+    first, same, n = -1, True, len(x)
+    for i in range(low, high):
+        if p[i] > 0.0:
+            first, e = i if first < 0 else first, 0
+            while same and e < n:
+                same, e = Z[i, e] == Z[first, e], e + 1
+    for e in range(n):
+        x[e] = Z[first, e] if same and first >= 0 else 0.0
+    for i in range(low, high):
+        if p[i] > 0.0 and not same:
+            for e in range(n):
+                x[e] += p[i] * Z[i, e]
+
+
+@kernel
 def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyped-def]
     """The descents' points among the proposals Z, weights p among those awake, and their mean x.
     One descent alone, without a mixer, is played as it is.
 
     Naive twin: `Mixer.weights` of methods/steps/hedge.py, and `_mix` of learners/ensemble.py.
     """
-    experts, n = Z.shape
+    experts = len(Z)
     if experts == 0:
         x[:] = X[0]
         return
     for i in range(plain):
         Z[i], awake[i] = X[i], 1.0
     if len(X) > plain:
-        Z[plain], awake[plain] = 0.0, 0.0
-        for j in range(plain, len(X)):
-            if shares[j] > 0.0:
-                awake[plain] = 1.0
-                for e in range(n):
-                    Z[plain, e] += shares[j] * X[j, e]
+        mean_of(shares, X, plain, len(X), Z[plain])
+        awake[plain] = 1.0 if shares[plain:].max() > 0.0 else 0.0
     least, total = np.inf, 0.0
     for i in range(experts):
         least = min(least, totals[i]) if awake[i] > 0.0 else least
@@ -371,20 +386,9 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
             rate = math.log(max(experts, 2)) / gap if gap > 0.0 else 0.0
             p[i] = math.exp(-rate * behind) if gap > 0.0 or behind == 0.0 else 0.0
         total += p[i]
-    first, same = -1, True
     for i in range(experts):
         p[i] /= total
-        if p[i] > 0.0:
-            first = i if first < 0 else first
-            e = 0
-            while same and e < n:
-                same, e = Z[i, e] == Z[first, e], e + 1
-    for e in range(n):
-        x[e] = Z[first, e] if same else 0.0
-    for i in range(experts):
-        if p[i] > 0.0 and not same:
-            for e in range(n):
-                x[e] += p[i] * Z[i, e]
+    mean_of(p, Z, 0, experts, x)
 
 
 @kernel

@@ -321,6 +321,7 @@ class CompiledEnsemble:
             if code == LOOK:
                 self._tidied(now)
             seen, before = 0, now.solves
+            now.vertices = now.own.count if alone else now.vertices
             x = frozen(now.own.x.copy())
             if resolving is not None and more:
                 seen = more - int(now.own.s[names.UNADVISED])

@@ -71,13 +71,13 @@ class Mixer(NamedTuple):
 
     def weights(self, awake: Bools) -> Floats:
         """p among those awake, of whom there is one at least."""
-        totals = np.where(awake, self.totals, np.inf)
-        behind, rate = totals - totals.min(), self.rate
-        p: Floats = (behind == 0.0).astype(float)
+        there = [t for t, is_awake in zip(self.totals.tolist(), awake, strict=True) if is_awake]
+        least, rate = min(there), self.rate
+        lead = [float(t == least) for t in there]
         if rate < math.inf:
-            with np.errstate(over="ignore"):
-                p = np.exp(-rate * behind)
-        p /= p.sum()
+            lead = [math.exp(-rate * (t - least)) for t in there]
+        p: Floats = np.zeros(len(self.totals))
+        p[awake] = np.array(lead) / sum(lead)  # one after another, as a kernel adds
         return p
 
     def updated(self, losses: Floats, pending: int = 0) -> Mixer:
