@@ -204,8 +204,8 @@ PATCHES = (
     Patch(
         "hedge: weights of those skipped",
         "methods/steps/hedge.py",
-        "totals = np.where(awake, self.totals, np.inf)",
-        "totals = self.totals",
+        "least, rate = min(there), self.rate",
+        "least, rate = float(self.totals.min()), self.rate",
         HEDGE,
     ),
     Patch(
