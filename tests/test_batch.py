@@ -67,16 +67,16 @@ def test_a_run_counts_and_says_what_was_not_seen():
     assert (run.unseen, run.rounds, run.summary()["unseen"]) == (3, T, 3)
     assert "rounds 24 (3 unseen)" in str(run)
     assert len(run.ends) == len(run.measures) == 21
-    sentence = "3 of the 24 rounds were played without feedback; their losses and breaches count."
+    sentence = "3 of the 24 rounds, which count, had no feedback."
     assert sentence in run.notes
     assert ("LyapunovDescent", sentence) in learner_notes([run], ["LyapunovDescent"])
     found = run.certificate
     assert (found.regret.bound, found.regret.guarantee, found.violation.bound) == (None, None, None)
     assert found.failures == ()
-    assert "it did not see all of them" in str(run)
+    assert "it did not observe all of them" in str(run)
     every = tw.intervals(run, 8)
     assert every.checks == ()
-    assert "it did not see all of them" in repr(every)
+    assert "it did not observe all of them" in repr(every)
 
 
 def test_a_learner_that_sees_nothing_stays_where_it_is():

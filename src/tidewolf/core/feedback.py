@@ -374,7 +374,8 @@ def require_bandit(feedback: object, most: int) -> Bandit:
     lengths, and numbers that are not moderate.
     """
     if type(feedback) is not Bandit or not all(map(is_array, feedback)):
-        raise _other_kind("Bandit feedback, an array of one number per round each,", feedback)
+        kind = f"Bandit feedback, arrays {' and '.join(Bandit._fields)} of one number per round,"
+        raise _other_kind(kind, feedback)
     shape, copies = tuple(feedback.loss_values.shape), []
     for name, values in zip(Bandit._fields, feedback, strict=True):
         if values.ndim != 1 or tuple(values.shape) != shape:

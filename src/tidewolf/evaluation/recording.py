@@ -114,9 +114,11 @@ class Recording:
                 f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}. "
                 "Rounds that come one by one, perhaps without an end, are for tw.play."
             )
-        play(learner, stream)  # refuses what cannot be played
-        rounds = len(stream)
-        self._is_short = rounds * math.prod(stream.shape) <= SHORT
+        rounds = len(stream) if isinstance(stream, Stream) else 0
+        self._is_short = rounds == 0 or rounds * math.prod(stream.shape) <= SHORT
+        with interpreting(self._is_short):
+            play(learner, stream)  # refuses what cannot be played
+            self.state, self.audit = learner.start(), Audit(learner)
         self.learner, self.stream, self.decisions = learner, stream, decisions
         self._source: str | Stream = source or stream
         """what a file must agree with: the text that says where the stream comes from, or itself"""
@@ -128,7 +130,6 @@ class Recording:
         """after how many rounds each update came"""
         self.measures = array("d")
         """the learner's running numbers after each update, end to end"""
-        self.state, self.audit = learner.start(), Audit(learner)
         self.trajectory = TrajectorySummary(rounds, learner.hard_set.shape)
         if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
             self.audit.expect(rounds)

@@ -708,7 +708,7 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
 
     rows = []
     for j, tunnel, path in zip(net.owner, net.names, net.tunnels.paths, strict=True):
-        names = net.distinct_names(path.links)
+        names = net._distinct_names(path.links)
         name = PathShare("", path.nodes, 0.0, 0.0, names).name
         rows.append((net.demands[j].name, tunnel, name, path.length))
     table = pandas.DataFrame(rows, columns=["commodity", "tunnel", "path", "length"])

@@ -247,7 +247,7 @@ def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
         vector = len(K.shape) == 1
         return lambda i: f"entry {i if vector else tuple(map(int, np.unravel_index(i, K.shape)))}"
     if len(names) != math.prod(K.shape):
-        raise InvalidInput(f"Expected one name per entry, {math.prod(K.shape)}, not {len(names)}.")
+        raise InvalidInput(f"names must be one per entry, {math.prod(K.shape)}, not {len(names)}.")
     return lambda i: str(names[i])
 
 

@@ -515,7 +515,7 @@ class Network(OnLinks):
         sent = self._once(demands)
         x = to_numpy(as_point(x, self.K.shape, "The decision"))
         return [
-            PathShare(name, nodes, share, share * float(volume), self.distinct_names(links))
+            PathShare(name, nodes, share, share * float(volume), self._distinct_names(links))
             for name, volume, paths in zip(self._demand_names, sent, self._paths(x), strict=True)
             for share, nodes, links in paths
         ]
@@ -539,7 +539,7 @@ class Network(OnLinks):
             for flow, own in zip(flows, parts, strict=True)
         ]
 
-    def distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
+    def _distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
         """The names of those links of a path that have others beside them, between the same nodes.
 
         Parameters

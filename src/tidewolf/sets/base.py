@@ -64,6 +64,20 @@ def _check_array(accept: Any, what: str, method: Any) -> Any:
     return checked
 
 
+def _check_vertex(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: ConvexSet, vertex: Vertex) -> float:
+        if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
+            raise WrongType(
+                "Expected a vertex that `answer` or `atom` of this set returned, not "
+                f"{shown(vertex)}."
+            )
+        infeasibility: float = method(self, vertex)
+        return infeasibility
+
+    return checked
+
+
 _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "answer": _check_direction,
     "atom": partial(_check_array, as_direction, "The point"),
@@ -72,6 +86,7 @@ _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "project": partial(_check_array, as_point, "The point to project"),
     "relax": partial(_check_array, as_point, "The point to relax"),
     "tangent": partial(_check_array, as_direction, "The direction"),
+    "vertex_infeasibility": _check_vertex,
 }
 """What checks the arguments of each method of a set, so that its class need not."""
 
