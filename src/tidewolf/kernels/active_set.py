@@ -61,6 +61,13 @@ def dot(a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def copy_to(a, out):  # type: ignore[no-untyped-def]
+    """`out[:] = a`, which numba takes ten times as long to compile."""
+    for i in range(len(a)):
+        out[i] = a[i]
+
+
+@kernel
 def distance2(a, b):  # type: ignore[no-untyped-def]
     """|a - b|^2 in eight sums, as `dot`, whose twin it has."""
     whole = len(a) - len(a) % 8

@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
+from tidewolf.kernels.active_set import copy_to
 
 NO_POINT, LIMIT, SINGULAR = -1, -2, -3
 """In place of a number of pivots: no s suffices; too many pivots; the basis lost its accuracy."""
@@ -44,9 +45,9 @@ def invert(matrix, basis, inverse):  # type: ignore[no-untyped-def]
     for i in range(m):
         for k in range(starts[basis[i]], starts[basis[i] + 1]):
             B[rows[k], i] = values[k]
-    inverse[:, :] = 0.0
     for i in range(m):
-        inverse[i, i] = 1.0
+        for k in range(m):
+            inverse[i, k] = 1.0 if i == k else 0.0
     for i in range(m):
         best = i
         for r in range(i + 1, m):
@@ -216,7 +217,8 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
         most = max(most, abs(c[j]))
     tie = TIE * most
     if fresh:
-        place[:], u[:] = -1, 0.0
+        for j in range(n):
+            place[j], u[j] = -1, 0.0
         for i in range(m):
             place[basis[i]] = i
         reduced_costs(matrix, c, basis, inverse, d, up)
@@ -301,13 +303,16 @@ def solve_boxed(  # type: ignore[no-untyped-def]
     """
     matrix = (starts, rows, values)
     age, n, solved = numbers[len(which) :], len(top), True
-    basis[:], inverse[:, :], age[0] = old_basis, old_inverse, old_age
+    age[0] = old_age
+    for i in range(len(basis)):
+        basis[i] = old_basis[i]
+        copy_to(old_inverse[i], inverse[i])
     soft, rates, v, m = np.full(n, np.inf), np.zeros(n), np.empty(n), len(b)
     work = (
         np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n),
         np.empty(m), np.empty(m),
     )  # fmt: skip
-    rates[first : first + len(give)] = give
+    copy_to(give, rates[first:])
     if age[0] < 0:
         age[0] = REFRESH
     for p in range(len(which)):

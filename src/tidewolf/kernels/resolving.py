@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from tidewolf.core.jit import kernel
+from tidewolf.kernels.active_set import copy_to
 from tidewolf.kernels.boxed_dual import solve_boxed
 from tidewolf.kernels.rounds import GAP, PLAIN, PLAYED, SOLVED, UNADVISED, mix
 
@@ -79,8 +80,9 @@ def resolve(  # type: ignore[no-untyped-def]
     new_bases, new_inverses, new_ages = bases.copy(), inverses.copy(), ages.copy()
     f, c, room, solved = np.empty((1, n)), np.empty((1, n)), np.zeros((1, n)), 0
     for a in range(A):
-        low, high = parts[a], parts[a + 1]
-        keeps = headrooms[low:high].max() > 0.0
+        low, high, keeps = parts[a], parts[a + 1], False
+        for p in range(low, high):
+            keeps = keeps or headrooms[p] > 0.0
         if keeps and row_of_round(t - 1, capacities, past_capacities, begin, c[0]):
             for e in range(n):
                 drop = min(max(c[0, e] - capacities[t, e], 0.0), LARGEST_DROP)
@@ -106,13 +108,16 @@ def resolve(  # type: ignore[no-untyped-def]
             return -1
         new_ages[a] = found[high - low]
     for a in range(A):
-        drops[a], counted[a], ages[a] = new_drops[a], new_counted[a], new_ages[a]
-        bases[a], inverses[a] = new_bases[a], new_inverses[a]
+        counted[a], ages[a] = new_counted[a], new_ages[a]
+        copy_to(new_drops[a], drops[a])
+        copy_to(new_bases[a], bases[a])
+        for i in range(len(bases[a])):
+            copy_to(new_inverses[a, i], inverses[a, i])
         for p in range(parts[a], parts[a + 1]):
             place = len(Z) - P + p
             awake[place] = 1.0 if known[a] else 0.0
             if known[a]:
-                Z[place] = points[p]
+                copy_to(points[p], Z[place])
                 solved += 1
     return solved
 
@@ -136,7 +141,7 @@ def advised_rounds(  # type: ignore[no-untyped-def]
     plain, shares = int(settings[PLAIN]), np.ones(len(X))
     for i in range(k):
         if i > 0:
-            shares[plain:] = shares_of_rounds[offset + i]
+            copy_to(shares_of_rounds[offset + i], shares[plain:])
             mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
         done, code, count = rounds(first + i, 1, offset + i, *given)
         if done == 0:

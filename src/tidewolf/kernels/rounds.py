@@ -35,6 +35,7 @@ from tidewolf.kernels.active_set import (
     DONE,
     LAST,
     USED,
+    copy_to,
     distance2,
     dot,
 )
@@ -237,8 +238,11 @@ def weigh(  # type: ignore[no-untyped-def]
         g[i] = w * g[i]
         f[i] = V * f[i] + g[i]
     if s[EXPONENT] != exponent:
-        gradient_sums[1] *= math.ldexp(1.0, int(exponent - s[EXPONENT]))
-        s[UNKNOWN_LIMIT] *= math.ldexp(1.0, int(exponent - s[EXPONENT]))
+        unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
+        s[UNKNOWN_LIMIT] *= unit
+        for part in range(gradient_sums.shape[1]):
+            for i in range(len(g)):
+                gradient_sums[1, part, i] *= unit
     for part in range(gradient_sums.shape[1]):
         share = 1.0 if part == 0 else shares[part - 1]
         if share > 0.0:
@@ -370,13 +374,16 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
     """
     experts = len(Z)
     if experts == 0:
-        x[:] = X[0]
+        copy_to(X[0], x)
         return
     for i in range(plain):
-        Z[i], awake[i] = X[i], 1.0
+        copy_to(X[i], Z[i])
+        awake[i] = 1.0
     if len(X) > plain:
         mean_of(shares, X, plain, len(X), Z[plain])
-        awake[plain] = 1.0 if shares[plain:].max() > 0.0 else 0.0
+        awake[plain] = 0.0
+        for j in range(plain, len(X)):
+            awake[plain] = 1.0 if shares[j] > 0.0 else awake[plain]
     least, total = np.inf, 0.0
     for i in range(experts):
         least = min(least, totals[i]) if awake[i] > 0.0 else least
