@@ -62,7 +62,7 @@ def dot(a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def copy_to(a, out):  # type: ignore[no-untyped-def]
-    """`out[:] = a`, which numba takes ten times as long to compile."""
+    """`out[:] = a`, its naive twin, which numba takes ten times as long to compile."""
     for i in range(len(a)):
         out[i] = a[i]
 
