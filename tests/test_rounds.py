@@ -25,7 +25,7 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.base import AT_ONCE, lane_products
 from tidewolf.kernels import active_set, evaluate, rounds
-from tidewolf.methods import compiled_rounds
+from tidewolf.methods import compiled_experts, compiled_rounds
 from tidewolf.methods.compiled_rounds import Functions, StreamFunctions
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
@@ -673,6 +673,19 @@ def test_a_session_in_memory_has_the_bits_of_one_in_a_file(kind, tmp_path):
             for session in (memory, file):
                 session.observe(costs=costs, capacities=limits)
         assert memory.learner.save(memory.state) == file.learner.save(file.state)
+
+
+def test_asking_between_rounds_gives_the_bits_of_re_solving_in_the_kernel(monkeypatch):
+    """So that a run may do either, by what is compiled."""
+    K, options = SETS["flow"], RESOLVING["two that re-solve"]
+    played = stream(K, "capacities", 30, seed=1)
+    one = recorded(tw.Ensemble(K, **options), played)
+    monkeypatch.setattr(compiled_experts, "WORTH", 100)
+    monkeypatch.setattr(Kernel, "is_at_hand", False)
+    other = recorded(tw.Ensemble(K, **options), played)
+    for part in ("losses", "violations", "calls", "solves"):
+        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+    assert one.learner.save(one.state) == other.learner.save(other.state)
 
 
 def test_rounds_from_one_state_do_not_see_each_other():

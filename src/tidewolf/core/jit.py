@@ -141,6 +141,17 @@ class Kernel(Generic[R]):
         """What a hot loop calls: the machine code, or `plain` within `interpreting`."""
         return self.plain if MODE.interprets else self.compiled
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it runs without compiling for long: interpreted, compiled or kept on disk."""
+        if MODE.interprets or self.compiled is self.plain:
+            return True
+        dispatcher: Any = self.compiled
+        kept: Any = getattr(dispatcher, "_cache", None)
+        folder = getattr(kept, "folder", None)
+        on_disk = folder is not None and any(folder.glob(f"{kept.prefix}*"))
+        return bool(dispatcher.signatures) or on_disk
+
     def given(self, **parts: Kernel[Any]) -> Kernel[R]:
         """This kernel where these names mean these kernels."""
         plain = self.plain

@@ -39,6 +39,8 @@ from tidewolf.methods.compiled_rounds import (
     Progressed,
     Records,
     _Scratch,
+    advised,
+    specialise,
 )
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums
@@ -62,6 +64,12 @@ COUNTED = (
     "calls",
 )
 """The accounts that the kernel keeps, in its order."""
+
+
+WORTH = 2_048
+"""Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
+before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
+"""
 
 
 class ExpertState(ArrayState):
@@ -252,6 +260,7 @@ class CompiledEnsemble:
         own.settings[names.PAYS_FIRST] = learner._pays_first
         own.settings[names.VALUED] = learner._wants_functions
         self.measures = len(learner.names)
+        self._asked = 0
         self._sizes = tuple(len(adviser.names) for adviser in learner.advisers)
 
     def plays(self, stream: Stream) -> bool:
@@ -309,6 +318,7 @@ class CompiledEnsemble:
         now, done, code, alone = start.copy(), 0, 0, not self.learner.advisers
         solved, given, shares = np.zeros(k), functions.given, start.shares
         plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
+        plain = plain and not alone and (decided is not None or self._resolves(k))
         while done < k and code not in (UNUSUAL, LOOK, names.ENOUGH):
             t, resolving = first + done, now.resolving if plain else None
             ahead = k - done if alone or resolving is not None else 1
@@ -339,6 +349,11 @@ class CompiledEnsemble:
         if not done:
             return Progressed(start, 0, True, False, columns, solves=solved[:0])
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solves=solved[:done])
+
+    def _resolves(self, rounds: int) -> bool:
+        """Whether so many more rounds of runs are re-solved in the kernel."""
+        self._asked += rounds
+        return self._asked > WORTH or advised(specialise(self._own.K)).is_at_hand
 
     def _run(
         self,
