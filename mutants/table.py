@@ -661,8 +661,8 @@ PATCHES = (
     Patch(
         "gains of slack count as drops",
         "experts/headroom.py",
-        "np.minimum(np.maximum(drop, 0.0), _LARGEST)",
-        "np.minimum(np.abs(drop), _LARGEST)",
+        "np.minimum(np.maximum(drop, 0.0), LARGEST_DROP)",
+        "np.minimum(np.abs(drop), LARGEST_DROP)",
         ADVICE,
     ),
     Patch(

@@ -18,12 +18,7 @@ from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.linear import Capacity
-
-FORGETTING = 0.02
-"""The share of a round in the mean of squared drops."""
-
-_LARGEST = 1e150
-"""Larger drops count as this one, whose square is finite."""
+from tidewolf.kernels.resolving import FORGETTING, LARGEST_DROP
 
 
 class Drops(NamedTuple):
@@ -44,7 +39,7 @@ class Drops(NamedTuple):
         drop = _drop(before, now, x)
         if drop is None:
             return Drops.none()
-        drop2 = np.minimum(np.maximum(drop, 0.0), _LARGEST)
+        drop2 = np.minimum(np.maximum(drop, 0.0), LARGEST_DROP)
         drop2 *= drop2
         mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(drop) else (0.0, 0)
         return Drops(frozen(mean2 + FORGETTING * (drop2 - mean2)), counted + 1)

@@ -27,7 +27,9 @@ SIZES = 7
 """How many there are of each, at the start of the whole numbers, and the first round that is given.
 """
 FORGETTING, LARGEST_DROP = 0.02, 1e150
-"""As in experts/headroom.py."""
+"""The share of a round in the mean of squared drops; larger drops count as the second number, whose
+square is finite.
+"""
 
 
 @kernel
