@@ -30,7 +30,7 @@ from tidewolf.cli.app import invoke
 from tidewolf.core import jit
 from tidewolf.core import jit_cache as kernel_cache
 from tidewolf.core.errors import NotCached
-from tidewolf.core.jit import Kernel, compiled_kernels, kernel, light_kernel
+from tidewolf.core.jit import Indirect, Kernel, compiled_kernels, interpreting, kernel, light_kernel
 
 
 def every_kernel() -> list[Kernel]:
@@ -49,6 +49,7 @@ def fresh_keys(kernels: list[Kernel]) -> list[str | None]:
 def calls(caller: Kernel, called: Kernel) -> bool:
     """Whether a kernel calls another, or calls one that does."""
     parts = [caller.plain.__globals__.get(name) for name in caller.plain.__code__.co_names]
+    parts += [cell.cell_contents for cell in caller.plain.__closure__ or ()]
     kernels = [part for part in parts if isinstance(part, Kernel)]
     return called in kernels or any(calls(part, called) for part in kernels)
 
@@ -109,8 +110,6 @@ def test_lines_and_files_do_not_count_and_what_is_given_does():
     keys = [first.key, *(other.key for other in others)]
     assert len(set(keys)) == len(keys)
     assert None not in keys
-    assert first.given(g=kernel(thrice)).key == others[6].key
-    assert first.given(g=g).key == first.key
 
 
 def test_constants_that_are_closed_over_or_in_a_module_count():
@@ -606,3 +605,37 @@ def test_a_quiet_command_announces_nothing(fresh_notice):
             invoke(["check", "tidewolf.sets:Simplex", *words])
         assert bool(screen.getvalue()) is not bool(words)
         jit.announce.cache_clear()
+
+
+def test_a_kernel_called_by_address_is_the_one_given():
+    """Compiled, interpreted, and refused if it returns something else."""
+
+    @kernel
+    def first(x):
+        """Its twin is `x[0]`."""
+        return x[0]
+
+    @kernel
+    def last(x):
+        """Its twin is `x[-1]`."""
+        return x[-1]
+
+    @kernel
+    def length(x):
+        """Its twin is `len`."""
+        return len(x)
+
+    number = Indirect(float, np.zeros(1))
+
+    @kernel
+    def outer(address, x):
+        """Its twin is the kernel at the address."""
+        return 2.0 * number(address, x)
+
+    x = np.array([1.0, 2.0, 3.0])
+    for interprets in (False, True):
+        with interpreting(interprets):
+            assert [outer(number.address(one), x) for one in (first, last)] == [2.0, 6.0]
+    assert len(outer.compiled.signatures) == 1
+    with pytest.raises(TypeError, match="length"):
+        number.address(length)

@@ -29,8 +29,7 @@ def test_every_kernel_or_its_file_names_its_twin_in_a_file_that_exists(file):
     head = ast.get_docstring(ast.parse(file.read_text())) or ""
     for name, doc in kernels(file):
         assert doc, f"{name} has no docstring"
-        placeholder = doc.startswith("Stands for")  # of a kernel that a set brings
-        assert placeholder or "twin" in (doc + head).lower(), f"{name} names no twin"
+        assert "twin" in (doc + head).lower(), f"{name} names no twin"
     for path in re.findall(r"tests/\w+\.py", file.read_text()):
         assert (TESTS.parent / path).exists(), path
 

@@ -30,6 +30,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
+from tidewolf.core.jit import interpreting
 from tidewolf.core.jit import kernel as a_kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
@@ -47,7 +48,7 @@ from tidewolf.kernels.active_set import (
 )
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.projection.active_set import SPARE
-from tidewolf.projection.compiled import tie_margin
+from tidewolf.projection.compiled import address_of, as_bytes, tie_margin
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.result import closer_to_all, closer_to_center
 from tidewolf.projection.weights import caratheodory, correct, correct_any
@@ -577,10 +578,10 @@ def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, 
 @given(seed=seeds)
 @settings(max_examples=4)
 def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
-    way, tol = nearest_member.given(oracle=K.oracle), 1e-3 * K.radius**2 or 1.0
+    tol = 1e-3 * K.radius**2 or 1.0
     for active, y in a_walk(K, seed, tol, 2.0, 6):
         count, n, found = len(active.weights), len(y), []
-        for search in (way, way.plain):
+        for interprets in (False, True):
             table = active.atoms.only(np.arange(count))
             table.make_room(count + 3, int(table.starts[count]) + 3 * K.max_nonzeros)
             room, at = len(table.gram), np.zeros(PLACES)
@@ -591,8 +592,15 @@ def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
                 (np.zeros(K.max_nonzeros, dtype=np.int32), np.zeros(K.max_nonzeros)),
             )
             work = np.empty(n), np.zeros(n), np.zeros(room), np.zeros(room, np.int64)
-            state, ends = (weights, active.x.copy(), y.copy()), (tol, 30, 0.1 * tol, tie_margin(K))
-            code = search(rows, table.gram, count, *state, K.kernel_data, vertex, work, ends, at)
+            state, ends = (
+                (weights, active.x.copy(), y.copy()),
+                (tol, 30.0, 0.1 * tol, tie_margin(K)),
+            )
+            with interpreting(interprets):
+                code = nearest_member(
+                    *(address_of(K), rows, table.gram, count, *state, as_bytes(K), vertex, work),
+                    *(ends, at),
+                )
             assert code == DONE
             found.append((*state, *vertex, at, *rows, table.gram, *work[:2]))
         for one, other in zip(*found, strict=True):

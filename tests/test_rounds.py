@@ -746,17 +746,17 @@ def test_an_ensemble_counts_in_units_that_grow():
     np.testing.assert_allclose(*(told_of["steps"] for told_of in ends), rtol=1e-6)
 
 
-def test_a_kind_of_set_has_its_rounds_compiled_once():
+def test_rounds_are_compiled_once_for_all_sets():
     """Runs, loops and live rounds, one descent and many: arrays of one kind."""
-    K = SETS["flow"]
-    played = stream(K, "capacities", 12, seed=2)
-    for options in (None, {}, ENSEMBLES["season"], RESOLVING["re-solving"]):
+    cases = [(SETS["flow"], RESOLVING["re-solving"])]
+    cases += [(K, options) for K in SETS.values() for options in (None, {}, ENSEMBLES["season"])]
+    for K, options in cases:
+        played = stream(K, "capacities", 12, seed=2)
         learner = tw.LyapunovDescent(K) if options is None else tw.Ensemble(K, **options)
         recorded(learner, played)
         list(tw.play(learner, played))
         session = tw.Session(learner)
         for t in range(12):
             session.observe(costs=played.losses.C[t], capacities=played.constraints.c[t])
-    rounds_of_set = compiled_rounds.specialise(K)
-    for one in (rounds_of_set, compiled_rounds.advised(rounds_of_set)):
-        assert len(one.compiled.signatures) == 1
+    for one in (rounds.rounds, active_set.nearest_member):
+        assert len(one.compiled.signatures) <= 1

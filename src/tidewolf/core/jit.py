@@ -152,14 +152,53 @@ class Kernel(Generic[R]):
         on_disk = folder is not None and any(folder.glob(f"{kept.prefix}*"))
         return bool(dispatcher.signatures) or on_disk
 
-    def given(self, **parts: Kernel[Any]) -> Kernel[R]:
-        """This kernel where these names mean these kernels."""
-        plain = self.plain
-        assert isinstance(plain, FunctionType)
-        linked, names = _with(plain, parts, plain.__closure__), [plain.__qualname__]
-        names += [part.plain.__qualname__ for part in parts.values()]
-        linked.__qualname__ = "_".join(names)
-        return Kernel(linked)
+
+class Indirect(Kernel[R]):
+    """Kernels of one signature, called by address: `call(address, *args)`. What calls them is
+    compiled once for all of them: the kernels of a set are a few lines, those that call them long.
+
+    The signature is that of `examples`, whose values do not matter; `result` is int, float or None.
+    """
+
+    def __init__(self, result: type[R] | None, *examples: Any) -> None:
+        super().__init__(_call)
+        self.result, self.examples = result, examples
+        self._addresses: dict[Any, int] = {}
+
+    @cached_property
+    def key(self) -> str | None:
+        signature = f"{self.result} {_meaning(self.examples, (), ())}"
+        return hashlib.sha256(signature.encode()).hexdigest()
+
+    def _linked(self) -> Callable[..., R]:
+        try:
+            import numba
+        except ImportError:
+            return self.plain
+        from tidewolf.core.jit_cache import call_by_address
+
+        if numba.config.DISABLE_JIT:
+            return self.plain
+        called: Callable[..., R] = call_by_address(self.result, self.examples)
+        return called
+
+    def address(self, of: Kernel[R]) -> Any:
+        """What `call` takes for this kernel: the address of its machine code, or its source within
+        `interpreting`.
+        """
+        if MODE.interprets or self.compiled is self.plain:
+            return of.plain
+        code = of.compiled
+        if code not in self._addresses:
+            from tidewolf.core.jit_cache import address_of
+
+            self._addresses[code] = address_of(code, self.result, self.examples)
+        return self._addresses[code]
+
+
+def _call(function, *args):  # type: ignore[no-untyped-def]
+    """Naive twin of a call by address."""
+    return function(*args)
 
 
 def kernel(plain: Callable[..., R]) -> Kernel[R]:

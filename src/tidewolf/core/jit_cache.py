@@ -39,11 +39,12 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
-from numba.core import config
+from numba.core import cgutils, config, types
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.extending import intrinsic
 
 from tidewolf.core.errors import NotCached
 from tidewolf.core.jit import CLOCK, COMPILED, CompiledKernel, announce
@@ -87,6 +88,43 @@ def is_kept(dispatcher: Any, args: tuple[Any, ...]) -> bool:
         return False
     sig = tuple(map(dispatcher.typeof_pyval, args))
     return (cache.folder / cache._entry(sig, dispatcher.targetctx)).exists()
+
+
+def _signature(result: Any, examples: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    kinds = {int: types.int64, float: types.float64, None: types.none}
+    return kinds[result], tuple(map(numba.typeof, examples))
+
+
+def call_by_address(result: Any, examples: tuple[Any, ...]) -> Any:
+    """A function for numba's code that calls the machine code at an address."""
+    found, given = _signature(result, examples)
+
+    def lowered(context: Any, builder: Any, _: Any, values: Any) -> Any:
+        convention = context.call_conv
+        kind = convention.get_function_type(found, given).as_pointer()
+        callee = builder.inttoptr(values[0], kind)
+        args = cgutils.unpack_tuple(builder, values[1])
+        status, answer = convention.call_function(builder, callee, found, given, args)
+        with builder.if_then(status.is_error, likely=False):
+            convention.return_status_propagate(builder, status)
+        return answer
+
+    def typed(context: Any, address: Any, *args: Any) -> Any:
+        return found(types.int64, types.StarArgTuple(given)), lowered  # type: ignore[attr-defined]
+
+    return intrinsic(typed)
+
+
+def address_of(dispatcher: Any, result: Any, examples: tuple[Any, ...]) -> int:
+    """Where the machine code of a numba function is, for arguments of these types."""
+    found, given = _signature(result, examples)
+    dispatcher.compile(given)
+    compiled = dispatcher.overloads[given]
+    if compiled.signature.return_type != found:
+        name = dispatcher.py_func.__name__
+        raise TypeError(f"{name} returns {compiled.signature.return_type}, not {found}.")
+    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
+    return address
 
 
 class KernelCache:

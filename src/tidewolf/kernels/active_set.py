@@ -11,7 +11,8 @@ import math
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
+from tidewolf.core.arrays import frozen
+from tidewolf.core.jit import Indirect, kernel
 from tidewolf.core.vertices import sparse_combine, sparse_inner, sparse_store
 
 DROP = 1e-13
@@ -203,18 +204,18 @@ def on_a_grid(r, grain):  # type: ignore[no-untyped-def]
         r[e] = (r[e] + whole) - whole
 
 
-@kernel
-def oracle(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
-    """Stands for that of a set."""
-    raise NotImplementedError
+ROW, DATA = np.zeros(1), frozen(np.zeros(1, np.uint8))
+oracle = Indirect(int, ROW, DATA, np.zeros(1, np.int32), ROW)
+"""That of a set, whose data are bytes: oracle(address, d, data, indices, values)."""
 
 
 @kernel
 def nearest_member(  # type: ignore[no-untyped-def]
-    rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
+    address, rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
 ):
-    """A member near y from the active set of x, in place, as projection/active_set.py says; rows
-    are appended to the table while there is room and no other state has appended any.
+    """A member near y from the active set of x, in place, as projection/active_set.py says, by the
+    oracle at this address; rows are appended to the table while there is room and no other state
+    has appended any.
 
     `weights` has room for more rows than there are; `filled` is how many the table has. `answer` is
     (indices, values) for the oracle to fill; `work` (r, zeros, slopes, chosen); `numbers`
@@ -244,14 +245,14 @@ def nearest_member(  # type: ignore[no-untyped-def]
             filled = count
             at[COUNT], at[WAITING] = count, 0.0
         distance2, used = correct_from(
-            rows, gram, weights[:count], x, y, r, slopes[:count], chosen, steps, stop, exact
+            rows, gram, weights[:count], x, y, r, slopes[:count], chosen, int(steps), stop, exact
         )
         exact = True
         at[DISTANCE2], at[USED] = distance2, used
         if at[LAST] > 0.0 or distance2 <= tol or at[CALLS] >= at[BUDGET]:
             return DONE
         on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))
-        size = oracle(r, kernel_data, indices, values)
+        size = oracle(address, r, kernel_data, indices, values)
         at[CALLS] += 1.0
         at_v = 0.0
         for p in range(size):

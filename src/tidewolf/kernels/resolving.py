@@ -20,7 +20,6 @@ import numpy as np
 from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import copy_to
 from tidewolf.kernels.boxed_dual import solve_boxed
-from tidewolf.kernels.rounds import GAP, PLAIN, PLAYED, SOLVED, UNADVISED, mix
 
 ADVISERS, ENTRIES, PROGRAMS, ROWS, COLUMNS, NONZEROS, BEGIN = range(7)
 SIZES = 7
@@ -122,36 +121,3 @@ def resolve(  # type: ignore[no-untyped-def]
                 copy_to(points[p], Z[place])
                 solved += 1
     return solved
-
-
-@kernel
-def rounds(*args):  # type: ignore[no-untyped-def]
-    """Stands for that of rounds.py, of a set."""
-    raise NotImplementedError
-
-
-@kernel
-def advised_rounds(  # type: ignore[no-untyped-def]
-    first, k, offset, floats, ints, past_costs, past_capacities, settings, s, x, X,
-    shares_of_rounds, Z, awake, p, totals, costs, capacities, columns, *given
-):  # fmt: skip
-    """`rounds` with advice after each of them; comes back, too, if a program is not solved. `given`
-    is what `rounds` takes after the offset.
-
-    Naive twin: `Ensemble` without its kernel, in tests/test_rounds.py.
-    """
-    plain, shares = int(settings[PLAIN]), np.ones(len(X))
-    for i in range(k):
-        if i > 0:
-            copy_to(shares_of_rounds[offset + i], shares[plain:])
-            mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
-        done, code, count = rounds(first + i, 1, offset + i, *given)
-        if done == 0:
-            return i, code, count
-        solved = resolve(
-            first + i, costs, capacities, Z, awake, floats, ints, past_costs, past_capacities
-        )
-        columns[offset + i, SOLVED], s[UNADVISED] = solved, 1.0 if solved < 0 else 0.0
-        if code != PLAYED or solved < 0:
-            return i + 1, code, count
-    return k, PLAYED, count

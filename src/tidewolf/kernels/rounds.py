@@ -16,8 +16,8 @@ that needs a sentence, or a second look (nothing of that round has happened); wi
 TABLE_TAKEN or BAD_ORACLE in the middle of a projection and with TOO_MANY after one, to be called
 again; with LOOK after a round whose table is to be made smaller, and whose projection is still to
 be checked; with ENOUGH where its sample of projections is full. A single live round is the same
-machine code, so it has the same bits. Kernels of sets are given to these, in the place of those
-that only stand for them and have no twin.
+machine code, so it has the same bits. Kernels of sets, and what re-solves programs after a round
+(resolving.py), are called by address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ import math
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
+from tidewolf.core.arrays import frozen
+from tidewolf.core.jit import Indirect, kernel
 from tidewolf.kernels.active_set import (
     BUDGET,
     CALLS,
@@ -34,10 +35,12 @@ from tidewolf.kernels.active_set import (
     DISTANCE2,
     DONE,
     LAST,
+    ROW,
     USED,
     copy_to,
     distance2,
     dot,
+    nearest_member,
 )
 from tidewolf.kernels.evaluate import evaluate
 from tidewolf.kernels.simplices import added
@@ -96,24 +99,18 @@ CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
 
 
-@kernel
-def nearest_member(  # type: ignore[no-untyped-def]
-    rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
-):
-    """Stands for that of active_set.py with a set's oracle in it."""
-    raise NotImplementedError
-
-
-@kernel
-def tangents(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
-    """Stands for the parts within aff(K) of the first `count` rows of d, of a set."""
-    raise NotImplementedError
-
-
-@kernel
-def infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
-    """Stands for how far x is outside a set."""
-    raise NotImplementedError
+AT_ORACLE, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE = range(4)
+"""Where the addresses of kernels are; that of `resolve` is 0 if nothing is re-solved."""
+_TABLE = np.zeros((1, 1))
+_GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
+tangents: Indirect[None] = Indirect(None, _TABLE, 1, *_GEOMETRY, _TABLE)
+"""The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out)"""
+infeasibility = Indirect(float, ROW, *_GEOMETRY)
+"""How far x is outside a set: infeasibility(address, x, floats, ints)."""
+resolve = Indirect(
+    int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, np.zeros(1, np.int64), _TABLE, _TABLE
+)  # fmt: skip
+"""That of resolving.py, behind its address."""
 
 
 @kernel
@@ -565,7 +562,9 @@ def rescale(s, exponent, sums, totals, accounts):  # type: ignore[no-untyped-def
 
 @kernel
 def idle_rows(weights, count):  # type: ignore[no-untyped-def]
-    """How many of the first `count` rows have no weight in any point."""
+    """How many of the first `count` rows have no weight in any point. Naive twin:
+    `CompiledEnsemble._tidied`.
+    """
     idle = 0
     for q in range(count):
         there = False
@@ -577,29 +576,30 @@ def idle_rows(weights, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def rounds(  # type: ignore[no-untyped-def]
-    first, k, offset, settings, s, at, x, X, Y, before, sums, scales, precedence, order,
-    shares_of_rounds, Z, awake, p, totals, accounts, gradient_sums, weights, center, starts,
-    indices, values, gram, filled, loss_kind, loss_A, loss_b, loss_count, limit_kind, limit_A,
-    limit_b, limit_count, kernel_data, floats, ints, answer_indices, answer_values, buffers, pieces,
-    slopes_of_rows, chosen, columns, marks, last, total, means, ends, points, each, when, samples,
-    measures,
+    first, k, offset, kernels, advice_floats, advice_ints, past_costs, past_capacities, settings, s,
+    at, x, X, Y, before, sums, scales, precedence, order, shares_of_rounds, Z, awake, p, totals,
+    accounts, gradient_sums, weights, center, starts, indices, values, gram, filled, loss_kind,
+    loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count, kernel_data, floats,
+    ints, answer_indices, answer_values, buffers, pieces, slopes_of_rows, chosen, columns, marks,
+    last, total, means, ends, points, each, when, samples, measures,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table. The point of the first of them is x, where experts are mixed; what is
     given or recorded of each round has it at row `offset`.
 
-    After the settings, the numbers of the dual state and those of a projection (`at`) come the
-    points of the descents, the mixer, the table of vertices, the two batches as evaluate.py has
-    them, what the set's kernels read, scratch, and what is recorded; one by one, for numba takes
-    far longer to look into tuples. Naive twins: `LyapunovDescent` and `Ensemble` without their
-    kernels, round by round, in tests/test_rounds.py.
+    After the addresses of kernels, what `resolve` reads (resolving.py), the settings, the numbers
+    of the dual state and those of a projection (`at`) come the points of the descents, the mixer,
+    the table of vertices, the two batches as evaluate.py has them, what the set's kernels read,
+    scratch, and what is recorded; one by one, for numba takes far longer to look into tuples.
+    Naive twins: `LyapunovDescent` and `Ensemble` without their kernels, round by round, in
+    tests/test_rounds.py.
     """
     rows = (starts, indices, values)
     answer = (answer_indices, answer_values)
     work = (buffers[0], buffers[1], slopes_of_rows, chosen)
     gradients, along = buffers[2:4], buffers[4:6]
     tol, records = settings[TOLERANCE2], settings[RECORDS] > 0.0
-    numbers = (tol, CORRECTIVE_STEPS, CORRECTIVE_GAP * tol, settings[MARGIN])
+    numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, settings[MARGIN])
     slopes, experts, plain, longest = (
         np.zeros(2),
         len(Z),
@@ -607,7 +607,7 @@ def rounds(  # type: ignore[no-untyped-def]
         int(settings[LONGEST]),
     )
     losses, shares = np.zeros(experts), np.ones(len(X))
-    dimension, cells = int(settings[DIMENSION]), len(X) - plain
+    dimension, cells, advised = int(settings[DIMENSION]), len(X) - plain, kernels[AT_RESOLVE] != 0
     for i in range(k):
         t, row = first + i, offset + i
         for j in range(cells):
@@ -620,7 +620,7 @@ def rounds(  # type: ignore[no-untyped-def]
             if not (abs(loss) <= MOST and abs(value) <= MOST):
                 return i, UNUSUAL, int(at[COUNT])
             count = 2 if value > 0.0 else 1
-            tangents(gradients, count, floats, ints, along)
+            tangents(kernels[AT_TANGENTS], gradients, count, floats, ints, along)
             limit_norm = 0.0
             for which in range(count):
                 norm2 = dot(gradients[which], gradients[which])
@@ -635,7 +635,7 @@ def rounds(  # type: ignore[no-untyped-def]
                     for e in range(len(x)):
                         gradients[which, e] = along[which, e]
                     if slopes[which] > 0.0:
-                        tangents(gradients, count, floats, ints, along)
+                        tangents(kernels[AT_TANGENTS], gradients, count, floats, ints, along)
             columns[row, LOSS], columns[row, VALUE] = loss, value
             if records:
                 now = t + int(settings[FIRST])
@@ -643,7 +643,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 if each.shape[1] > 0 and value > 0.0:
                     count_limits(now, pieces[: each.shape[1]], each, when)
                 columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
-                off = infeasibility(x, floats, ints)
+                off = infeasibility(kernels[AT_INFEASIBILITY], x, floats, ints)
                 if not off <= marks[INFEASIBILITY]:
                     marks[INFEASIBILITY] = off
                 if len(points) > 0:
@@ -683,8 +683,8 @@ def rounds(  # type: ignore[no-untyped-def]
         while s[AT_EXPERT] < s[SERVED]:
             own = order[int(s[AT_EXPERT])]
             code = nearest_member(
-                rows, gram, filled, weights[own], X[own], Y[own], kernel_data, answer, work,
-                numbers, at,
+                kernels[AT_ORACLE], rows, gram, filled, weights[own], X[own], Y[own], kernel_data,
+                answer, work, numbers, at,
             )  # fmt: skip
             filled = max(filled, int(at[COUNT]))
             if code != DONE:
@@ -700,17 +700,25 @@ def rounds(  # type: ignore[no-untyped-def]
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
             if at[USED] > dimension + 1 + SPARE:
                 return i, TOO_MANY, int(at[COUNT])
-        s[HALF_WAY] = 0.0
+        s[HALF_WAY], code = 0.0, PLAYED
         count = int(at[COUNT])
         asked = len(X) > 1 or sums[0, CALLS_OF] > 0.0 or count > dimension + 1 + SPARE
         if asked and count > max(2 * SPARE, dimension // 2):
             used = count - idle_rows(weights, count)
             if count > used + max(used + 2 * SPARE, dimension // 2):
-                return i + 1, LOOK, count
-        moved, apart = sums[longest, MOVED_OF], sums[longest, APART_OF]
-        if records and not audit(
+                code = LOOK
+        moved, apart, solved = sums[longest, MOVED_OF], sums[longest, APART_OF], 0
+        if records and code == PLAYED and not audit(
             s, settings, apart, moved, X[longest], Y[longest], before[longest], center, marks,
             samples,
         ):  # fmt: skip
-            return i + 1, ENOUGH, count
+            code = ENOUGH
+        if advised:
+            solved = resolve(
+                kernels[AT_RESOLVE], t, loss_A, limit_A, Z, awake, advice_floats, advice_ints,
+                past_costs, past_capacities,
+            )  # fmt: skip
+            columns[row, SOLVED], s[UNADVISED] = solved, 1.0 if solved < 0 else 0.0
+        if code != PLAYED or solved < 0:
+            return i + 1, code, count
     return k, PLAYED, int(at[COUNT])

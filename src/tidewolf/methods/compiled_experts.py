@@ -26,7 +26,7 @@ from tidewolf.experts.base import Proposals
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.resolve import Resolve
 from tidewolf.experts.season import Season
-from tidewolf.kernels import evaluate
+from tidewolf.kernels import evaluate, resolving
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.rounds import LOOK, UNUSUAL
 from tidewolf.methods.accounts import Accounts
@@ -39,8 +39,6 @@ from tidewolf.methods.compiled_rounds import (
     Progressed,
     Records,
     _Scratch,
-    advised,
-    specialise,
 )
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums
@@ -353,7 +351,7 @@ class CompiledEnsemble:
     def _resolves(self, rounds: int) -> bool:
         """Whether so many more rounds of runs are re-solved in the kernel."""
         self._asked += rounds
-        return self._asked > WORTH or advised(specialise(self._own.K)).is_at_hand
+        return self._asked > WORTH or resolving.resolve.is_at_hand
 
     def _run(
         self,

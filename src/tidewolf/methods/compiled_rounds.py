@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.jit import Kernel
+from tidewolf.core.jit import MODE
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.vertices import SparseAtoms
@@ -35,7 +35,7 @@ from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 from tidewolf.projection.active_set import ActiveSet
-from tidewolf.projection.compiled import Search, search_with, tie_margin
+from tidewolf.projection.compiled import Search, address_of, as_bytes, tie_margin
 from tidewolf.sets.base import CompiledGeometry
 
 _DOUBLE = np.dtype(np.float64)
@@ -54,6 +54,7 @@ _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
 _NO_LEAST = read_only(np.array([-math.inf]))
 _NO_SHARES, _NO_MEASURES = np.zeros((1 << 20, 0)), np.zeros((1 << 20, 0))
+_NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
 _READ = (Unlimited, Linear, Capacity, Affine, MaxAffine)
 Encoded = tuple[int, NDArray, NDArray, int]
@@ -419,9 +420,9 @@ class CompiledDescent:
         self.settings = np.zeros(names.SETTINGS)
         for name, value in ({"PLAIN": 1.0} | own | settings).items():
             self.settings[getattr(names, name)] = value
-        self._geometry = tuple(map(read_only, (K.kernel_data, *geometry)))
-        self.kernel_data, self.center = self._geometry[0], read_only(K.center)
-        self._run, self._corner = specialise(K), K.corner
+        self._geometry = as_bytes(K), read_only(geometry[0]), read_only(geometry[1])
+        self.center, self._corner = read_only(K.center), K.corner
+        self._kernels: dict[tuple[bool, bool], Any] = {}
         self._spare: list[_Scratch] = []
         self._corner_spare: list[_CornerScratch] = []
         self._nothing = (*Records(0, 1, 0, False, 0, 0).arrays[1:], _NO_MEASURES)
@@ -436,6 +437,21 @@ class CompiledDescent:
             none,
             np.zeros((names.ACCOUNTS, 0)),
         )
+
+    def kernels(self, advised: bool) -> Any:
+        """The kernels of the set, and what re-solves programs, as `rounds` calls them."""
+        found = self._kernels.get((MODE.interprets, advised))
+        if found is None:
+            found = (
+                address_of(self.K),
+                names.tangents.address(self.K.tangents),
+                names.infeasibility.address(self.K.point_infeasibility),
+                names.resolve.address(resolving.resolve) if advised else 0,
+            )
+            if isinstance(found[0], int):
+                found = np.array(found)
+            self._kernels[MODE.interprets, advised] = found
+        return found
 
     def takes(self, state: Any) -> bool:
         """Whether the kernel can go on from a state: nothing is open, pending or held back."""
@@ -565,7 +581,7 @@ class CompiledDescent:
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
         at, atoms, count, m = scratch.at, own.atoms, own.count, len(own.X)
         at[COUNT], at[active_set.WAITING] = count, 0.0
-        settings, done = self.settings, 0
+        settings, done, kernels = self.settings, 0, self.kernels(advice is not None)
         if records is None:
             columns = np.empty((k, names.COLUMNS))
             record: tuple[NDArray, ...] = (columns, *self._nothing)
@@ -582,19 +598,13 @@ class CompiledDescent:
                 if scratch.room < len(gram) or scratch.pieces < functions.pieces:
                     scratch.fit(len(gram), functions.pieces)
                 given = (
-                    settings, own.s, at, own.x, own.X, own.Y, own.before, own.sums, *mixer[:3],
+                    first + done, k - done, done, kernels, *(advice or _NO_ADVICE), settings,
+                    own.s, at, own.x, own.X, own.Y, own.before, own.sums, *mixer[:3],
                     shares, *mixer[3:], own.gradients, weights, self.center, atoms.starts,
                     atoms.indices, atoms.values, gram, atoms.filled, *functions.given,
                     *self._geometry, *scratch.arrays, *record,
                 )  # fmt: skip
-                if advice is None:
-                    more, code, count = self._run.ready(first + done, k - done, done, *given)
-                else:
-                    named = (settings, own.s, own.x, own.X, shares, *mixer[3:7])
-                    rows = functions.given[1], functions.given[5], record[0]
-                    more, code, count = advised(self._run).ready(
-                        first + done, k - done, done, *advice, *named, *rows, *given
-                    )
+                more, code, count = names.rounds.ready(*given)
                 atoms.appended(count)
             done += more
             if code in _ENDS:
@@ -700,25 +710,6 @@ def after_rounds(
     )  # fmt: skip
     sums = DescentSums(squares, inverse_step, None, largest)
     return state.played(state.t + done, point, dual, oracle_budget, int(calls), sums)
-
-
-@cache
-def _specialised(
-    oracle: Kernel[int], tangents: Kernel[None], infeasibility: Kernel[float]
-) -> Kernel[tuple[int, int, int]]:
-    near = search_with(oracle)
-    return names.rounds.given(nearest_member=near, tangents=tangents, infeasibility=infeasibility)
-
-
-@cache
-def advised(rounds: Kernel[tuple[int, int, int]]) -> Kernel[tuple[int, int, int]]:
-    """`advised_rounds` with the rounds of a kind of set in it."""
-    return resolving.advised_rounds.given(rounds=rounds)
-
-
-def specialise(K: CompiledGeometry) -> Kernel[tuple[int, int, int]]:
-    """`rounds` with the kernels of a kind of set in it."""
-    return _specialised(K.oracle, K.tangents, K.point_infeasibility)
 
 
 def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:

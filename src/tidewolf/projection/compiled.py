@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Never
 
 import numpy as np
 
-from tidewolf.core.arrays import inner
-from tidewolf.core.jit import Kernel
+from tidewolf.core.arrays import frozen, inner
+from tidewolf.core.jit import Kernel, kernel
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices import Atoms, Sparse, SparseAtoms
 from tidewolf.kernels.active_set import (
@@ -31,6 +31,7 @@ from tidewolf.kernels.active_set import (
     USED,
     WAITING,
     nearest_member,
+    oracle,
 )
 from tidewolf.projection.one_shot import FrankWolfeGap, oracle_error
 from tidewolf.sets.base import Compiled
@@ -109,7 +110,8 @@ def search(
     at[COUNT], at[BUDGET] = count, budget
     x, moved = x.copy(), y.copy()
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
-    run, numbers = search_with(K.oracle).ready, (tol, *correction, tie_margin(K))
+    by, data = address_of(K), as_bytes(K)
+    numbers = (tol, float(correction.steps), correction.stop, tie_margin(K))
     while True:
         with atoms.lock:  # others may make it larger until then
             room = len(atoms.gram)
@@ -118,8 +120,8 @@ def search(
             weights = grown
             work = (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
             rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
-            found = (x, moved, K.kernel_data, answer, work, numbers, at)
-            code = run(rows, atoms.gram, atoms.filled, weights, *found)
+            found = (x, moved, data, answer, work, numbers, at)
+            code = nearest_member.ready(by, rows, atoms.gram, atoms.filled, weights, *found)
             count = int(at[COUNT])
             atoms.appended(count)
         if code == DONE:
@@ -154,7 +156,20 @@ def tied_row(
     return row, FrankWolfeGap(found.gap, float(drops[row]), max(0.0, length2))
 
 
+def address_of(K: Compiled) -> Any:
+    """Where `nearest_member` finds the oracle of a set."""
+    return oracle.address(_on_bytes(K.oracle, K.kernel_data.dtype))
+
+
+def as_bytes(K: Compiled) -> NDArray:
+    """The data of a set for its oracle: callers of oracles are compiled for one kind of array."""
+    return frozen(K.kernel_data.view(np.uint8))
+
+
 @cache
-def search_with(oracle: Kernel[int]) -> Kernel[int]:
-    """`nearest_member` with this oracle in it."""
-    return nearest_member.given(oracle=oracle)
+def _on_bytes(minimiser: Kernel[int], dtype: np.dtype[Any]) -> Kernel[int]:
+    @kernel
+    def on_bytes(d, data, indices, values):  # type: ignore[no-untyped-def]
+        return np.int64(minimiser(d, data.view(dtype), indices, values))
+
+    return on_bytes

@@ -494,7 +494,7 @@ class Compiled(ABC):
     @property
     @abstractmethod
     def kernel_data(self) -> NDArray:
-        """The data of the set for its kernel, in one array."""
+        """The data of the set for its kernel, in one array of one dimension."""
 
     @property
     @abstractmethod
