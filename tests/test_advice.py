@@ -37,7 +37,7 @@ from tidewolf.functions import (
     Unlimited,
 )
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
-from tidewolf.hindsight.warm_model import Basis, Rows, WarmModel
+from tidewolf.hindsight.warm_model import Basis, HalfSpaces, WarmModel
 from tidewolf.sets import (
     Box,
     CapacitatedFlow,
@@ -469,7 +469,7 @@ def test_without_highspy_scipy_solves(monkeypatch, columns, highspy):
     if highspy == "absent":
         monkeypatch.setitem(sys.modules, "highspy", None)
     else:  # it finds no optimum
-        monkeypatch.setattr(WarmModel, "_optimal", None)
+        monkeypatch.setattr(WarmModel, "_status", lambda model: "kUnknown")
     cold = played(tw.experts.Resolve(columns=columns), DIAMOND, stream)
     for t in range(1, 6):
         f, g = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
@@ -504,7 +504,7 @@ def test_a_model_answers_by_question_and_basis_alone():
     costs = np.zeros(6)
     for t in range(40):
         A = csr_array(rng.standard_normal((2 + t % 3, 6)))
-        rows = None if t % 5 == 4 else Rows(A, rng.uniform(0.0, 1.0, A.shape[0]))
+        rows = None if t % 5 == 4 else HalfSpaces(A, rng.uniform(0.0, 1.0, A.shape[0]))
         if t % 3 != 2:  # in place: what the caller does with its arrays later is its own affair
             costs[:] = rng.standard_normal(6)
         if t % 4 == 1:

@@ -34,7 +34,7 @@ from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import Described, ExactProjection
 from tidewolf.hindsight.rows import below, beside, compact, largest, row_sizes, rows_times
 from tidewolf.hindsight.task import ACROSS, ROUNDING, parts_of
-from tidewolf.hindsight.warm_model import TOLERANCE, Basis, Rows, Solved, WarmModel
+from tidewolf.hindsight.warm_model import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
 
 _ROOM = 1e-9
@@ -82,30 +82,16 @@ class Objective(NamedTuple):
     maxima: int
 
 
-class HalfSpaces(NamedTuple):
-    """<a_i, x> <= b_i on flattened points; A None: every entry has a capacity b_i."""
-
-    A: Any
-    b: Floats
-
-
 class LimitRows(NamedTuple):
-    """The rows A v of limits, at size 1 in all."""
+    """The rows A v of constraints, each of size 1."""
 
     A: Any
-    each_of_size_one: Any
-    """the same; a limit in smaller units than others is a limit still"""
     sizes: Floats
-    """the power of two that brings each row to size 1; 1 for a row of zeros"""
+    """what each row is multiplied by so that all of them have one unit, in which the largest is 1;
+    1 for a row of zeros
+    """
     shift: Floats
     size: float
-
-    def wider(self, more: int) -> LimitRows:
-        """The same rows with so many more variables, of which they say nothing."""
-        if more == 0:
-            return self
-        none = np.zeros((self.A.shape[0], more))
-        return self._replace(A=beside(self.A, none), each_of_size_one=beside(self[1], none))
 
 
 class Program(NamedTuple):
@@ -117,7 +103,7 @@ class Program(NamedTuple):
     c: Floats
     lower: Floats
     upper: Floats
-    pieces: Rows | None
+    pieces: HalfSpaces | None
     rows: LimitRows | None
     b: Floats
     unit: float
@@ -153,16 +139,16 @@ class BestPoint(Described):
 
     def prepared(self, loss: Objective, limits: HalfSpaces) -> Program:
         """The program in units of the set's size, variables of maxima after those of the set."""
-        lower, upper = self._bounds
-        more = np.full(loss.maxima, np.inf)
-        lower, upper = np.append(lower, -more), np.append(upper, more)
+        d, more = self._description, np.full(loss.maxima, np.inf)
+        lower, upper = np.append(d.lower / self.unit, -more), np.append(d.upper / self.unit, more)
         c, pieces, cost = self._costs(loss)
-        if limits.A is None and self._plain:
+        if limits.A is None and d.lift is None and d.shift is None:
             b = limits.b / self.unit
             return Program(c, lower, upper, pieces, None, b, self.unit, cost)
         rows = self._capacity_rows if limits.A is None else self._lifted(limits.A)
-        b = (limits.b - rows.shift) / rows.size / self.unit
-        rows, unit = rows.wider(loss.maxima), rows.size * self.unit
+        b, unit = (limits.b - rows.shift) / rows.size / self.unit, rows.size * self.unit
+        if loss.maxima:
+            rows = rows._replace(A=beside(rows.A, np.zeros((len(b), loss.maxima))))
         return Program(c, lower, upper, pieces, rows, b, unit, cost)
 
     def without(self, program: Program, out: Bools) -> Program | None:
@@ -194,7 +180,8 @@ class BestPoint(Described):
         if found is None:
             raise SolverFailed(f"HiGHS did not find the best point of {self.K!r} for these rounds.")
         bases = Bases(found.basis, bases.breached if worst is None else worst.basis)
-        return Best(self._point(found), bases, 1 if worst is None else 3, found, worst)
+        x = self.member(self.flat_point(found))
+        return Best(x, bases, 1 if worst is None else 3, found, worst)
 
     def most_even(
         self, loss: Objective, limits: HalfSpaces, headroom: Floats | None, best: Best
@@ -214,7 +201,7 @@ class BestPoint(Described):
         level = float((loss.d @ x - loss.e).max()) / (program.cost_unit * self.unit)
         center = to_numpy(self.K.center).reshape(-1).astype(np.float64)
         found = self.nearest(program, center, level + _ROOM, self.K.radius or 1.0, TOLERANCE)
-        return best.x if found is None else self._point(found)
+        return best.x if found is None else self.member(self.flat_point(found))
 
     def flat_point(self, found: Solved) -> Floats:
         """The point that a program's variables make, a member up to tolerances."""
@@ -222,9 +209,6 @@ class BestPoint(Described):
         u = np.clip(self.unit * found.v[: len(d.lower)], d.lower, d.upper)
         x = u if d.lift is None else d.lift @ u
         return np.asarray(x if d.shift is None else x + d.shift)
-
-    def _point(self, found: Solved) -> Array:
-        return self.member(self.flat_point(found))
 
     def multipliers(self, program: Program, found: Solved) -> tuple[Floats, Floats]:
         """Those of the pieces, which sum to 1 for each maximum, and of the limits, in the units of
@@ -236,7 +220,7 @@ class BestPoint(Described):
         units = program.unit * program.rows.sizes / (program.cost_unit * self.unit)
         return prices[:pieces], prices[pieces:] / units
 
-    def _costs(self, loss: Objective) -> tuple[Floats, Rows | None, float]:
+    def _costs(self, loss: Objective) -> tuple[Floats, HalfSpaces | None, float]:
         """The costs of all variables at size 1, a row for each piece of a maximum, and what a loss
         is divided by.
         """
@@ -255,17 +239,12 @@ class BestPoint(Described):
             return c / again, None, size * again
         places = (np.arange(len(e)), loss.which)
         which = csr_array((-np.ones(len(e)), places), shape=(len(e), loss.maxima))
-        rows = Rows(beside(D / again, compact(which)), e / (again * self.unit))
+        rows = HalfSpaces(beside(D / again, compact(which)), e / (again * self.unit))
         return np.append(c / again, np.ones(loss.maxima)), rows, size * again
 
     @cached_property
     def _lift(self) -> Any:
         return compact(self._description.lift)
-
-    @cached_property
-    def _plain(self) -> bool:
-        """Whether the variables are the entries of a point."""
-        return self._description.lift is None and self._description.shift is None
 
     @cached_property
     def _capacity_rows(self) -> LimitRows:
@@ -284,10 +263,8 @@ class BestPoint(Described):
             A, more = self._rows_within(compact(A @ self._lift))
             shift = shift + more
         second = float(power_of_two(largest(A)))
-        A = A / second
         sizes = row_sizes(A)
-        each = A if (sizes == 1.0).all() else rows_times(A, 1.0 / sizes)
-        return LimitRows(A, each, sizes, first * shift, first * second)
+        return LimitRows(rows_times(A, 1.0 / sizes), sizes / second, first * shift, first * second)
 
     def _within(self, c: Floats) -> Floats:
         """Costs of variables, or others that differ by a constant on the set."""
@@ -358,9 +335,9 @@ class BestPoint(Described):
             if (p.lower - upper).max() > TOLERANCE:
                 return None
             return self._solve(p.c, p.lower, np.maximum(upper, p.lower), p.pieces, basis)
-        rows = Rows(p.rows.each_of_size_one, (p.b + s) / p.rows.sizes)
+        rows = HalfSpaces(p.rows.A, (p.b + s) / p.rows.sizes)
         if p.pieces is not None:
-            rows = Rows(below((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b)))
+            rows = HalfSpaces(below((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b)))
         return self._solve(p.c, p.lower, p.upper, rows, basis)
 
     def nearest(
@@ -379,7 +356,7 @@ class BestPoint(Described):
         lift = csr_array(eye_array(n) if d.lift is None else d.lift) * (self.unit / size)
         P = lift.T @ lift if d.lift is None else lift.T @ lift + 1e-10 * eye_array(n)
         c = -(lift.T @ (best if d.shift is None else best - d.shift)) / size
-        rows = [p.pieces.A, p.rows.each_of_size_one, model.F[~equal]]
+        rows = [p.pieces.A, p.rows.A, model.F[~equal]]
         bounds = [p.pieces.b + level, p.b / p.rows.sizes, model.high[~equal]]
         A = csc_array(model.F[equal])[:, :n] if equal.any() else None
         solver = piqp.SparseSolver()
@@ -399,14 +376,16 @@ class BestPoint(Described):
         from scipy.sparse import eye_array
 
         n = len(p.c)
-        entries = eye_array(len(p.b), n, format="csr") if p.rows is None else p.rows.A
-        A = beside(compact(entries), -np.ones((len(p.b), 1)))
+        A = eye_array(len(p.b), n, format="csr")
+        if p.rows is not None:
+            A = rows_times(p.rows.A, p.rows.sizes)
+        A = beside(compact(A), -np.ones((len(p.b), 1)))
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        return self._solve(np.append(np.zeros(n), 1.0), lower, upper, Rows(A, p.b), basis)
+        return self._solve(np.append(np.zeros(n), 1.0), lower, upper, HalfSpaces(A, p.b), basis)
 
     def _solve(
-        self, costs: Floats, lower: Floats, upper: Floats, rows: Rows | None, basis: Basis | None
+        self, costs: Floats, lower: Floats, upper: Floats, rows: Any, basis: Basis | None
     ) -> Solved | None:
         """A program with the set's variables first."""
         model = self._model(len(costs))
@@ -423,11 +402,6 @@ class BestPoint(Described):
     @cached_property
     def _models(self) -> dict[int, WarmModel]:
         return {}
-
-    @cached_property
-    def _bounds(self) -> tuple[Floats, Floats]:
-        d = self._description
-        return d.lower / self.unit, d.upper / self.unit
 
     def member(self, x: Floats) -> Array:
         """This flat point, or the member nearest to it where it is one only up to tolerances."""

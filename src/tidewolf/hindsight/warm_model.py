@@ -26,6 +26,7 @@ TOLERANCE = 1e-10
 """Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
 about 1.
 """
+_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 _STATUSES = 5
 """HiGHS's: at the lower bound, basic, at the upper bound, free at zero, nonbasic."""
 
@@ -77,31 +78,28 @@ class Basis(Stored):
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Basis:
         statuses, columns = parts["statuses"], parts["columns"]
-        if (
-            type(statuses) is not np.ndarray
-            or statuses.dtype != np.int8
-            or statuses.ndim != 1
-            or type(columns) is not int
-            or not 0 <= columns <= len(statuses)
-            or not set(statuses.tolist()) <= set(range(_STATUSES))
-        ):
+        known = type(statuses) is np.ndarray and (statuses.dtype, statuses.ndim) == (np.int8, 1)
+        known = known and set(statuses.tolist()) <= set(range(_STATUSES))
+        if not known or type(columns) is not int or not 0 <= columns <= len(statuses):
             raise ValueError("a basis has a status from 0 to 4 for each variable and row")
         return cls(columns, len(statuses) - columns, None, statuses)
 
 
+class HalfSpaces(NamedTuple):
+    """<a_i, x> <= b_i; A a matrix, plain or compressed by rows, which must not change, or None if
+    every entry has a capacity b_i.
+    """
+
+    A: Any
+    b: Floats
+
+
 class Solved(NamedTuple):
-    """A minimiser, the multipliers of A v <= b (never above 0), and the basis to go on from."""
+    """A minimiser, the multipliers of A v <= b (at most 0), and the basis to continue from."""
 
     v: Floats
     multipliers: Floats
     basis: Basis | None
-
-
-class Rows(NamedTuple):
-    """A v <= b; A a matrix, plain or compressed by rows, which must not change."""
-
-    A: Any
-    b: Floats
 
 
 class WarmModel:
@@ -117,16 +115,12 @@ class WarmModel:
         """The rows of a description of u/unit, each of size 1, and so many variables in all."""
         from scipy.sparse import csr_array
 
-        parts = [csr_array((0, len(K.lower)))]
-        low, high = [np.zeros(0)], [np.zeros(0)]
-        if K.A_ub is not None and K.b_ub is not None:
-            parts.append(csr_array(K.A_ub))
-            low.append(np.full(len(K.b_ub), -np.inf))
-            high.append(K.b_ub / unit)
-        if K.A_eq is not None and K.b_eq is not None:
-            parts.append(csr_array(K.A_eq))
-            low.append(K.b_eq / unit)
-            high.append(K.b_eq / unit)
+        parts, low, high = [csr_array((0, len(K.lower)))], [np.zeros(0)], [np.zeros(0)]
+        for A, b, least in ((K.A_ub, K.b_ub, -np.inf), (K.A_eq, K.b_eq, 0.0)):
+            if A is not None and b is not None:
+                parts.append(csr_array(A))
+                low.append(b / unit + least)
+                high.append(b / unit)
         F = csr_array(below(parts), dtype=np.float64)
         sizes = row_sizes(F)
         F = csr_array(rows_times(F, 1.0 / sizes))
@@ -141,101 +135,79 @@ class WarmModel:
         costs: Floats,
         lower: Floats,
         upper: Floats,
-        rows: Rows | None = None,
+        rows: HalfSpaces | None = None,
         basis: Basis | None = None,
     ) -> Solved | None:
-        """A minimiser; None where there is none, or none was found."""
-        if self._solver is None:
-            return self.solve_cold(costs, lower, upper, rows)
-        with self._solving:
-            return self._solve_warm(costs, lower, upper, rows, basis)
-
-    def _solve_warm(
-        self, costs: Floats, lower: Floats, upper: Floats, rows: Rows | None, basis: Basis | None
-    ) -> Solved | None:
+        """A minimiser; None if there is none, or none was found."""
         solver, n, m = self._solver, len(costs), len(self.low)
-        solver.clearSolver()
-        self._set_rows(rows)
-        solver.changeColsCost(n, self._places, costs)
-        solver.changeColsBounds(n, self._places, lower, upper)
-        count = 0 if rows is None else len(rows.b)
-        if basis is not None and (basis.columns, basis.rows) == (n, m + count):
-            solver.setBasis(basis.own)
-        solver.run()
-        status = solver.getModelStatus()
-        kinds = type(status)
-        if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
-            return None
-        if status != self._optimal:  # it lost its way: rare, and never for good
+        if solver is None:
             return self.solve_cold(costs, lower, upper, rows)
-        solution = solver.getSolution()
-        return Solved(
-            np.array(solution.col_value),
-            np.array(solution.row_dual)[m:] if count else np.zeros(0),
-            Basis(n, m + count, solver.getBasis()),
-        )
+        count = 0 if rows is None else len(rows.b)
+        with self._solving:
+            solver.clearSolver()
+            self._set_rows(rows)
+            places = np.arange(n, dtype=np.int32)
+            solver.changeColsCost(n, places, costs)
+            solver.changeColsBounds(n, places, lower, upper)
+            if basis is not None and (basis.columns, basis.rows) == (n, m + count):
+                solver.setBasis(basis.own)
+            solver.run()
+            status = self._status()
+            if status.endswith("Infeasible"):
+                return None
+            if status != "kOptimal":  # rare
+                return self.solve_cold(costs, lower, upper, rows)
+            solution = solver.getSolution()
+            multipliers = np.array(solution.row_dual)[m:] if count else np.zeros(0)
+            last = Basis(n, m + count, solver.getBasis())
+            return Solved(np.array(solution.col_value), multipliers, last)
 
-    def _set_rows(self, rows: Rows | None) -> None:
-        """Put these rows after the fixed ones; where they are the last ones, their bounds alone."""
+    def _status(self) -> str:
+        return str(self._solver.getModelStatus().name)
+
+    def _set_rows(self, rows: HalfSpaces | None) -> None:
+        """Put these rows after the fixed ones; if they are the last ones, their bounds alone."""
         solver, m, old = self._solver, len(self.low), self._rows
-        new = None if rows is None else rows.A
-        if not same_rows(old, new):
-            if old is not None and old.shape[0]:
-                gone = np.arange(m, m + old.shape[0], dtype=np.int32)
-                solver.deleteRows(len(gone), gone)
-            if rows is not None and len(rows.b):
-                starts, places, entries = nonzeros(rows.A)
-                lowest = np.full(len(rows.b), -np.inf)
-                solver.addRows(
-                    len(rows.b), lowest, rows.b, len(entries), starts[:-1], places, entries
-                )
-            self._rows = new
-        elif rows is not None and len(rows.b):
-            places = np.arange(m, m + len(rows.b), dtype=np.int32)
-            solver.changeRowsBounds(len(places), places, np.full(len(places), -np.inf), rows.b)
+        new, b = (None, np.zeros(0)) if rows is None else rows
+        least, places = np.full(len(b), -np.inf), np.arange(m, m + len(b), dtype=np.int32)
+        if same_rows(old, new):
+            if len(b):
+                solver.changeRowsBounds(len(b), places, least, b)
+            return
+        if old is not None and old.shape[0]:
+            gone = np.arange(m, m + old.shape[0], dtype=np.int32)
+            solver.deleteRows(len(gone), gone)
+        if len(b):
+            starts, places, entries = nonzeros(new)
+            solver.addRows(len(b), least, b, len(entries), starts[:-1], places, entries)
+        self._rows = new
 
     def solve_cold(
         self,
         costs: Floats,
         lower: Floats,
         upper: Floats,
-        rows: Rows | None,
+        rows: HalfSpaces | None,
         method: str = "highs-ds",
     ) -> Solved | None:
         """The same by SciPy, from nothing."""
         from scipy.optimize import linprog
 
-        equal = self.low == self.high
-        A, b = [self.F[~equal]], [self.high[~equal]]
-        count = 0
-        if rows is not None:
-            A, b, count = [rows.A, *A], [rows.b, *b], len(rows.b)
+        equal, more = self.low == self.high, [] if rows is None else [rows]
         found = linprog(
             costs,
-            below(A),
-            np.concatenate(b),
+            below([*(each.A for each in more), self.F[~equal]]),
+            np.concatenate([*(each.b for each in more), self.high[~equal]]),
             self.F[equal],
             self.high[equal],
             np.column_stack([lower, upper]),
             method=method,
-            options={
-                "primal_feasibility_tolerance": TOLERANCE,
-                "dual_feasibility_tolerance": TOLERANCE,
-            },
+            options=dict.fromkeys(_TOLERANCES, TOLERANCE),
         )
         if found.status != 0:
             return None
+        count = sum(len(each.b) for each in more)
         return Solved(np.asarray(found.x), np.asarray(found.ineqlin.marginals)[:count], None)
-
-    @cached_property
-    def _places(self) -> NDArray:
-        return np.arange(self.F.shape[1], dtype=np.int32)
-
-    @cached_property
-    def _optimal(self) -> Any:
-        import highspy
-
-        return highspy.HighsModelStatus.kOptimal
 
     @cached_property
     def _solver(self) -> Any:
@@ -257,7 +229,7 @@ class WarmModel:
         solver.setOptionValue("presolve", "off")
         # sizes that it chose for an earlier program would be kept for later ones
         solver.setOptionValue("simplex_scale_strategy", 0)
-        solver.setOptionValue("primal_feasibility_tolerance", TOLERANCE)
-        solver.setOptionValue("dual_feasibility_tolerance", TOLERANCE)
+        for name in _TOLERANCES:
+            solver.setOptionValue(name, TOLERANCE)
         solver.passModel(program)
         return solver
