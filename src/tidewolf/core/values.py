@@ -88,7 +88,7 @@ class Composed(Value):
     def _with(cls, capabilities: Iterable[type]) -> Self:
         """An unfinished instance of the class as written, with these capabilities."""
         kind: Any = cls._written
-        made: Self = object.__new__(_subclass(kind, tuple(capabilities)))
+        made: Self = object.__new__(with_capabilities(kind, tuple(capabilities)))
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -96,7 +96,8 @@ class Composed(Value):
 
 
 @cache
-def _subclass(written: Any, capabilities: tuple[type, ...]) -> Any:
+def with_capabilities(written: Any, capabilities: tuple[type, ...]) -> Any:
+    """A class that has these capabilities, too."""
     if not capabilities:
         return written
     names = {"__module__": written.__module__, "__doc__": written.__doc__}

@@ -395,8 +395,8 @@ class Resolve(Adviser):
         ):
             room = drop if len(drop) else None
             if isinstance(model, FlowModel):
-                flows = model.solve(loss.C[0], limit.c[0], room, self._headrooms, state.tree)
-                return Proposals(flows.points, state._replace(tree=flows.tree), 0, count)
+                points, tree = model.solve(loss.C[0], limit.c[0], room, self._headrooms, state.tree)
+                return Proposals(points, state._replace(tree=tree), 0, count)
             found = model.plainly(loss.C, limit.c, room, self._headrooms, state.boxed)
         elif isinstance(model, BoxedModel):
             losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))

@@ -20,16 +20,9 @@ from tidewolf.core.errors import SolverFailed
 from tidewolf.core.oracle import Answer, HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.best_point import (
-    COLD,
-    Bases,
-    Best,
-    BestPoint,
-    HalfSpaces,
-    Objective,
-    Program,
-)
+from tidewolf.hindsight.best_point import COLD, Bases, Best, BestPoint, Objective, Program
 from tidewolf.hindsight.columns import IN_USE, BestOfVertices, Pricing, bases_for
+from tidewolf.hindsight.warm_model import HalfSpaces
 from tidewolf.projection.active import emptied, is_free_of
 
 LONGEST_WAIT = 16

@@ -40,7 +40,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import final
+from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -50,7 +50,7 @@ from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
-from tidewolf.core.types import Array, Bools, Floats, Int64s
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
 from tidewolf.functions.autograd import Autograd
 from tidewolf.functions.combined import Max, chained, leaves
@@ -63,25 +63,20 @@ from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.bracket import LevelBundle
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
-from tidewolf.hindsight.policy import HasFeatures, policy_problem
+from tidewolf.hindsight.policy import policy_problem
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
-from tidewolf.hindsight.task import (
-    FEASIBILITY_TOLERANCE,
-    Method,
-    Solution,
-    Task,
-    flattened,
-    parts_of,
-)
+from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, Solution, Task, flattened, parts_of
 
-METHODS: tuple[Method, ...] = (
+METHODS: tuple[Any, ...] = (
     LinearProgramming(),
     AlternatingDirections(),
     SemidefiniteProgramming(),
     LevelBundle(),
     NewtonSteps(),
 )
-"""What may find the best point, in the order of trying."""
+"""What may find the best point, in the order of trying: `supports(task)` says whether it is for a
+task, `solve(task)` gives what it found or None, and `name` is what `Comparator.method` has.
+"""
 
 _ENOUGH = 1e-6
 """A larger gap that cuts leave between the bounds of pieces is left to a linear program."""
@@ -154,7 +149,7 @@ def best_in_hindsight(
     stream: Stream,
     start: int | None = None,
     stop: int | None = None,
-    context: HasFeatures | None = None,
+    context: Any = None,
 ) -> Comparator:
     """The best fixed point over some rounds of a stream, or the best policy of a context, among
     those that keep every constraint.
@@ -218,11 +213,12 @@ def best_in_hindsight(
         raise NotSupported(
             f"The best policy in hindsight is not known for {type(leaf).__name__} functions."
         )
-    problem = policy_problem(K, part, stream, first, context)
-    known = best_point(problem.K, problem.stream.losses, problem.stream.constraints, first)
+    product, losses, limits, used, policy = policy_problem(K, part, stream, first, context)
+    known = best_point(product, losses, limits, first)
     if known.point is None:
         return known
-    return replace(known, point=frozen(problem.policy(known.point)))
+    policy[used] = known.point.reshape(len(used), *K.shape)
+    return replace(known, point=frozen(policy + 0.0))
 
 
 def best_point(K: HasLMO, losses: Batch, constraints: Batch, first: int = 0) -> Comparator:
@@ -402,32 +398,27 @@ _known = WeakKeyDictionary[Stream, tuple[HasLMO, LeastBreach]]()
 
 
 def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBreach:
-    lower, upper, point = _bracket(K, stream, proof)
-    values = _values(stream.constraints, point)
-    size = FEASIBILITY_TOLERANCE * (float(np.abs(values).max(initial=0.0)) or 1.0)
-    for most in (size, 0.0):
-        kept = values <= most
-        best = _best_of(K, stream, kept)
-        if best.point is not None:
-            break
-    else:  # x* keeps the last ones, whatever a solver makes of them
-        total = float(_values(stream.losses, point).sum())
-        best = Comparator(frozen(point), -math.inf, total, True, None, "the point of least breach")
-    return LeastBreach(lower, upper, point, frozen(np.flatnonzero(kept)), len(stream), best)
-
-
-def _bracket(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> tuple[float, float, Array]:
-    """The two ends, and the point of the upper one."""
-    limits, point, lower = stream.constraints, K.center, 0.0
+    limits, count, point, lower = stream.constraints, len(stream), K.center, 0.0
     if proof is not None:
         _, where = np.unique(proof.rounds, return_inverse=True)
         lower = proof.bound / float(np.bincount(where, proof.weights).max())
-    if len(stream) * math.prod(K.shape) <= MOST_NUMBERS:
-        found = best_point(K, _positive_part(limits), Unlimited(K.shape, len(stream)))
+    if count * math.prod(K.shape) <= MOST_NUMBERS:
+        found = best_point(K, _positive_part(limits), Unlimited(K.shape, count))
         lower = max(lower, found.lower)
         point = point if found.point is None else found.point
-    upper = float(np.maximum(_values(limits, point), 0.0).sum())
-    return min(lower, upper), upper, point
+    values = flattened(limits.values(point))
+    upper = float(np.maximum(values, 0.0).sum())
+    for most in (FEASIBILITY_TOLERANCE * (float(np.abs(values).max(initial=0.0)) or 1.0), 0.0):
+        kept = values <= most
+        ends = [0, *(np.flatnonzero(np.diff(kept)) + 1).tolist(), count]
+        runs = [limits.view(slice(*run)) for run in pairwise(ends) if kept[run[0]]]
+        best = best_point(K, stream.losses, chained(runs) if runs else Unlimited(limits.shape))
+        if best.point is not None:
+            break
+    else:  # x* keeps the last ones, whatever a solver makes of them
+        total = float(flattened(stream.losses.values(point)).sum())
+        best = Comparator(frozen(point), -math.inf, total, True, None, "the point of least breach")
+    return LeastBreach(min(lower, upper), upper, point, frozen(np.flatnonzero(kept)), count, best)
 
 
 def _positive_part(limits: Batch) -> Batch:
@@ -437,15 +428,3 @@ def _positive_part(limits: Batch) -> Batch:
     shape = (len(limits), *limits.shape)
     flat = len(shape) == 2 and isinstance(limits, PiecewiseLinear)
     return Max(limits, Affine(csr_array(shape) if flat else np.zeros(shape), np.zeros(shape[0])))
-
-
-def _best_of(K: HasLMO, stream: Stream, kept: Bools) -> Comparator:
-    """The best point that is feasible in these rounds."""
-    limits = stream.constraints
-    ends = [0, *(np.flatnonzero(np.diff(kept)) + 1).tolist(), len(kept)]
-    runs = [limits.view(slice(*run)) for run in pairwise(ends) if kept[run[0]]]
-    return best_point(K, stream.losses, chained(runs) if runs else Unlimited(limits.shape))
-
-
-def _values(batch: Batch, point: Array) -> Floats:
-    return flattened(batch.values(point))

@@ -16,7 +16,7 @@ inverted again.
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -25,8 +25,9 @@ from tidewolf.core.arrays import frozen, power_of_two, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Bools, Floats, Int64s
-from tidewolf.hindsight.best_point import HalfSpaces, Objective
+from tidewolf.hindsight.best_point import Objective
 from tidewolf.hindsight.rows import nonzeros
+from tidewolf.hindsight.warm_model import HalfSpaces
 from tidewolf.kernels.boxed_dual import solve_boxed
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
@@ -34,6 +35,8 @@ MOST_ROWS = 200
 """Rows of a program with a dense inverse at most."""
 MOST_ENTRIES = 20_000
 """Entries of a point at most."""
+_TOP = 4
+"""The place of upper bounds in the data of a program."""
 _ACCURACY = 2.5e3
 """Roundings that a program may be off by; a member may be off by four times that."""
 
@@ -123,20 +126,21 @@ class BoxedModel:
         out: Bools | None = None,
     ) -> Solutions | None:
         """The best point for each headroom, the multiples of `rooms` that limits keep; None if it
-        is not found here. Entries that are `out` are 0.
+        is not found here. Entries that are `out` are 0, which must be their lower bound.
         """
         own = limits.A is None and not loss.maxima
-        if not own:
-            extra = 0 if limits.A is None else len(limits.b)
-            if len(self._set_rows.b) + extra + len(loss.e) > MOST_ROWS:
-                return None
+        extra = len(loss.e) + (0 if limits.A is None else len(limits.b))
+        if len(self._set_rows.b) + extra > MOST_ROWS or (
+            out is not None and self._origin[out].any()
+        ):
+            return None
         program = self.plain if own else self._with_rows(loss, limits)
         c = loss.c if own else np.append(loss.c, program.more_costs)
         if out is not None:
-            without = self._without(program, out)
-            if without is None:
-                return None
-            program = without
+            top = program.data[_TOP].copy()
+            top[: len(out)][out] = 0.0
+            data = (*program.data[:_TOP], top, *program.data[_TOP + 1 :])
+            program = program._replace(data=data)
         return self._run(program, c[None], limits.b[None], rooms, headrooms, start, own)
 
     def plainly(
@@ -170,12 +174,13 @@ class BoxedModel:
             rooms, headrooms = limits[0], 0.0 * headrooms
         # copies, as the kernel wants them: writeable
         sources = np.array(costs, float), np.array(limits, float), np.array(rooms[None], float)
-        points, shifts, numbers = np.empty((P, n)), np.empty(P), np.empty(P + 1, dtype=np.int64)
+        points, shifts, which = np.empty((P, n)), np.empty(P), np.zeros(P, dtype=np.int64)
+        numbers = np.empty(P + 1, dtype=np.int64)
         basis, inverse = np.empty_like(cold.basis), np.empty_like(cold.inverse)
         for first in (start, cold):
             age = first.age if own else -1
             if solve_boxed(
-                *program.data, *sources, _zeros(P), headrooms, first.basis, first.inverse, age,
+                *program.data, *sources, which, headrooms, first.basis, first.inverse, age,
                 basis, inverse, points, shifts, numbers, self.tol,
             ):  # fmt: skip
                 break
@@ -260,15 +265,6 @@ class BoxedModel:
         cold = BoxedBasis(len(top), basis, np.zeros((len(basis), len(basis))), -1)
         return BoxedProgram((*columns, rows.b.copy(), top, *limited), cold, more)
 
-    def _without(self, program: BoxedProgram, out: Bools) -> BoxedProgram | None:
-        """The program with 0 in these entries; None if 0 is not their lower bound."""
-        if self._origin[out].any():
-            return None
-        *columns, b, top, first, base, give, origin, unit = program.data
-        top = top.copy()
-        top[: len(out)][out] = 0.0
-        return program._replace(data=(*columns, b, top, first, base, give, origin, unit))
-
 
 class _Rows:
     """Rows of a program, each of size 1, and the upper bounds of its variables."""
@@ -330,8 +326,3 @@ def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
 
 def _sums(rows: Int64s, values: Floats, count: int) -> Floats:
     return np.asarray(np.bincount(rows, values, count), dtype=np.float64)
-
-
-@cache
-def _zeros(count: int) -> Int64s:
-    return np.zeros(count, dtype=np.int64)

@@ -24,10 +24,10 @@ from tidewolf.core.arrays import frozen, like, power_of_two, to_numpy
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.best_point import Bases, Best, BestPoint, HalfSpaces, Objective, Program
+from tidewolf.hindsight.best_point import Bases, Best, BestPoint, Objective, Program
 from tidewolf.hindsight.rows import compact
 from tidewolf.hindsight.task import ACROSS
-from tidewolf.hindsight.warm_model import Basis, Solved
+from tidewolf.hindsight.warm_model import Basis, HalfSpaces, Solved
 from tidewolf.sets.base import LinearDescription
 
 IN_USE = 1e-12
@@ -122,14 +122,11 @@ def bases_for(bases: Bases, kept: Int64s, count: int, more: int) -> Bases:
     """Where programs start after only the columns `kept` of `count` stayed and `more` were added:
     new ones at weight 0.
     """
-    return Bases(*(_basis_for(basis, kept, count, more) for basis in bases))
+    return Bases(*(basis and _basis_for(basis, kept, count, more) for basis in bases))
 
 
-def _basis_for(basis: Basis | None, kept: Int64s, count: int, more: int) -> Basis | None:
-    if basis is None or (len(kept) == count and more == 0):
-        return basis
-    statuses = basis.statuses
-    basic = 1
+def _basis_for(basis: Basis, kept: Int64s, count: int, more: int) -> Basis | None:
+    statuses, basic = basis.statuses, 1
     if np.count_nonzero(statuses[:count] == basic) != np.count_nonzero(statuses[kept] == basic):
         return None  # a column in the basis is gone
     new = np.concatenate([statuses[kept], np.zeros(more, dtype=np.int8), statuses[count:]])

@@ -33,9 +33,10 @@ import numpy as np
 from tidewolf.core.arrays import eps_of
 from tidewolf.core.types import Floats
 from tidewolf.hindsight import task as proofs
-from tidewolf.hindsight.best_point import BestPoint, HalfSpaces, Objective, Program
+from tidewolf.hindsight.best_point import BestPoint, Objective, Program
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, positive
+from tidewolf.hindsight.warm_model import HalfSpaces
 from tidewolf.sets.base import Polyhedral
 
 METHOD = "level bundle method on gradients"

@@ -9,7 +9,7 @@ by v, with q arcs out of it that s widens, shows that s must grow by v/q at leas
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,13 +21,6 @@ from tidewolf.sets.flows import DagFlows
 
 _CUTS = 100
 """Cuts that may raise s in one program."""
-
-
-class FlowSolutions(NamedTuple):
-    """A flow for each headroom, None if none was found, and the basis of the last one."""
-
-    points: tuple[Array | None, ...]
-    tree: Array | None
 
 
 class FlowModel:
@@ -52,18 +45,19 @@ class FlowModel:
 
     def solve(
         self, c: Floats, capacities: Floats, rooms: Floats | None, headrooms: Floats, tree: Any
-    ) -> FlowSolutions:
-        """The cheapest flow for each headroom, each from the basis of the one before it."""
+    ) -> tuple[tuple[Array | None, ...], Array | None]:
+        """The cheapest flow for each headroom, None if none was found, each from the basis of the
+        one before it; and the last basis.
+        """
         points = list[Array | None]()
         for k in headrooms.tolist():
             kept = capacities if rooms is None or k == 0.0 else capacities - k * rooms
             try:
                 x, tree = self._cheapest(c[self.entries], kept, tree)
             except SolverFailed:
-                points.append(None)
-                continue
+                x = None
             points.append(x)
-        return FlowSolutions(tuple(points), tree)
+        return tuple(points), tree
 
     def _cheapest(self, c: Floats, capacities: Floats, tree: Any) -> tuple[Array, Array]:
         net, kept = self.network, capacities[self.entries]

@@ -24,10 +24,10 @@ import numpy as np
 
 from tidewolf.core.piecewise import ManyRows
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.hindsight.best_point import BestPoint, HalfSpaces, Objective
+from tidewolf.hindsight.best_point import BestPoint, Objective
 from tidewolf.hindsight.rows import row_sizes
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.hindsight.warm_model import TOLERANCE, Basis
+from tidewolf.hindsight.warm_model import TOLERANCE, Basis, HalfSpaces
 from tidewolf.sets.base import Polyhedral
 
 MANY = 5_000
@@ -51,24 +51,31 @@ class LinearProgramming:
 
     def solve(self, task: Task) -> Solution | None:
         """The solver's point and multipliers, or its weights if it found no point."""
-        loss = _objective(task)
-        if isinstance(task.A, ManyRows):
-            return _few_of_many(task, task.A, loss)
-        solver = BestPoint(task.K, _WHO, "highs-ipm" if len(loss.e) > MANY else "highs")
-        program = solver.prepared(loss, HalfSpaces(task.A, task.b))
-        found = solver.feasible_best(program)
-        if found is None:
-            return _infeasible(task, np.arange(len(task.b)))
-        mu, lam = solver.multipliers(program, found)
-        below = None if task.pieces is None else task.below_pieces(mu)
-        return Solution(solver.flat_point(found), lam, below=below)
-
-
-def _objective(task: Task) -> Objective:
-    if task.pieces is None:
-        return Objective(np.asarray(task.c), None, np.zeros(0), None, 0)
-    A, d, rounds = task.pieces
-    return Objective(np.zeros(A.shape[1]), A, d, rounds, len(task.losses))
+        if task.pieces is None:
+            loss = Objective(np.asarray(task.c), None, np.zeros(0), None, 0)
+        else:
+            A, d, rounds = task.pieces
+            loss = Objective(np.zeros(A.shape[1]), A, d, rounds, len(task.losses))
+        chosen, basis, cold = np.arange(len(task.b)), None, "highs"
+        cold = "highs-ipm" if len(loss.e) > MANY else cold
+        many = task.A if isinstance(task.A, ManyRows) else None
+        solver = BestPoint(task.K, _WHO, None if many else cold)
+        if many:
+            sizes, chosen = many.each(row_sizes) * solver.unit, chosen[:0]
+        while True:
+            program = solver.prepared(loss, HalfSpaces(task.rows(chosen), task.b[chosen]))
+            found = solver.feasible_best(program, basis=basis)
+            if found is None:
+                return _infeasible(task, chosen) if len(chosen) else None
+            x = solver.flat_point(found)
+            new = _violated((many @ x - task.b) / sizes, task.rounds, chosen) if many else ()
+            if not len(new):
+                mu, own = solver.multipliers(program, found)
+                lam = np.zeros(len(task.b))
+                lam[chosen] = own
+                below = None if task.pieces is None else task.below_pieces(mu)
+                return Solution(x, lam, below=below)
+            chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
 
 
 def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
@@ -83,26 +90,6 @@ def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
     weights = np.zeros(len(task.b))
     weights[chosen] = np.maximum(0.0, -worst.multipliers)
     return Solution(None, np.zeros(len(task.b)), weights)
-
-
-def _few_of_many(task: Task, rows: ManyRows, loss: Objective) -> Solution | None:
-    solver = BestPoint(task.K, _WHO)
-    sizes = rows.each(row_sizes) * solver.unit
-    chosen, basis = np.zeros(0, dtype=np.int64), None
-    while True:
-        program = solver.prepared(loss, HalfSpaces(rows[chosen], task.b[chosen]))
-        found = solver.feasible_best(program, basis=basis)
-        if found is None:
-            return _infeasible(task, chosen) if len(chosen) else None
-        x = solver.flat_point(found)
-        new = _violated((rows @ x - task.b) / sizes, task.rounds, chosen)
-        if not len(new):
-            mu, own = solver.multipliers(program, found)
-            lam = np.zeros(len(task.b))
-            lam[chosen] = own
-            below = None if task.pieces is None else task.below_pieces(mu)
-            return Solution(x, lam, below=below)
-        chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
 
 
 def _violated(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -26,45 +26,22 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.core.round_info import RoundInfo, checked_features
+from tidewolf.core.round_info import checked_features
 from tidewolf.core.sparse import cut_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
+from tidewolf.core.values import with_capabilities
 from tidewolf.functions.combined import chained
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.sets.calculus import Product
 
 
-class HasFeatures(Protocol):
-    """What is asked of a context."""
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-
-    def features(self, info: RoundInfo | None, t: int) -> tuple[Int64s, Floats] | None:
-        """The cells of round t and their weights; None where they are not known."""
-
-
-class PolicyProblem(NamedTuple):
-    """The best policy as a best point: of a product of the set, one for each cell in use."""
-
-    K: Product
-    stream: Stream
-    used: Int64s
-    center: Floats
-    """of the set, once per cell"""
-
-    def policy(self, point: Floats) -> Floats:
-        """A point of the product as one of each cell, (cells, *shape)."""
-        whole = self.center + 0.0
-        whole[self.used] = point.reshape(len(self.used), *whole.shape[1:])
-        return whole + 0.0
-
-
 def policy_problem(
     K: HasLMO, part: Stream, whole: Stream, first: int, context: Any
-) -> PolicyProblem:
-    """The problem of the rounds of `part`, which are those of the whole stream from `first` on."""
+) -> tuple[Product, Batch, Batch, Int64s, Floats]:
+    """The best policy of the rounds of `part`, which are those of the whole stream from `first` on,
+    as a best point: a product of the set, losses and constraints of its points, the cells in use,
+    which its parts belong to, and the set's center once per cell.
+    """
     phi = _features(whole, first, len(part), context)
     cells, center = phi.shape[1], np.asarray(to_numpy(K.center), dtype=np.float64)
     as_count(center.size * cells, "The number of entries that the cells make", most=MOST_ENTRIES)
@@ -72,7 +49,7 @@ def policy_problem(
     batches = (part.losses, part.constraints)
     losses, limits = (policy_batch(batch, phi[:, used], K.center) for batch in batches)
     product = Product(parts=[exact] * len(used))
-    return PolicyProblem(product, Stream(losses, limits), used, np.stack([center] * cells))
+    return product, losses, limits, used, np.stack([center] * cells)
 
 
 def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
@@ -229,20 +206,10 @@ class PolicyBatch(Batch):
         return ()
 
 
-class _Linear(PolicyBatch, LinearTotal):
-    pass
-
-
-class _Piecewise(PolicyBatch, PiecewiseLinear):
-    pass
-
-
-class _LinearPieces(PolicyBatch, LinearTotal, PiecewiseLinear):
-    pass
-
-
 def policy_batch(f: Batch, phi: Any, reference: Array) -> PolicyBatch:
     """The functions of a round's mix, with the capabilities that f has."""
-    linear, pieces = isinstance(f, LinearTotal), isinstance(f, PiecewiseLinear)
-    kind = {(True, True): _LinearPieces, (True, False): _Linear, (False, True): _Piecewise}
-    return kind.get((linear, pieces), PolicyBatch)._unchecked(f=f, phi=phi, reference=reference)
+    has = tuple(kind for kind in (LinearTotal, PiecewiseLinear) if isinstance(f, kind))
+    made: PolicyBatch = with_capabilities(PolicyBatch, has)._unchecked(
+        f=f, phi=phi, reference=reference
+    )
+    return made

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -281,20 +281,6 @@ def joining(breach: Floats, used: Int64s, least: float, most: int = 16) -> Int64
     breach[used] = -np.inf
     more = np.flatnonzero(breach > least)
     return more[np.argsort(-breach[more], kind="stable")[:most]]
-
-
-class Method(Protocol):
-    """A way to find the best point in hindsight."""
-
-    @property
-    def name(self) -> str:
-        """What `Comparator.method` says."""
-
-    def supports(self, task: Task) -> bool:
-        """Whether it is for this task."""
-
-    def solve(self, task: Task) -> Solution | None:
-        """What it found; None if that is nothing."""
 
 
 def _of_rows(A: Any, b: Floats, weights: Floats) -> Minorant:
