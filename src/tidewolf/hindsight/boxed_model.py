@@ -64,12 +64,10 @@ class BoxedBasis(Stored):
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> BoxedBasis:
         columns, basis, inverse, age = (parts[k] for k in ("columns", "basis", "inverse", "age"))
-        m = len(basis)
+        m, kinds = len(basis), (basis.dtype, type(age)) == (np.int64, int)
         if (
-            basis.dtype != np.int64
-            or type(age) is not int
-            or len(set(basis.tolist())) != m
-            or not all(0 <= j < columns for j in basis.tolist())
+            not kinds
+            or len({*basis.tolist()} & {*range(columns)}) != m
             or inverse.shape != ((m, m) if age >= 0 else (0, 0))
             or not np.isfinite(inverse).all()
         ):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -46,6 +46,21 @@ class Vertex(Stored):
     """A member of a set, stored in its own size."""
 
     shape: Shape
+    saved: ClassVar[tuple[str, ...]]
+    """the arguments of the class, which are attributes, too"""
+
+    def parts(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.saved}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        vertex = cls(*(parts[name] for name in cls.saved))
+        vertex.require_sound()
+        return vertex
+
+    @abstractmethod
+    def require_sound(self) -> None:
+        """Refuse, by a ValueError, what cannot be such a vertex."""
 
     @abstractmethod
     def inner(self, direction: Array) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -30,15 +30,15 @@ class Moved(Vertex):
     """shift + scale * v for a vertex v: what translated and shrunk sets answer with."""
 
     tag: ClassVar = "moved vertex"
+    saved: ClassVar = ("vertex", "scale", "shift")
 
     def __init__(self, vertex: Vertex, scale: float, shift: Array) -> None:
         self.vertex, self.scale, self.shift = vertex, scale, shift
         self.shape = vertex.shape
 
     def inner(self, direction: Array) -> float:
-        return self.scale * self.vertex.inner(direction) + inner(
-            like(self.shift, direction), direction
-        )
+        shift = like(self.shift, direction)
+        return self.scale * self.vertex.inner(direction) + inner(shift, direction)
 
     def dense(self, reference: Array) -> Array:
         return frozen(like(self.shift, reference) + self.scale * self.vertex.dense(reference))
@@ -49,17 +49,11 @@ class Moved(Vertex):
     def table(self) -> Atoms:
         return MovedAtoms(self.vertex.table(), self.scale, self.shift)
 
-    def parts(self) -> dict[str, Any]:
-        return {"vertex": self.vertex, "scale": self.scale, "shift": self.shift}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Moved:
-        vertex, scale, shift = parts["vertex"], parts["scale"], parts["shift"]
-        require_saved_numbers(shift)
-        finite = type(scale) in (int, float) and math.isfinite(scale)
-        if not (isinstance(vertex, Vertex) and finite and tuple(shift.shape) == vertex.shape):
+    def require_sound(self) -> None:
+        require_saved_numbers(self.shift)
+        finite = type(self.scale) in (int, float) and math.isfinite(self.scale)
+        if not (isinstance(self.vertex, Vertex) and finite and self.shift.shape == self.shape):
             raise ValueError("a moved vertex is a vertex, a finite scale and a shift of its shape")
-        return cls(vertex, scale, shift)
 
 
 class MovedAtoms(Atoms):
@@ -77,14 +71,12 @@ class MovedAtoms(Atoms):
         self._set_products(row, self.scale**2 * self.inside.gram[row, : row + 1])
 
     def inner(self, direction: Array, count: int) -> Floats:
-        return self.scale * self.inside.inner(direction, count) + inner(
-            like(self.shift, direction), direction
-        )
+        shift = like(self.shift, direction)
+        return self.scale * self.inside.inner(direction, count) + inner(shift, direction)
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
-        return self.scale * self.inside.combine(weights, reference) + float(np.sum(weights)) * like(
-            self.shift, reference
-        )
+        shift = float(np.sum(weights)) * like(self.shift, reference)
+        return self.scale * self.inside.combine(weights, reference) + shift
 
 
 def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
@@ -120,6 +112,7 @@ class Joined(Vertex):
     """One vertex of each part of a product."""
 
     tag: ClassVar = "joined vertex"
+    saved: ClassVar = ("vertices",)
 
     def __init__(self, vertices: Sequence[Vertex]) -> None:
         self.vertices = tuple(vertices)
@@ -145,19 +138,9 @@ class Joined(Vertex):
     def table(self) -> Atoms:
         return JoinedAtoms([vertex.table() for vertex in self.vertices], self.shapes)
 
-    def parts(self) -> dict[str, Any]:
-        return {"vertices": self.vertices}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Joined:
-        vertices = parts["vertices"]
-        if not (
-            type(vertices) is tuple
-            and vertices
-            and all(isinstance(vertex, Vertex) for vertex in vertices)
-        ):
+    def require_sound(self) -> None:
+        if not self.vertices or not all(isinstance(each, Vertex) for each in self.vertices):
             raise ValueError("a joined vertex has a vertex for each of its parts")
-        return cls(vertices)
 
     def _along(self, x: Array) -> Iterator[tuple[Vertex, Array]]:
         return zip(self.vertices, pieces(x, self.shapes), strict=True)
@@ -176,9 +159,8 @@ class JoinedAtoms(Atoms):
         assert isinstance(vertex, Joined)
         for table, part in zip(self.inside, vertex.vertices, strict=True):
             table._append(part)
-        self._set_products(
-            row, np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0)
-        )
+        products = [table.gram[row, : row + 1] for table in self.inside]
+        self._set_products(row, np.sum(products, axis=0))
 
     def inner(self, direction: Array, count: int) -> Floats:
         parts = zip(self.inside, pieces(direction, self.shapes), strict=True)

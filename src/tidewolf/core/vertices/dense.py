@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ class Dense(Vertex):
     """A member as a plain array."""
 
     tag: ClassVar = "dense vertex"
+    saved: ClassVar = ("point",)
 
     def __init__(self, point: Array) -> None:
         self.point = frozen(point)
@@ -42,13 +43,8 @@ class Dense(Vertex):
     def table(self) -> Atoms:
         return DenseAtoms()
 
-    def parts(self) -> dict[str, Any]:
-        return {"point": self.point}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Dense:
-        require_saved_numbers(parts["point"])
-        return cls(**parts)
+    def require_sound(self) -> None:
+        require_saved_numbers(self.point)
 
 
 class DenseAtoms(Atoms):

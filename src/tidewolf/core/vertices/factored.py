@@ -26,7 +26,7 @@ of f_j or l_j is made positive.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -45,15 +45,33 @@ from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved
 
 
 class Factored(Vertex):
-    """A matrix kept as factors, whose <v, v> is known."""
+    """A matrix ridge I + A'B, kept as its factors A and B, or as A alone if B is A."""
 
+    factors: tuple[Array, ...]
+    ridge = 0.0
+    trace = 0.0
+    """of A'A, if B is A"""
     square: float
+    """<v, v>"""
+
+    def inner(self, direction: Array) -> float:
+        left, right = self.factors[0], self.factors[-1]
+        value = inner(left @ direction, right) if left.shape[0] else 0.0
+        return value + self.ridge * _trace(direction) if self.ridge else value
+
+    def dense(self, reference: Array) -> Array:
+        product = self.factors[0].T @ self.factors[-1]
+        return frozen(with_diagonal(like(product, reference), self.ridge))
 
     def blend(self, x: Array, step: float) -> Array:
         return (1.0 - step) * x + step * self.dense(x)
 
     def distance2(self, x: Array, x2: float) -> float:
         return max(0.0, x2 - 2.0 * self.inner(x) + self.square)
+
+    def key(self) -> bytes:
+        parts = (to_numpy(factor).tobytes() for factor in self.factors)
+        return np.float64(self.ridge).tobytes() + b"".join(parts)
 
 
 class FactorAtoms(Atoms):
@@ -67,9 +85,23 @@ class FactorAtoms(Atoms):
         self.factors: list[Array] = []
         self.owners = np.zeros(0, dtype=np.int64)
         self.ends = [0]
+        self.ridges: list[float] = []
+        self.traces: list[float] = []
 
-    def _keep(self, *factors: Array) -> int:
-        """Store the rows of the next atom; returns where they end."""
+    def _store(self, vertex: Vertex, row: int) -> None:
+        assert isinstance(vertex, Factored)
+        self._keep(vertex.factors)
+        self.ridges.append(vertex.ridge)
+        self.traces.append(vertex.trace)
+        held = [rows[: self.ends[-1], :] for rows in self.factors]
+        crossed = [rows @ like(own, rows).T for rows, own in zip(held, vertex.factors, strict=True)]
+        by_rows = self._by_atom(crossed[0] * crossed[-1], row + 1)
+        ridges, traces, n = np.array(self.ridges), np.array(self.traces), vertex.shape[0]
+        across = ridges * (n * vertex.ridge + vertex.trace) + vertex.ridge * traces
+        self._set_products(row, across + by_rows)
+
+    def _keep(self, factors: tuple[Array, ...]) -> None:
+        """Store the rows of the next atom."""
         start, stop = self.ends[-1], self.ends[-1] + int(factors[0].shape[0])
         if not self.factors or stop > len(self.owners):
             room, held = max(FIRST_ROWS, 2 * stop), self.factors or [None] * len(factors)
@@ -82,7 +114,6 @@ class FactorAtoms(Atoms):
                 rows[start:stop, :] = like(more, rows)
             self.owners[start:stop] = len(self.ends) - 1
         self.ends.append(stop)
-        return stop
 
     def _by_atom(self, terms: Array, count: int) -> Floats:
         """A sum over the rows of each of the first `count` atoms."""
@@ -90,6 +121,23 @@ class FactorAtoms(Atoms):
         return np.asarray(
             np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64
         )
+
+    def inner(self, direction: Array, count: int) -> Floats:
+        left, right = (self.factors[i][: self.ends[count], :] for i in (0, -1))
+        by_rows, ridges = self._by_atom((left @ direction) * right, count), self.ridges[:count]
+        return by_rows + np.array(ridges) * _trace(direction) if any(ridges) else by_rows
+
+    def combine(self, weights: Floats, reference: Array) -> Array:
+        end = self.ends[len(weights)]
+        left, right, each = self.factors[0], self.factors[-1][:end, :], weights[self.owners[:end]]
+        if len(self.factors) == 2:
+            left = left[:end, :] * like(each, left)[:, None]
+        else:  # symmetric to the last bit
+            right = left = right * like(np.sqrt(np.abs(each)), left)[:, None]
+            if not (each >= 0.0).all():
+                right = left * like(np.sign(each), left)[:, None]
+        ridge = float(weights @ np.array(self.ridges[: len(weights)]))
+        return with_diagonal(like(left.T @ right, reference), ridge)
 
 
 def can_update(x: Array, rows: Array) -> bool:
@@ -117,19 +165,23 @@ def _grown(rows: Array | None, more: Array, room: int) -> Array:
     return grown
 
 
+def _trace(x: Array) -> float:
+    return float(namespace(x).linalg.trace(x))
+
+
 @final
 class LowRank(Factored):
     """ridge I + sum_j f_j f_j'; `rows` holds the f_j and has shape (rank, n)."""
 
     tag: ClassVar = "low-rank vertex"
+    saved: ClassVar = ("rows", "ridge")
 
     def __init__(self, rows: Array, ridge: float = 0.0) -> None:
         self.rows, self.ridge = frozen(_signed(rows)[0]), ridge
-        self.n = int(rows.shape[1])
-        self.shape = (self.n, self.n)
-        self.trace = inner(self.rows, self.rows)
+        self.factors, n = (self.rows,), int(rows.shape[1])
+        self.shape, self.trace = (n, n), inner(self.rows, self.rows)
         products = self.rows @ self.rows.T
-        self.square = self.n * ridge**2 + 2.0 * ridge * self.trace + inner(products, products)
+        self.square = n * ridge**2 + 2.0 * ridge * self.trace + inner(products, products)
 
     @staticmethod
     def of(point: Array) -> LowRank:
@@ -149,13 +201,6 @@ class LowRank(Factored):
         """ridge I, in the library, dtype and device of `reference`."""
         return LowRank(zeros((0, n), reference), ridge)
 
-    def inner(self, direction: Array) -> float:
-        value = inner(self.rows @ direction, self.rows) if self.rows.shape[0] else 0.0
-        return value + self.ridge * _trace(direction) if self.ridge else value
-
-    def dense(self, reference: Array) -> Array:
-        return frozen(with_diagonal(like(self.rows.T @ self.rows, reference), self.ridge))
-
     def blend(self, x: Array, step: float) -> Array:
         if can_update(x, self.rows):
             row = like(self.rows[0], x) * x.dtype.type(math.sqrt(step))
@@ -163,64 +208,17 @@ class LowRank(Factored):
             return with_diagonal(blended, step * self.ridge)
         return super().blend(x, step)
 
-    def key(self) -> bytes:
-        return np.float64(self.ridge).tobytes() + to_numpy(self.rows).tobytes()
-
     def table(self) -> Atoms:
         return LowRankAtoms()
 
-    def parts(self) -> dict[str, Any]:
-        return {"rows": self.rows, "ridge": self.ridge}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any]) -> LowRank:
-        rows, ridge = parts["rows"], parts["ridge"]
-        require_saved_numbers(rows, 2)
-        if type(ridge) not in (int, float) or not 0.0 <= ridge < math.inf:
-            raise ValueError(f"the ridge of a low-rank vertex is no {ridge!r}")
-        return cls(rows, ridge)
+    def require_sound(self) -> None:
+        require_saved_numbers(self.rows, 2)
+        if type(self.ridge) not in (int, float) or not 0.0 <= self.ridge < math.inf:
+            raise ValueError(f"the ridge of a low-rank vertex is no {self.ridge!r}")
 
 
 class LowRankAtoms(FactorAtoms):
-    """The rows of all vertices in one matrix, and their ridges."""
-
     kind: ClassVar = LowRank
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ridges: list[float] = []
-        self.traces: list[float] = []
-
-    def _store(self, vertex: Vertex, row: int) -> None:
-        assert isinstance(vertex, LowRank)
-        stop = self._keep(vertex.rows)
-        self.ridges.append(vertex.ridge)
-        self.traces.append(vertex.trace)
-        rows = self.factors[0]
-        crossed = rows[:stop, :] @ like(vertex.rows, rows).T
-        ridges, traces = np.array(self.ridges), np.array(self.traces)
-        by_rows = self._by_atom(crossed * crossed, row + 1)
-        self._set_products(
-            row, ridges * (vertex.n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows
-        )
-
-    def inner(self, direction: Array, count: int) -> Floats:
-        rows, ridges = self.factors[0][: self.ends[count], :], np.array(self.ridges[:count])
-        by_rows = self._by_atom((rows @ direction) * rows, count)
-        return by_rows + ridges * _trace(direction) if ridges.any() else by_rows
-
-    def combine(self, weights: Floats, reference: Array) -> Array:
-        end = self.ends[len(weights)]
-        factor, each = self.factors[0], weights[self.owners[:end]]
-        rows = factor[:end, :] * like(np.sqrt(np.abs(each)), factor)[:, None]
-        signed = rows if (each >= 0.0).all() else rows * like(np.sign(each), factor)[:, None]
-        return with_diagonal(
-            like(rows.T @ signed, reference), float(weights @ np.array(self.ridges[: len(weights)]))
-        )
-
-
-def _trace(x: Array) -> float:
-    return float(namespace(x).linalg.trace(x))
 
 
 @final
@@ -230,9 +228,10 @@ class Outer(Factored):
     """
 
     tag: ClassVar = "outer vertex"
+    saved: ClassVar = ("left", "right")
 
     def __init__(self, left: Array, right: Array) -> None:
-        left, right = _signed(left, right)
+        self.factors = left, right = _signed(left, right)
         self.left, self.right = frozen(left), frozen(right)
         self.shape = (int(left.shape[1]), int(right.shape[1]))
         self.square = inner(left @ left.T, right @ right.T)
@@ -245,61 +244,24 @@ class Outer(Factored):
         rank = int(xp.count_nonzero(values > max(point.shape) * eps_of(point) * float(values[0])))
         return Outer((left[:, :rank] * values[:rank]).T, right[:rank, :] + 0.0)
 
-    def inner(self, direction: Array) -> float:
-        return inner(self.left @ direction, self.right) if self.left.shape[0] else 0.0
-
-    def dense(self, reference: Array) -> Array:
-        return frozen(like(self.left.T @ self.right, reference))
-
     def blend(self, x: Array, step: float) -> Array:
         if can_update(x, self.left):
             left, right = like(self.left[0], x), like(self.right[0], x)
             return rank_one_update(x, 1.0 - step, step, left, right)
         return super().blend(x, step)
 
-    def key(self) -> bytes:
-        return to_numpy(self.left).tobytes() + to_numpy(self.right).tobytes()
-
     def table(self) -> Atoms:
         return OuterAtoms()
 
-    def parts(self) -> dict[str, Any]:
-        return {"left": self.left, "right": self.right}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Outer:
-        left, right = parts["left"], parts["right"]
-        require_saved_numbers(left, 2)
-        require_saved_numbers(right, 2)
-        if left.shape[0] != right.shape[0]:
+    def require_sound(self) -> None:
+        require_saved_numbers(self.left, 2)
+        require_saved_numbers(self.right, 2)
+        if self.left.shape[0] != self.right.shape[0]:
             raise ValueError("an outer vertex has as many left factors as right ones")
-        return cls(left, right)
 
 
 class OuterAtoms(FactorAtoms):
-    """The left rows of all vertices in one matrix, the right ones in another."""
-
     kind: ClassVar = Outer
-
-    def _store(self, vertex: Vertex, row: int) -> None:
-        assert isinstance(vertex, Outer)
-        stop = self._keep(vertex.left, vertex.right)
-        left, right = self.factors
-        crossed = (left[:stop, :] @ like(vertex.left, left).T) * (
-            right[:stop, :] @ like(vertex.right, right).T
-        )
-        self._set_products(row, self._by_atom(crossed, row + 1))
-
-    def inner(self, direction: Array, count: int) -> Floats:
-        left, right = self.factors
-        end = self.ends[count]
-        return self._by_atom((left[:end, :] @ direction) * right[:end, :], count)
-
-    def combine(self, weights: Floats, reference: Array) -> Array:
-        left, right = self.factors
-        end = self.ends[len(weights)]
-        weighted = left[:end, :] * like(weights[self.owners[:end]], left)[:, None]
-        return like(weighted.T @ right[:end, :], reference)
 
 
 def _signed(left: Array, *others: Array) -> tuple[Array, ...]:

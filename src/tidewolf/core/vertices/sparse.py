@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ class Sparse(Vertex):
     """A member with few nonzero entries: flat indices and their values."""
 
     tag: ClassVar = "sparse vertex"
+    saved: ClassVar = ("shape", "indices", "values")
 
     def __init__(self, shape: Shape, indices: NDArray, values: NDArray) -> None:
         self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
@@ -41,12 +42,9 @@ class Sparse(Vertex):
         return float(self.values.dot(entries[self.indices]))
 
     def dense(self, reference: Array) -> Array:
-        return frozen(like(self._scattered().reshape(self.shape), reference))
-
-    def _scattered(self) -> Floats:
         entries = np.zeros(math.prod(self.shape))
         entries[self.indices] = self.values
-        return entries
+        return frozen(like(entries.reshape(self.shape), reference))
 
     def blend(self, x: Array, step: float) -> Array:
         if type(x) is not np.ndarray:
@@ -64,24 +62,18 @@ class Sparse(Vertex):
     def table(self) -> Atoms:
         return SparseAtoms()
 
-    def parts(self) -> dict[str, Any]:
-        return {"shape": self.shape, "indices": self.indices, "values": self.values}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Sparse:
+    def require_sound(self) -> None:
         """Indices are checked, for compiled loops follow them wherever they lead."""
-        shape, indices, values = parts["shape"], parts["indices"], parts["values"]
+        shape, indices, values = self.shape, self.indices, self.values
         require_saved_numbers(values, 1)
-        if not (type(shape) is tuple and all(type(side) is int and side >= 0 for side in shape)):
-            raise ValueError(f"a sparse vertex has no shape {shape!r}")
-        if indices.dtype != np.int32 or values.dtype != np.float64 or indices.shape != values.shape:
+        whole = type(shape) is tuple and all(type(side) is int and side >= 0 for side in shape)
+        kinds = indices.dtype == np.int32 and values.dtype == np.float64
+        if not whole or not kinds or indices.shape != values.shape:
             raise ValueError(
-                "the indices of a sparse vertex are 32-bit whole numbers, one for each of its "
-                "values"
+                "a sparse vertex has a shape, and a 32-bit index for each of its 64-bit values"
             )
         if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < math.prod(shape)):
             raise ValueError(f"a sparse vertex has an index beyond its shape {shape}")
-        return cls(shape, indices, values)
 
 
 class SparseAtoms(Atoms):
@@ -224,11 +216,7 @@ class SparseAtoms(Atoms):
     def combine(self, weights: NDArray, reference: Array) -> Array:
         point = np.zeros(tuple(reference.shape))
         sparse_combine(self.starts, self.indices, self.values, weights, point.reshape(-1))
-        return (
-            point
-            if type(reference) is np.ndarray and reference.dtype == point.dtype
-            else like(point, reference)
-        )
+        return like(point, reference)
 
 
 @light_kernel
