@@ -633,14 +633,14 @@ PATCHES = (
     Patch(
         "a model remembers what it solved before",
         "hindsight/warm_model.py",
-        "        solver.clearSolver()\n",
+        "            solver.clearSolver()\n",
         "",
         ADVICE,
     ),
     Patch(
         "a model keeps the sizes of an earlier program",
         "hindsight/warm_model.py",
-        '        solver.setOptionValue("simplex_scale_strategy", 0)\n',
+        ', "simplex_scale_strategy": 0',
         "",
         ADVICE,
     ),

@@ -34,8 +34,9 @@ from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import Described, ExactProjection
 from tidewolf.hindsight.rows import below, beside, compact, largest, row_sizes, rows_times
 from tidewolf.hindsight.task import ACROSS, ROUNDING, parts_of
-from tidewolf.hindsight.warm_model import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
+from tidewolf.hindsight.warm_model import Basis, HalfSpaces, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
+from tidewolf.sets.highs import TOLERANCE
 
 _ROOM = 1e-9
 """How much more than the least worst breach is allowed, at size 1, so that the solver finds a point

@@ -21,14 +21,10 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.hindsight.rows import below, nonzeros, row_sizes, rows_times, same_rows
 from tidewolf.sets.base import LinearDescription
+from tidewolf.sets.highs import STATUSES, highs_basis, highs_with, solve_by_scipy, statuses_of
 
-TOLERANCE = 1e-10
-"""Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
-about 1.
-"""
-_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
-_STATUSES = 5
-"""HiGHS's: at the lower bound, basic, at the upper bound, free at zero, nonbasic."""
+_OPTIONS = {"threads": 1, "presolve": "off", "simplex_scale_strategy": 0}
+"""Of HiGHS; sizes that it chose for an earlier program would be kept for later ones."""
 
 
 @final
@@ -51,22 +47,14 @@ class Basis(Stored):
     def statuses(self) -> NDArray:
         """A small number for each variable, then for each row."""
         if self._statuses is None:
-            both = (*self._own.col_status, *self._own.row_status)
-            self._statuses = np.array([int(status) for status in both], dtype=np.int8)
+            self._statuses = statuses_of(self._own)
         return self._statuses
 
     @property
     def own(self) -> Any:
         """HiGHS's own."""
         if self._own is None:
-            import highspy
-
-            known = [highspy.HighsBasisStatus(status) for status in range(_STATUSES)]
-            each = [known[status] for status in self.statuses.tolist()]
-            basis = highspy.HighsBasis()
-            basis.col_status, basis.row_status = each[: self.columns], each[self.columns :]
-            basis.valid = True
-            self._own = basis
+            self._own = highs_basis(self.statuses, self.columns)
         return self._own
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,7 +67,7 @@ class Basis(Stored):
     def restored(cls, parts: dict[str, Any]) -> Basis:
         statuses, columns = parts["statuses"], parts["columns"]
         known = type(statuses) is np.ndarray and (statuses.dtype, statuses.ndim) == (np.int8, 1)
-        known = known and set(statuses.tolist()) <= set(range(_STATUSES))
+        known = known and set(statuses.tolist()) <= set(STATUSES)
         if not known or type(columns) is not int or not 0 <= columns <= len(statuses):
             raise ValueError("a basis has a status from 0 to 4 for each variable and row")
         return cls(columns, len(statuses) - columns, None, statuses)
@@ -191,45 +179,19 @@ class WarmModel:
         method: str = "highs-ds",
     ) -> Solved | None:
         """The same by SciPy, from nothing."""
-        from scipy.optimize import linprog
-
-        equal, more = self.low == self.high, [] if rows is None else [rows]
-        found = linprog(
-            costs,
-            below([*(each.A for each in more), self.F[~equal]]),
-            np.concatenate([*(each.b for each in more), self.high[~equal]]),
-            self.F[equal],
-            self.high[equal],
-            np.column_stack([lower, upper]),
-            method=method,
-            options=dict.fromkeys(_TOLERANCES, TOLERANCE),
-        )
+        equal, A, b = self.low == self.high, [], []
+        if rows is not None:
+            A, b = [rows.A], [rows.b]
+        A, count = below([*A, self.F[~equal]]), sum(map(len, b))
+        b = np.concatenate([*b, self.high[~equal]])
+        fixed = self.F[equal], self.high[equal]
+        found = solve_by_scipy(costs, (A, b, *fixed), lower, upper, method)
         if found.status != 0:
             return None
-        count = sum(len(each.b) for each in more)
         return Solved(np.asarray(found.x), np.asarray(found.ineqlin.marginals)[:count], None)
 
     @cached_property
     def _solver(self) -> Any:
         """HiGHS with the fixed rows in it, or None without highspy."""
-        try:
-            import highspy
-        except ImportError:
-            return None
-        program, n = highspy.HighsLp(), self.F.shape[1]
-        program.num_row_, program.num_col_ = self.F.shape
-        program.col_cost_ = program.col_lower_ = program.col_upper_ = np.zeros(n)
-        program.row_lower_, program.row_upper_ = self.low, self.high
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_ = self.F.indptr
-        program.a_matrix_.index_, program.a_matrix_.value_ = self.F.indices, self.F.data
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
-        solver.setOptionValue("presolve", "off")
-        # sizes that it chose for an earlier program would be kept for later ones
-        solver.setOptionValue("simplex_scale_strategy", 0)
-        for name in _TOLERANCES:
-            solver.setOptionValue(name, TOLERANCE)
-        solver.passModel(program)
-        return solver
+        none = np.zeros(self.F.shape[1])
+        return highs_with(self.F, self.low, self.high, none, none, _OPTIONS)

@@ -43,6 +43,7 @@ from tidewolf.sets.base import (
     clipped,
     require_floating,
 )
+from tidewolf.sets.highs import STATUSES, highs_basis, highs_with, solve_by_scipy, statuses_of
 
 # A linear program that is asked again and again with other costs:  min <c, x>,  A_ub x <= b_ub,
 # A_eq x = b_eq,  lower <= x <= upper.
@@ -51,11 +52,6 @@ from tidewolf.sets.base import (
 # costs take few exchanges; where highspy is not installed, SciPy's HiGHS starts afresh each time.
 # The answer depends on costs and basis alone: what the solver remembers is cleared. A basis is one
 # small number a variable and row.
-
-TOLERANCE = 1e-10
-"""Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
-about 1.
-"""
 
 
 class LinearSolution(NamedTuple):
@@ -92,39 +88,24 @@ class LinearProgram:
             return self._warm(costs, basis)
 
     def _warm(self, costs: Floats, basis: Any) -> LinearSolution | None:
-        import highspy
-
         solver, n = self._solver, len(costs)
         solver.clearSolver()
         solver.changeColsCost(n, np.arange(n, dtype=np.int32), costs)
-        statuses = None if basis is None else np.asarray(basis).reshape(-1).tolist()
-        if (
-            statuses is not None
-            and len(statuses) == n + len(self.b_ub) + len(self.b_eq)
-            and set(statuses) <= set(_STATUSES)
-        ):
-            start = highspy.HighsBasis()
-            known = [highspy.HighsBasisStatus(status) for status in _STATUSES]
-            start.col_status = [known[s] for s in statuses[:n]]
-            start.row_status = [known[s] for s in statuses[n:]]
-            start.valid = True
-            solver.setBasis(start)
+        if basis is not None:
+            statuses = np.asarray(basis).reshape(-1)
+            fits = len(statuses) == n + len(self.b_ub) + len(self.b_eq)
+            if fits and set(statuses.tolist()) <= set(STATUSES):
+                solver.setBasis(highs_basis(statuses, n))
         solver.run()
-        status, end = solver.getModelStatus(), highspy.HighsModelStatus
-        if status != end.kOptimal:
-            none = status in (end.kInfeasible, end.kUnbounded)
-            return None if none else self.solve_cold(costs)
-        solution, last = solver.getSolution(), solver.getBasis()
-        chosen = np.array(list(map(int, (*last.col_status, *last.row_status))), dtype=np.int8)
-        return LinearSolution(np.array(solution.col_value), np.array(solution.row_dual), chosen)
+        status = solver.getModelStatus().name
+        if status != "kOptimal":
+            return None if status in ("kInfeasible", "kUnbounded") else self.solve_cold(costs)
+        solution, last = solver.getSolution(), statuses_of(solver.getBasis())
+        return LinearSolution(np.array(solution.col_value), np.array(solution.row_dual), last)
 
     def solve_cold(self, costs: Floats) -> LinearSolution | None:
-        from scipy.optimize import linprog
-
-        tolerances = dict.fromkeys(_TOLERANCES, TOLERANCE)
-        bounds = np.stack([self.lower, self.upper], axis=1)
         rows = self.A_ub, self.b_ub, self.A_eq, self.b_eq
-        found = linprog(costs, *rows, bounds, method="highs", options=tolerances)
+        found = solve_by_scipy(costs, rows, self.lower, self.upper)
         if found.status == 0:
             multipliers = np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
             return LinearSolution(found.x, multipliers, None)
@@ -135,33 +116,12 @@ class LinearProgram:
     @cached_property
     def _solver(self) -> Any:
         """HiGHS with the program in it, or None without highspy."""
-        try:
-            import highspy
-        except ImportError:
-            return None
-        from scipy.sparse import csc_array, vstack
+        from scipy.sparse import csr_array
 
-        rows = vstack([csc_array(self.A_ub), csc_array(self.A_eq)], format="csc")
-        program = highspy.HighsLp()
-        program.num_row_, program.num_col_ = rows.shape
-        program.col_cost_ = np.zeros(len(self.lower))
-        program.col_lower_, program.col_upper_ = self.lower, self.upper
-        program.row_lower_ = np.concatenate([np.full(len(self.b_ub), -np.inf), self.b_eq])
-        program.row_upper_ = np.concatenate([self.b_ub, self.b_eq])
-        program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
-        program.a_matrix_.value_ = rows.data
-        solver = highspy.Highs()
-        solver.setOptionValue("output_flag", False)
-        for name in _TOLERANCES:
-            solver.setOptionValue(name, TOLERANCE)
-        solver.passModel(program)
-        return solver
-
-
-_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
-_STATUSES = range(5)
-"""HiGHS's: at the lower bound, basic, at the upper bound, free at zero, nonbasic."""
+        rows = csr_array(np.vstack([self.A_ub, self.A_eq]))
+        low = np.concatenate([np.full(len(self.b_ub), -np.inf), self.b_eq])
+        high = np.concatenate([self.b_ub, self.b_eq])
+        return highs_with(rows, low, high, self.lower, self.upper, {})
 
 
 # The half-spaces of a polytope: rows, right-hand sides and bounds, scaled to length 1, and refused
