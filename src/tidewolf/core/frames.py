@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.errors import InvalidInput, NotFinite, WrongType
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.names import listed, match_names
 from tidewolf.core.types import NDArray
 
@@ -117,20 +116,6 @@ def times_of(x: Any, what: str) -> Any:
     return x
 
 
-def not_finite(x: Any, values: NDArray, what: str) -> NotFinite:
-    """The error for the first number of a table that is missing, or infinite."""
-    row, *column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
-    labels = getattr(x, "index", None)
-    place = f"row {row + 1}" + ("" if labels is None else f" ({labels[row]})")
-    if column:
-        names = read_frame(x, what).names
-        place += f" of column {column[0] if names is None else repr(names[column[0]])}"
-    return NotFinite(
-        f"{what}: expected finite numbers, not {values[(row, *column)]} in {place}; fill it, as "
-        "with ffill or fill_null, or leave the row out."
-    )
-
-
 def in_order(
     x: Any,
     names: Sequence[str] | None,
@@ -195,14 +180,10 @@ def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:
 
 def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
     """A number that was given by name, finite unless there may be gaps."""
-    if gaps and (number is None or number != number):
-        return math.nan
-    plain = isinstance(number, int | float | np.number) and not isinstance(number, bool | complex)
-    with suppress(TypeError, OverflowError):
-        if plain and (gaps or math.isfinite(float(number))):
-            return float(number)
-    kind = NotFinite if plain else WrongType
-    raise kind(f"{what}: expected a finite number for {name!r}, not {shown(number)}.")
+    from tidewolf.core.arrays import as_number
+
+    missing = number is None or (isinstance(number, float | np.floating) and number - number != 0.0)
+    return math.nan if gaps and missing else as_number(number, f"{what}, the number of {name!r},")
 
 
 def _names(labels: Iterable[Hashable]) -> list[str]:

@@ -26,7 +26,7 @@ center, or after so many evaluations.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -50,15 +50,6 @@ _LEVEL = 0.3
 _EXACT = 1e-10
 """The violation, in units, from which on a half-space joins."""
 _WHO = "The best point in hindsight"
-
-
-class _Master(NamedTuple):
-    """The least of the model: where, how much, and the multipliers of cuts and half-spaces."""
-
-    x: Floats
-    value: float
-    mu: Floats
-    lam: Floats
 
 
 class CuttingPlanes:
@@ -100,22 +91,22 @@ class CuttingPlanes:
                 self._ask(cut.slope)
                 if total < upper and task.is_feasible(x):
                     best, upper = x, total
-            master = self._master()
-            if master is None:
+            if (master := self._master()) is None:
                 break
-            below = proofs.combined(self.cuts, master.mu / positive(master.mu.sum()))
-            self._ask(below.slope + task.below_constraints(master.lam).slope)
-            proposed = Solution(best, master.lam, below=below)
+            least_at, least, mu, lam = master
+            below = proofs.combined(self.cuts, mu / positive(mu.sum()))
+            self._ask(below.slope + task.below_constraints(lam).slope)
+            proposed = Solution(best, lam, below=below)
             if (value := task.lower_bound(proposed)) > lower:
                 lower, found = value, proposed
             if self._converged(lower, upper, cut) or looks >= self.looks:
                 break
-            gap = upper - master.value
+            gap = upper - least
             if gap <= 0.1 * self.gap * self.size and not self.described:
                 looks, x = looks + 1, None  # the model knows these vertices: more of them
                 continue
-            nearest = self._nearest(best, master.value + _LEVEL * max(gap, 0.0))
-            x = master.x if nearest is None else nearest
+            nearest = self._nearest(best, least + _LEVEL * max(gap, 0.0))
+            x = least_at if nearest is None else nearest
         return found._replace(point=best)
 
     def _cut(self, x: Floats) -> Minorant:
@@ -153,7 +144,8 @@ class CuttingPlanes:
         self.used = np.concatenate([self.used, more])
         return bool(len(more))
 
-    def _master(self) -> _Master | None:
+    def _master(self) -> tuple[Floats, float, Floats, Floats] | None:
+        """The least of the model: where, how much, and the multipliers of cuts and half-spaces."""
         while True:
             program, lam = self._program(), np.zeros(len(self.task.b))
             if (found := self.solver.feasible_best(program)) is None:
@@ -161,7 +153,7 @@ class CuttingPlanes:
             x = self.solver.flat_point(found)
             if not self._joined(x):
                 mu, lam[self.used] = self.solver.multipliers(program, found)
-                return _Master(x, max(float(c.slope @ x) + c.offset for c in self.cuts), mu, lam)
+                return x, max(float(c.slope @ x) + c.offset for c in self.cuts), mu, lam
 
     def _nearest(self, best: Floats, level: float) -> Floats | None:
         """The point nearest to the best one whose cuts are at most the level; None if the solver

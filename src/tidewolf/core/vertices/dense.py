@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, inner, like, namespace, plus, read, to_numpy
+from tidewolf.core.arrays import flat, frozen, inner, like, namespace, plus, to_numpy
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved_numbers
 
@@ -21,7 +21,6 @@ class Dense(Vertex):
     def __init__(self, point: Array) -> None:
         self.point = frozen(point)
         self.shape = tuple(point.shape)
-        self._digest: bytes | None = None
 
     def inner(self, direction: Array) -> float:
         return inner(self.point, direction)
@@ -31,14 +30,6 @@ class Dense(Vertex):
 
     def key(self) -> bytes:
         return to_numpy(self.point).tobytes()
-
-    @property
-    def digest(self) -> bytes:
-        """Of a point that lives on a device three numbers, which others may share."""
-        if self._digest is None:
-            entries = flat(self.point)
-            self._digest = np.array(read([entries @ entries, entries[0], entries[-1]])).tobytes()
-        return self._digest
 
     def table(self) -> Atoms:
         return DenseAtoms()
@@ -56,31 +47,21 @@ class DenseAtoms(Atoms):
         super().__init__()
         self.matrix: Array = None
         self.origin: Array = None
-        self._alike: dict[bytes, list[int]] = {}
-        """the rows of a digest"""
 
     def find(self, vertex: Vertex, count: int) -> int | None:
-        if not isinstance(vertex, Dense):
-            return None
-        if type(vertex.point) is np.ndarray:
+        if not isinstance(vertex, Dense) or type(vertex.point) is np.ndarray or not count:
             return super().find(vertex, count)
-        xp = namespace(vertex.point)
-        for row in self._alike.get(vertex.digest, ()):
-            other = self.vertices[row]
-            assert isinstance(other, Dense)
-            if row < count and bool(xp.all(vertex.point == like(other.point, vertex.point))):
-                return row
-        return None
+        away = flat(like(vertex.point, self.matrix)) - self.origin
+        same = namespace(away).all(self.matrix[:count, :] == away, axis=1)
+        return next(iter(np.flatnonzero(to_numpy(same)).tolist()), None)
 
     def _key(self, vertex: Vertex) -> bytes:
         assert isinstance(vertex, Dense)
-        return vertex.key() if type(vertex.point) is np.ndarray else vertex.digest
+        return vertex.key() if type(vertex.point) is np.ndarray else b""  # stays on its device
 
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Dense)
         xp, entries = namespace(vertex.point), flat(vertex.point)
-        if type(entries) is not np.ndarray:
-            self._alike.setdefault(vertex.digest, []).append(row)
         if self.matrix is None:
             self.origin = entries
             self.matrix = xp.stack([0 * entries] * FIRST_ROWS)
