@@ -109,43 +109,40 @@ def _facial_reduction(lifted: Lifted, task: Task) -> Solution:
     for face in range(_FACES):
         rows = whole if face == 0 else DistinctRows(*lifted.restricted(*lifted.limits()))
         if (found := _row_generation(lifted, rows, relaxed=False)) is not None:
-            x, own = lifted.point(lifted.matrix(found.Y)), lifted.cost * found.lam[:count]
+            Y, own, _ = found
+            x, own = lifted.point(lifted.matrix(Y)), lifted.cost * own[:count]
             for t in _PUSHES if push.any() else [0.0]:
                 trial = own + t * lifted.cost * push
                 if (value := task.lower_bound(Solution(None, trial, None, x))) > lower:
                     anchor, lam, lower = x, trial, value
             # of two points that are kept up to a tolerance, that of the smaller face is nearer
-            if task.is_feasible(x) or task.is_feasible(x := _low_rank(lifted, whole, found.Y)):
+            if task.is_feasible(x) or task.is_feasible(x := _low_rank(lifted, whole, Y)):
                 point, upper = x, task.total(x)
         size = abs(upper) + lifted.cost * lifted.unit / lifted.n
         if (point is not None and upper - lower <= _NEAR * size) or lifted.order == 0:
             break
         tight = _row_generation(lifted, rows, relaxed=True)
         assert tight is not None
-        at, weights = lifted.point(lifted.matrix(tight.Y)), tight.lam[:count]
+        Y, weights, D = tight
+        at, weights = lifted.point(lifted.matrix(Y)), weights[:count]
         if point is None and task.least(task.below_constraints(weights, at))[0] > 0.0:
             return Solution(None, lam, weights, at)
-        smaller = lifted.face(tight.Y, tight.D)
-        if smaller is None:
+        if (smaller := lifted.face(Y, D)) is None:
             break
         lifted, push = smaller, push + weights
     return Solution(point, lam, None if point is not None else weights, anchor)
 
 
-class _Generated(NamedTuple):
-    """A matrix, multipliers or weights of all rows, and the sum of the rows with these."""
-
-    Y: Floats
-    lam: Floats
-    D: Floats
-
-
-def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Generated | None:
-    """The first program, or the second; None where equations exclude each other."""
+def _row_generation(
+    lifted: Lifted, rows: DistinctRows, *, relaxed: bool
+) -> tuple[Floats, Floats, Floats] | None:
+    """The first program, or the second: a matrix, multipliers or weights of all rows, and the sum
+    of the rows with these; None if equations exclude each other.
+    """
     equations, sides = rows.sides(relaxed=relaxed)
     span, order = Span(equations), lifted.order
     if order == 0:
-        return _Generated(np.zeros((0, 0)), np.zeros(len(rows.size)), np.zeros((0, 0)))
+        return np.zeros((0, 0)), np.zeros(len(rows.size)), np.zeros((0, 0))
     if not span.consistent:
         return None
     many = _MANY_ROWS if len(sides.b) <= _MANY_ROWS else max(_FEW_ROWS, order)
@@ -169,7 +166,7 @@ def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Ge
     for some, values in ((span.sides, y[: len(span.sides.b)]), (sides.take(used), lam)):
         whole += rows.multipliers(some, values)
         D += some.A.T @ values
-    return _Generated(span.onto(Y), whole, D.reshape(Y.shape))
+    return span.onto(Y), whole, D.reshape(Y.shape)
 
 
 def _solve_over_rows(
@@ -181,9 +178,9 @@ def _solve_over_rows(
     n, least = lifted.order, (1.0 if lifted.trace else 0.9) / lifted.order
     tables, bounds, give = [equal.A], [equal.b], np.zeros(len(equal.b))
     if lifted.squares is not None and not relaxed:
-        A, b = lifted.restricted(lifted.squares.A, lifted.squares.b)
-        tables, bounds = [*tables, A], [*bounds, b]
-        give = np.concatenate([give, lifted.squares.give])
+        A, b, more = lifted.squares
+        A, b = lifted.restricted(A, b)
+        tables, bounds, give = [*tables, A], [*bounds, b], np.concatenate([give, more])
     A = csr_array(vstack([*tables, sides.A]))
     b = np.concatenate([*bounds, sides.b])
     start = np.eye(n) * (least if lifted.cap is None else min(least, 0.9 * lifted.cap))
@@ -345,14 +342,6 @@ def order_of(K: HasLMO) -> int | None:
     return sum(K.shape) if isinstance(K, NuclearBall) else None
 
 
-class Squares(NamedTuple):
-    """Squared errors (<A_i, X> - b_i)^2/(2 give_i)."""
-
-    A: Any
-    b: Floats
-    give: Floats
-
-
 class Lifted(NamedTuple):
     """A task on matrices in units: points divided by `unit`, totals by `unit` and `cost`."""
 
@@ -369,7 +358,8 @@ class Lifted(NamedTuple):
     shift: Floats
     cost: float
     C: Floats
-    squares: Squares | None = None
+    squares: tuple[Any, Floats, Floats] | None = None
+    """A, b and give of squared errors (<A_i, X> - b_i)^2/(2 give_i)"""
 
     @classmethod
     def of(cls, K: HasLMO, A: Any, b: Floats) -> Lifted:
@@ -401,9 +391,8 @@ class Lifted(NamedTuple):
         size = max(np.linalg.norm(sums), self.unit * np.linalg.norm(times) / self.n)
         cost, shape = float(positive(size)), (len(seen), int(np.prod(self.K.shape)))
         rows = csr_array((np.ones(len(seen)), seen, np.arange(len(seen) + 1)), shape=shape)
-        give = cost / times / self.unit
-        squares = Squares(self.matrices(rows), sums / times / self.unit, give)
-        return self._replace(cost=cost, squares=squares)
+        b, give = sums / times / self.unit, cost / times / self.unit
+        return self._replace(cost=cost, squares=(self.matrices(rows), b, give))
 
     @property
     def order(self) -> int:
