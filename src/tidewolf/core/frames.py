@@ -43,8 +43,7 @@ class Frame(NamedTuple):
 
 def _kind(x: object) -> str | None:
     """The library and the kind of a table, such as "pandas.Series"; None of anything else."""
-    kind: Any = type(x)
-    return _kind_of(kind)
+    return _kind_of(type(x))
 
 
 @cache
@@ -88,7 +87,10 @@ def read_frame(x: Any, what: str) -> Frame:
         values = np.asarray(x.to_numpy(arrays[0].dtype, na_value=np.nan))  # where it is, if it can
     else:
         values = np.column_stack(arrays) if arrays else np.empty((len(x), 0))
-    times = columns[dated[0]] if dated else _index_times(x.index) if pandas else None
+    times = columns[dated[0]] if dated else None
+    if pandas and not dated:
+        called_so = isinstance(x.index.name, str) and x.index.name.lower() in TIMES
+        times = x.index if called_so or _is_date(x.index.dtype) else None
     numbered = pandas and not dated and _is_numbered(x.columns)
     return Frame(values, None if numbered else tuple(called[i] for i in kept), times)
 
@@ -209,11 +211,6 @@ def _is_date(dtype: Any) -> bool:
     """Whether a column holds dates, or periods."""
     name = str(dtype).partition("(")[0]
     return getattr(dtype, "kind", "") == "M" or name.startswith(("period", "Date", "Datetime"))
-
-
-def _index_times(index: Any) -> Any:
-    named = isinstance(index.name, str) and index.name.lower() in TIMES
-    return index if _is_date(index.dtype) or named else None
 
 
 def _numbers(column: Any, what: str, name: str) -> NDArray:

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, like, power_of_two, to_numpy
+from tidewolf.core.arrays import frozen, like, power_of_two
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import Bases, Best, BestPoint, Objective, Program
 from tidewolf.hindsight.rows import compact
-from tidewolf.hindsight.task import ACROSS
+from tidewolf.hindsight.task import ACROSS, flattened
 from tidewolf.hindsight.warm_model import Basis, HalfSpaces, Solved
 from tidewolf.sets.base import LinearDescription
 
@@ -44,13 +44,19 @@ class Pricing(NamedTuple):
 
 
 class BestOfVertices(BestPoint):
-    """The best convex combination of some vertices of a set, for given losses and limits."""
+    """The best convex combination of some vertices of a set, for given losses and limits; columns
+    of vertices that another one has are taken from it.
+    """
 
     def __init__(
         self, K: Any, who: str, vertices: tuple[Vertex, ...], before: BestOfVertices | None = None
     ) -> None:
         self.K, self.who, self.vertices = K, who, vertices
-        self.V = _matrix(vertices, K.center, before)
+        old = dict(zip(map(id, before.vertices), before.V.T, strict=True)) if before else {}
+        self.V = np.empty((int(np.prod(K.shape)), len(vertices)))
+        for j, vertex in enumerate(vertices):
+            known = old.get(id(vertex))
+            self.V[:, j] = flattened(vertex.dense(K.center)) if known is None else known
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BestOfVertices, (self.K, self.who, self.vertices)
@@ -103,19 +109,7 @@ class BestOfVertices(BestPoint):
             return None
         d = d / power_of_two(size)
         direction = like(d.reshape(self.K.shape), self.K.center)
-        d = to_numpy(direction).astype(np.float64).reshape(-1)
-        return Pricing(direction, float((d @ self.V).min()))
-
-
-def _matrix(vertices: tuple[Vertex, ...], center: Array, before: BestOfVertices | None) -> Floats:
-    """The vertices, one a column; those that another had are taken from it."""
-    V, old = np.empty((int(np.prod(center.shape)), len(vertices))), dict[int, Floats]()
-    if before is not None:
-        old = dict(zip(map(id, before.vertices), before.V.T, strict=True))
-    for j, vertex in enumerate(vertices):
-        known = old.get(id(vertex))
-        V[:, j] = to_numpy(vertex.dense(center)).reshape(-1) if known is None else known
-    return V
+        return Pricing(direction, float((flattened(direction) @ self.V).min()))
 
 
 def bases_for(bases: Bases, kept: Int64s, count: int, more: int) -> Bases:

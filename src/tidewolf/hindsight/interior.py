@@ -76,7 +76,10 @@ def solve_matrix_program(program: MatrixProgram) -> tuple[Floats, Floats]:
     """The best X, positive definite and below the cap, and the best multipliers found; the caller
     has to check them.
     """
-    state = best = _starting_point(program)
+    e, unit, start = len(program.give), 1.0 / len(program.start), program.start
+    s = np.maximum((program.b - program.A @ start.reshape(-1))[e:], 0.1)
+    Z = tuple(unit * _symmetric(np.linalg.inv(block)) for block in program.blocks(start))
+    state = best = _State(start, Z, s, np.concatenate([np.zeros(e), unit / s]))
     least, idle = np.inf, 0
     for _ in range(_ITERATIONS):
         error = _error(program, state)
@@ -144,13 +147,6 @@ class _Change(NamedTuple):
 
     to: _State
     scaled: list[tuple[Floats, Floats]]
-
-
-def _starting_point(program: MatrixProgram) -> _State:
-    e, unit = len(program.give), 1.0 / len(program.start)
-    s = np.maximum((program.b - program.A @ program.start.reshape(-1))[e:], 0.1)
-    Z = [unit * _symmetric(np.linalg.inv(block)) for block in program.blocks(program.start)]
-    return _State(program.start, tuple(Z), s, np.concatenate([np.zeros(e), unit / s]))
 
 
 def _predictor_corrector(program: MatrixProgram, state: _State) -> _State:

@@ -146,7 +146,7 @@ class Task:
     @cached_property
     def norms(self) -> Floats:
         """The norms of the rows of A, 1 in place of 0."""
-        return np.asarray(positive(self.of_rows(_norms_of_rows)))
+        return np.asarray(positive(np.sqrt(self.of_rows(lambda A: (A * A).sum(axis=1)))))
 
     def rows(self, some: Int64s) -> Any:
         """Some rows of A, dense or sparse."""
@@ -368,10 +368,3 @@ def largest_of_rows(A: Any) -> Floats:
     if isinstance(A, np.ndarray):
         return np.asarray(np.abs(A).max(axis=1))
     return np.asarray(abs(A).max(axis=1).toarray().reshape(-1))
-
-
-def _norms_of_rows(A: Any) -> Floats:
-    """The norm of each row."""
-    from scipy.sparse.linalg import norm
-
-    return np.asarray((np.linalg.norm if isinstance(A, np.ndarray) else norm)(A, axis=1))

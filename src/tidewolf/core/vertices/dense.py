@@ -49,7 +49,9 @@ class DenseAtoms(Atoms):
         self.origin: Array = None
 
     def find(self, vertex: Vertex, count: int) -> int | None:
-        if not isinstance(vertex, Dense) or type(vertex.point) is np.ndarray or not count:
+        if not isinstance(vertex, Dense) or count == 0:
+            return None
+        if type(vertex.point) is np.ndarray:
             return super().find(vertex, count)
         away = flat(like(vertex.point, self.matrix)) - self.origin
         same = namespace(away).all(self.matrix[:count, :] == away, axis=1)
