@@ -21,7 +21,7 @@ from tidewolf.core.feedback import FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
-from tidewolf.hindsight.best_point import BestPoint
+from tidewolf.hindsight.best_point import BestPoint, require_program
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import FIRST_HORIZON
 from tidewolf.methods.settings import HardSet
@@ -111,7 +111,7 @@ class WarmUp(Learner[State]):
         return -since if since < 0 else _AHEAD - since % _AHEAD
 
     def update(self, state: State, feedback: FullInformation) -> State:
-        self._best.require(feedback, self.rounds_left(state))
+        require_program(feedback, self.K, self.rounds_left(state), "WarmUp")
         t = state.t + feedback.rounds
         if state.t >= self._window:
             return state._replace(t=t)

@@ -125,17 +125,8 @@ class BestPoint(Described):
         self.K = cast(ConvexSet, K)
         self.who, self.cold = who, cold
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BestPoint, (self.K, self.who, self.cold)
-
-    def require(self, feedback: object, most: int) -> None:
-        """Refuse feedback of another kind, on too many rounds, of the wrong shape, or of functions
-        that make no linear program.
-        """
-        require_program(feedback, self.K, most, self.who)
-
     def __call__(self, losses: Batch, constraints: Batch) -> Array:
-        """A best point of these rounds, read-only; they passed `require`."""
+        """A best point of these rounds, read-only; they passed `require_program`."""
         return self.best(self.prepared(objective(losses, self.who), half_spaces(constraints))).x
 
     def prepared(self, loss: Objective, limits: HalfSpaces) -> Program:

@@ -49,13 +49,9 @@ class BoxedBasis(Stored):
     """
 
     tag: ClassVar = "boxed basis"
-    __slots__ = ("age", "basis", "columns", "inverse")
 
     def __init__(self, columns: int, basis: Int64s, inverse: Floats, age: int) -> None:
         self.columns, self.basis, self.inverse, self.age = columns, basis, inverse, age
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BoxedBasis, (self.columns, self.basis, self.inverse, self.age)
 
     def parts(self) -> dict[str, Any]:
         inverse = self.inverse if self.age >= 0 else np.zeros((0, 0))

@@ -58,9 +58,6 @@ class BestOfVertices(BestPoint):
             known = old.get(id(vertex))
             self.V[:, j] = flattened(vertex.dense(K.center)) if known is None else known
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return BestOfVertices, (self.K, self.who, self.vertices)
-
     @cached_property
     def _description(self) -> LinearDescription:
         count = len(self.vertices)
@@ -124,4 +121,4 @@ def _basis_for(basis: Basis, kept: Int64s, count: int, more: int) -> Basis | Non
     if np.count_nonzero(statuses[:count] == basic) != np.count_nonzero(statuses[kept] == basic):
         return None  # a column in the basis is gone
     new = np.concatenate([statuses[kept], np.zeros(more, dtype=np.int8), statuses[count:]])
-    return Basis(basis.columns - count + len(kept) + more, basis.rows, None, new)
+    return Basis(basis.columns - count + len(kept) + more, basis.rows, new)

@@ -107,4 +107,4 @@ def _with_rows(basis: Basis | None, more: int) -> Basis | None:
     if basis is None:
         return None
     statuses = np.append(basis.statuses, np.full(more, _BASIC, dtype=np.int8))
-    return Basis(basis.columns, basis.rows + more, None, statuses)
+    return Basis(basis.columns, basis.rows + more, statuses)

@@ -31,34 +31,29 @@ _OPTIONS = {"threads": 1, "presolve": "off", "simplex_scale_strategy": 0}
 class Basis(Stored):
     """Which variables and rows are at a bound: where the solver starts. Never changed.
 
-    Made of HiGHS's own, or of a small number for each variable, then for each row.
+    It is made of HiGHS's own, or of a small number for each variable, then for each row; reading
+    the numbers takes as long as a small program.
     """
 
     tag: ClassVar = "basis"
-    __slots__ = ("_own", "_statuses", "columns", "rows")
 
     def __init__(
-        self, columns: int, rows: int, own: Any = None, statuses: NDArray | None = None
+        self, columns: int, rows: int, statuses: NDArray | None = None, own: Any = None
     ) -> None:
-        self.columns, self.rows = columns, rows
-        self._own, self._statuses = own, statuses
+        self.columns, self.rows, self._known, self._own = columns, rows, statuses, own
 
-    @property
+    @cached_property
     def statuses(self) -> NDArray:
-        """A small number for each variable, then for each row."""
-        if self._statuses is None:
-            self._statuses = statuses_of(self._own)
-        return self._statuses
+        """The numbers."""
+        return statuses_of(self._own) if self._known is None else self._known
 
-    @property
+    @cached_property
     def own(self) -> Any:
         """HiGHS's own."""
-        if self._own is None:
-            self._own = highs_basis(self.statuses, self.columns)
-        return self._own
+        return highs_basis(self.statuses, self.columns) if self._own is None else self._own
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Basis, (self.columns, self.rows, None, self.statuses)
+        return Basis, (self.columns, self.rows, self.statuses)
 
     def parts(self) -> dict[str, Any]:
         return {"columns": self.columns, "statuses": self.statuses}
@@ -70,7 +65,7 @@ class Basis(Stored):
         known = known and set(statuses.tolist()) <= set(STATUSES)
         if not known or type(columns) is not int or not 0 <= columns <= len(statuses):
             raise ValueError("a basis has a status from 0 to 4 for each variable and row")
-        return cls(columns, len(statuses) - columns, None, statuses)
+        return cls(columns, len(statuses) - columns, statuses)
 
 
 class HalfSpaces(NamedTuple):
@@ -147,7 +142,7 @@ class WarmModel:
                 return self.solve_cold(costs, lower, upper, rows)
             solution = solver.getSolution()
             multipliers = np.array(solution.row_dual)[m:] if count else np.zeros(0)
-            last = Basis(n, m + count, solver.getBasis())
+            last = Basis(n, m + count, own=solver.getBasis())
             return Solved(np.array(solution.col_value), multipliers, last)
 
     def _status(self) -> str:

@@ -56,7 +56,7 @@ def highs_basis(statuses: NDArray, columns: int) -> Any:
 
 def statuses_of(basis: Any) -> NDArray:
     """A basis of HiGHS as numbers."""
-    return np.array([int(each) for each in (*basis.col_status, *basis.row_status)], dtype=np.int8)
+    return np.fromiter(map(int, (*basis.col_status, *basis.row_status)), np.int8)
 
 
 def solve_by_scipy(
