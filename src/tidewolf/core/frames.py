@@ -43,7 +43,8 @@ class Frame(NamedTuple):
 
 def _kind(x: object) -> str | None:
     """The library and the kind of a table, such as "pandas.Series"; None of anything else."""
-    return _kind_of(type(x))
+    kind: Any = type(x)
+    return _kind_of(kind)
 
 
 @cache

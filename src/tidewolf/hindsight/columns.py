@@ -53,7 +53,7 @@ class BestOfVertices(BestPoint):
     ) -> None:
         self.K, self.who, self.vertices = K, who, vertices
         old = dict(zip(map(id, before.vertices), before.V.T, strict=True)) if before else {}
-        self.V = np.empty((int(np.prod(K.shape)), len(vertices)))
+        self.V: Floats = np.empty((int(np.prod(K.shape)), len(vertices)))
         for j, vertex in enumerate(vertices):
             known = old.get(id(vertex))
             self.V[:, j] = flattened(vertex.dense(K.center)) if known is None else known

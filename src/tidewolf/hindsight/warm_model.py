@@ -174,11 +174,10 @@ class WarmModel:
         method: str = "highs-ds",
     ) -> Solved | None:
         """The same by SciPy, from nothing."""
-        equal, A, b = self.low == self.high, [], []
+        equal, count = self.low == self.high, 0
+        A, b = self.F[~equal], self.high[~equal]
         if rows is not None:
-            A, b = [rows.A], [rows.b]
-        A, count = below([*A, self.F[~equal]]), sum(map(len, b))
-        b = np.concatenate([*b, self.high[~equal]])
+            A, b, count = below([rows.A, A]), np.concatenate([rows.b, b]), len(rows.b)
         fixed = self.F[equal], self.high[equal]
         found = solve_by_scipy(costs, (A, b, *fixed), lower, upper, method)
         if found.status != 0:
