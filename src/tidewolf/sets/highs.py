@@ -31,7 +31,8 @@ def highs_with(
         return None
     program = highspy.HighsLp()
     program.num_row_, program.num_col_ = rows.shape
-    program.col_cost_, program.col_lower_, program.col_upper_ = 0.0 * lower, lower, upper
+    program.col_cost_ = np.zeros(len(lower))
+    program.col_lower_, program.col_upper_ = lower, upper
     program.row_lower_, program.row_upper_ = low, high
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
