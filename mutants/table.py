@@ -399,8 +399,8 @@ PATCHES = (
     ),
     Patch(
         "proximal_bundle: the answer is said to be where its certificate is least",
-        "methods/steps/penalty/proximal_bundle.py",
-        "return float(np.linalg.norm(x - lowest)) + _ULPS * size",
+        "methods/steps/penalty.py",
+        "return _norm(x - lowest) + _ULPS * size",
         "return _ULPS * size",
         "tests/test_proximal_bundle.py"
         "::test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least",

@@ -1,5 +1,5 @@
 """The drift-plus-penalty step for capacities: certificates that no solver is needed to check, every
-stage, every kind of hull, twins.
+kind of hull, a conic solver.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polytopes import layered, random_flow_polytope
 from tidewolf.functions import Capacity
-from tidewolf.methods.steps.penalty import PenaltyTask, capacities
+from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
 SETS = {
@@ -96,7 +96,7 @@ def h(task: PenaltyTask, x: np.ndarray) -> float:
 def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
     task = random_task(SETS[name], seed)
     accuracy = 1e-8 * scale(task)
-    x, breach, gap, off, looks = capacities.capacities(task, accuracy, 1000)
+    x, breach, gap, off, looks = solve_penalty(task, accuracy, 1000)
     blur = 1e-12 * (abs(h(task, x)) + scale(task))
     assert 0.0 <= gap <= accuracy
     assert looks >= 1
@@ -122,7 +122,7 @@ def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
 @given(seed=seeds)
 def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
     task = random_task(SETS[name], seed)._replace(alpha=alpha)
-    x, _, gap, _, _ = capacities.capacities(task, 1e-8 * scale(task), 60)
+    x, _, gap, _, _ = solve_penalty(task, 1e-8 * scale(task), 60)
     blur = 1e-12 * (abs(h(task, x)) + scale(task))
     assert 0.0 <= gap < np.inf
     assert h(task, x) <= min(h(task, z) for z in members(task, x, seed, 20)) + gap + blur
@@ -145,5 +145,5 @@ def test_a_conic_solver_agrees(name, seed):
     )
     within = [cp.norm(x - task.center.reshape(-1)) <= task.K.radius, (np.eye(n) - P) @ (x - y) == 0]
     best = cp.Problem(cp.Minimize(value), within).solve(solver=cp.CLARABEL)
-    answer = capacities.capacities(task, 1e-9 * scale(task), 500)
+    answer = solve_penalty(task, 1e-9 * scale(task), 500)
     assert h(task, answer.x) == pytest.approx(best, abs=1e-6 * scale(task))

@@ -2,7 +2,7 @@
 (after RECOO, Guo et al. 2022): the last limit itself in the step, not its gradient.
 
     z   ~   argmin_{ball, aff(K)}  <grad f_t(x), . - x> + delta g_t^+ + alpha/2 |. - x|^2
-        to a certified gap (steps/penalty)
+        to a certified gap (steps/penalty.py)
     x  <-   Proj_K(z)
 
 alpha = k (G_f/2R) sqrt T, delta = k (G_f/G_g) sqrt T. `caution` moves k = caution/10: both divided

@@ -16,7 +16,7 @@ adds across it, <a + k 1, x> <= b + k on a simplex, changes nothing.
 slop = gap + (reach + m) alpha off.
 
 Proof. The gap is certified by a quadratic below h whose minimiser w is known
-(methods/steps/penalty/task.py), |z - w| <= off: h(x*) >= h(z) - gap + alpha/2 |x* - w|^2, and
+(methods/steps/penalty.py), |z - w| <= off: h(x*) >= h(z) - gap + alpha/2 |x* - w|^2, and
 |x* - w|^2 >= |x* - z|^2 - 2 |z - w| |x* - z|, |x* - z| <= reach + m. For z in its place that
 quadratic gives alpha off <= sqrt(2 alpha gap); measured, off is rounding where the gap is, and its
 root is not. Sum over the whole blocks of an interval:

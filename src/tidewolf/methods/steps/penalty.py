@@ -1,8 +1,26 @@
-"""A proximal bundle with one cut a round:  the step of drift-plus-penalty for any block of convex
-constraints.
+"""The step of drift-plus-penalty by a proximal bundle, exact to a certified gap.
+No other step of a learner calls a solver.
 
-A look at x evaluates the whole block and adds a cut for every round that is above the
-cuts it has. The master then minimises
+    minimise   h(x) = <d, x - y> + delta sum_t g_t^+(x) + alpha/2 |x - y|^2     over
+        |x - c| <= R,  x in aff(K)
+
+for a block of constraints g_t, y in that ball and hull. h is alpha-strongly convex, so its
+minimiser x* is one point.
+
+Lower bound that trusts no solver. Let <a_i, x> - b_i <= g_{t(i)}(x) for every x, lam_i >= 0 and sum
+of lam_i over the i of one round <= delta. Then delta g_t^+(x) >= sum_i lam_i (<a_i, x> - b_i), so
+with s = d + sum lam_i a_i within the directions of aff(K)
+
+    h(x) >= <s, x - y> + alpha/2 |x - y|^2 + e,    e = sum_i lam_i (<a_i, y> - b_i),
+
+whose least value over the ball and hull is at  x' = c + min(1, R/|p - c|) (p - c),  p = y - s/alpha
+(a ball's nearest point to p). So h(u) >= lower + alpha/2 |u - x'|^2 for every u of the ball and
+hull: an answer x with h(x) - lower <= gap is at most sqrt(2 gap/alpha) from x', which is known, and
+from x*, which is not.
+
+Proximal bundle with one cut per round, for any block of convex constraints. A look at x evaluates
+the whole block and adds a cut for every round that is above the cuts it has. The master then
+minimises
 
     <d, x - y> + delta sum_t max(0, cuts of t) + alpha/2 |x - y|^2 + rho/2 |x - z|^2
 
@@ -44,15 +62,18 @@ It is not trusted: what comes back is made feasible, and its gap is measured.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
+from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotConvex
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Bools, Floats, Int64s
+from tidewolf.functions.linear import Affine, MaxAffine
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.penalty.task import PenaltySolution, PenaltyTask
 
 _LOOSE = 0.05
 """A master need not be solved closer than this part of the gap."""
@@ -77,6 +98,56 @@ _NOTHING = 1e-9
 """An interior point never reaches 0; multipliers below this many units are."""
 
 
+class PenaltyTask(NamedTuple):
+    """One step to solve; `d` is within the directions of aff(K), y in the ball and in aff(K)."""
+
+    K: HasLMO
+    constraints: Batch
+    y: Floats
+    d: Floats
+    delta: float
+    alpha: float
+    center: Floats
+
+    def breach(self, x: Floats) -> float:
+        """sum_t g_t^+(x)."""
+        return float(np.maximum(self.constraints.values(x), 0.0).sum())
+
+    def value(self, x: Floats, breach: float) -> float:
+        """h(x), given sum_t g_t^+(x)."""
+        away = x - self.y
+        return (
+            float(np.vdot(self.d, away))
+            + self.delta * breach
+            + 0.5 * self.alpha * float(np.vdot(away, away))
+        )
+
+    def nearest(self, s: Floats) -> Floats:
+        """argmin of <s, x - y> + alpha/2 |x - y|^2 over the ball and hull, for a slope s within the
+        directions of aff(K).
+        """
+        return np.asarray(into_ball(self.y - s / self.alpha, self.center, self.K.radius))
+
+    def lower(self, s: Floats, e: float) -> float:
+        """The lower bound of the slope s within the directions of aff(K) and the constant e."""
+        away = self.nearest(s) - self.y
+        return float(np.vdot(s, away)) + 0.5 * self.alpha * float(np.vdot(away, away)) + e
+
+
+class PenaltySolution(NamedTuple):
+    """A point of the ball and hull, what it costs, and how far from the least h it is at most."""
+
+    x: Floats
+    breach: float
+    """sum_t g_t^+(x)"""
+    gap: float
+    """certified: h(u) >= h(x) - gap + alpha/2 |u - x'|^2 for every u of the ball and hull"""
+    off: float
+    """at least |x - x'|, what rounding may do to x' included"""
+    looks: int
+    """how often the whole block of constraints was evaluated"""
+
+
 class Cuts(NamedTuple):
     """Cuts t(i), a_i, e_i, with the products <a_i, a_j> and the multipliers last found for them."""
 
@@ -88,6 +159,12 @@ class Cuts(NamedTuple):
     idle: Int64s
     """for how many masters in a row the multiplier was 0"""
 
+    @classmethod
+    def none(cls, entries: int) -> Cuts:
+        """For points of so many entries."""
+        none, zeros = np.zeros(0, dtype=np.int64), np.zeros(0)
+        return cls(none, np.zeros((0, entries)), zeros, np.zeros((0, 0)), zeros, none)
+
     def values(self, u: Floats) -> Floats:
         """Every cut at y + u."""
         return np.asarray(self.at_y + self.slopes @ u)
@@ -98,65 +175,55 @@ class Cuts(NamedTuple):
         np.maximum.at(model, self.rounds, self.values(u))
         return model
 
-    def subset(self, which: Bools) -> Cuts:
-        """Some of them."""
-        if which.all():
-            return self
-        kept: list[Any] = [field[which] for field in self]
-        kept[3] = kept[3][:, which]
-        return Cuts(*kept)
-
     def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> Cuts:
-        """These and new ones, their multipliers 0."""
-        across, new = self.slopes @ slopes.T, len(rounds)
+        """Those in use and new ones, their multipliers 0."""
+        used = self.idle < _IDLE
+        old, across = self.slopes[used], self.slopes[used] @ slopes.T
         return Cuts(
-            np.concatenate([self.rounds, rounds]),
-            np.concatenate([self.slopes, slopes]),
-            np.concatenate([self.at_y, at_y]),
-            np.block([[self.gram, across], [across.T, slopes @ slopes.T]]),
-            np.concatenate([self.lam, np.zeros(new)]),
-            np.concatenate([self.idle, np.zeros(new, dtype=np.int64)]),
+            np.append(self.rounds[used], rounds),
+            np.concatenate([old, slopes]),
+            np.append(self.at_y[used], at_y),
+            np.block([[self.gram[np.ix_(used, used)], across], [across.T, slopes @ slopes.T]]),
+            np.append(self.lam[used], np.zeros(len(rounds))),
+            np.append(self.idle[used], np.zeros(len(rounds), dtype=np.int64)),
         )
 
 
-def no_cuts(entries: int) -> Cuts:
-    """None, for points of so many entries."""
-    none = np.zeros(0, dtype=np.int64)
-    return Cuts(none, np.zeros((0, entries)), np.zeros(0), np.zeros((0, 0)), np.zeros(0), none)
-
-
-def proximal_bundle(task: PenaltyTask, accuracy: float, budget: int) -> PenaltySolution:
+def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> PenaltySolution:
     """An answer certified to `accuracy`, or the best that `budget` looks could certify."""
-    b, y, d = len(task.constraints), task.y.reshape(-1), task.d.reshape(-1)
-    x = task.nearest(task.d)
+    merged = _merged(task.constraints)
+    if merged is not task.constraints:
+        found = solve_penalty(task._replace(constraints=merged), accuracy, budget)
+        return found._replace(breach=task.breach(found.x))
+    b, R, y, d = len(merged), task.K.radius, task.y.reshape(-1), task.d.reshape(-1)
+    x, cuts, sizes = task.nearest(task.d), Cuts.none(y.size), np.zeros(b)
     values, breach = _look(task, x)
-    if breach == 0.0 or task.K.radius == 0.0:
-        return PenaltySolution(x, breach, 0.0, _off(task, x, x, no_cuts(y.size)), 1)
+    if breach == 0.0 or R == 0.0:
+        return PenaltySolution(x, breach, 0.0, _off(task, x, x, cuts), 1)
     best, h = PenaltySolution(x, breach, math.inf, math.inf, 1), task.value(x, breach)
-    cuts, sizes = no_cuts(y.size), np.zeros(b)
     upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0), (x, cuts), -math.inf
-    k = max(
-        task.alpha,
-        float(np.linalg.norm(d + task.alpha * (task.center - task.y).reshape(-1))) / task.K.radius,
-    )
-    rho, exact, gap, gaps = 0.0, False, math.inf, [math.inf]
+    k = max(task.alpha, _norm(task.d + task.alpha * (task.center - task.y)) / R)
+    rho, exact, gaps = 0.0, False, [math.inf]
     for looks in range(1, budget + 1):
         u = x.reshape(-1) - y
         above = values - cuts.model(u, b)
         new = np.flatnonzero(above > np.maximum(0.1 * accuracy / (task.delta * b), _ULPS * sizes))
-        gradients = to_numpy(task.constraints.gradients(x)).reshape(b, -1)
+        gradients = to_numpy(merged.gradients(x)).reshape(b, -1)
         slopes = np.asarray(gradients[new], dtype=np.float64)
-        sizes[new] = np.maximum(sizes[new], _sizes(task, x, values[new], slopes))
+        terms = np.abs(values[new]) + np.linalg.norm(slopes, axis=1) * (_norm(x) + _norm(task.y))
+        sizes[new] = np.maximum(sizes[new], terms)
         h += _ULPS * (_size(task, u) + task.delta * float(sizes[values > 0.0].sum()))
         if looks > 1:
             came = (upper - h) / (upper - predicted) if upper - predicted > 0.5 * accuracy else 1.0
             rho = (task.alpha + rho) * min(10.0, max(0.1, 2.0 * (1.0 - came))) - task.alpha
-        least = _least(task, cuts)
+        # below that what the cuts say of u would drown in the rounding of s
+        least = max(0.0, _STIFF * _pull(task, cuts) / R - task.alpha)
         rho = max(rho, least)
         if h < upper:
             best, upper = PenaltySolution(x, breach, math.inf, math.inf, looks), h
-        finished = exact and len(new) == 0 and rho <= least and upper - lower > 0.9 * gap
-        gap, exact = upper - lower, len(new) == 0
+        gap = upper - lower
+        finished = exact and len(new) == 0 and rho <= least and gap > 0.9 * gaps[-1]
+        exact = len(new) == 0
         if gap < -_LIE * (abs(upper) + abs(lower) + task.delta * float(sizes.sum())):
             raise NotConvex(
                 f"Constraints have a value of {upper:.6g} where their subgradients prove at least "
@@ -168,9 +235,8 @@ def proximal_bundle(task: PenaltyTask, accuracy: float, budget: int) -> PenaltyS
         if gap <= accuracy or looks == budget or finished or stalled:
             break
         slopes = within_hull(task, slopes)
-        cuts = cuts.subset(cuts.idle < _IDLE).joined(new, slopes, values[new] - slopes @ u)
-        around = rho * (best.x - task.y)
-        nearby = task._replace(d=task.d - around, alpha=task.alpha + rho)
+        cuts = cuts.joined(new, slopes, values[new] - slopes @ u)
+        nearby = task._replace(d=task.d - rho * (best.x - task.y), alpha=task.alpha + rho)
         cuts, k, x = master(nearby, cuts, k, 0.0 if exact else max(0.5 * accuracy, _LOOSE * gap))
         s = within_hull(task, (d + cuts.lam @ cuts.slopes)[None]).reshape(task.y.shape)
         proved = _lower(task, s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds]))
@@ -182,28 +248,41 @@ def proximal_bundle(task: PenaltyTask, accuracy: float, budget: int) -> PenaltyS
     return best._replace(gap=max(0.0, upper - lower), off=_off(task, best.x, *proof), looks=looks)
 
 
+def _merged(constraints: Batch) -> Batch:
+    """Equal rounds of dense affine pieces as one: n rounds with g_t = g are one with n g, since
+    n g^+ = (n g)^+.
+    """
+    if not isinstance(constraints, Affine | MaxAffine) or is_sparse(constraints.A):
+        return constraints
+    A, b = constraints.A, constraints.b
+    numbers = np.concatenate([A.reshape(len(A), -1), b.reshape(len(A), -1)], axis=1)
+    _, first, counts = np.unique(numbers, axis=0, return_index=True, return_counts=True)
+    if len(first) == len(A):
+        return constraints
+    times = counts.astype(np.float64)
+    return type(constraints)._unchecked(
+        A=A[first] * times.reshape(-1, *[1] * (A.ndim - 1)),
+        b=b[first] * times.reshape(-1, *[1] * (b.ndim - 1)),
+    )
+
+
+def _norm(x: Floats) -> float:
+    return float(np.linalg.norm(x))
+
+
 def _off(task: PenaltyTask, x: Floats, lowest: Floats, cuts: Cuts) -> float:
     """At least the distance from x to where the lower bound of these cuts is least, and what
     rounding may have done to that.
     """
     if task.K.radius == 0.0:
         return 0.0
-    size = (
-        float(np.linalg.norm(task.center) + np.linalg.norm(task.y))
-        + task.K.radius
-        + _pull(task, cuts) / task.alpha
-    )
-    return float(np.linalg.norm(x - lowest)) + _ULPS * size
+    size = _norm(task.center) + _norm(task.y) + task.K.radius + _pull(task, cuts) / task.alpha
+    return _norm(x - lowest) + _ULPS * size
 
 
 def _pull(task: PenaltyTask, cuts: Cuts) -> float:
     """How large the slopes are that add up to s."""
-    return float(np.linalg.norm(task.d)) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
-
-
-def _least(task: PenaltyTask, cuts: Cuts) -> float:
-    """The rho below which what the cuts say of u would drown in the rounding of s."""
-    return max(0.0, _STIFF * _pull(task, cuts) / task.K.radius - task.alpha)
+    return _norm(task.d) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
 
 
 def _look(task: PenaltyTask, x: Floats) -> tuple[Floats, float]:
@@ -212,18 +291,9 @@ def _look(task: PenaltyTask, x: Floats) -> tuple[Floats, float]:
     return values, float(np.maximum(values, 0.0).sum())
 
 
-def _sizes(task: PenaltyTask, x: Floats, values: Floats, slopes: Floats) -> Floats:
-    """How large the terms are whose sum a cut at x is."""
-    return np.asarray(
-        np.abs(values)
-        + np.linalg.norm(slopes, axis=1) * float(np.linalg.norm(x) + np.linalg.norm(task.y))
-    )
-
-
 def _size(task: PenaltyTask, u: Floats) -> float:
     """How large the terms of h(y + u) are, but for the constraints'."""
-    length = float(np.linalg.norm(u))
-    return length * (float(np.linalg.norm(task.d)) + task.alpha * length)
+    return _norm(u) * (_norm(task.d) + task.alpha * _norm(u))
 
 
 def _lower(task: PenaltyTask, s: Floats, e: float, sizes: float) -> float:
@@ -231,9 +301,7 @@ def _lower(task: PenaltyTask, s: Floats, e: float, sizes: float) -> float:
     which counts where it is held by the ball.
     """
     u = task.nearest(s) - task.y
-    held = float(np.linalg.norm(s + task.alpha * u)) * (
-        float(np.linalg.norm(task.center)) + task.K.radius
-    )
+    held = _norm(s + task.alpha * u) * (_norm(task.center) + task.K.radius)
     return task.lower(s, e) - _ULPS * (_size(task, u) + sizes + held)
 
 
@@ -252,23 +320,19 @@ def master(task: PenaltyTask, cuts: Cuts, k: float, tolerance: float) -> tuple[C
         u = within_hull(task, plain[None])
         x = np.asarray(into_ball(task.y + u.reshape(task.y.shape), task.center, task.K.radius))
         u = (x - task.y).reshape(-1)
-        gap = task.delta * float(cuts.model(u, len(task.constraints)).sum()) - float(
-            cuts.lam @ cuts.values(u)
-        )
+        gap = task.delta * float(cuts.model(u, len(task.constraints)).sum())
+        gap -= float(cuts.lam @ cuts.values(u))
         gap += float((s + 0.5 * task.alpha * (plain + u)) @ (u - plain))
         if gap < least:
             best, least = (cuts._replace(idle=np.where(some, 0, idle + 1)), k, x), gap
-        wanted = float(np.linalg.norm(s + task.alpha * w)) / task.K.radius
+        wanted = _norm(s + task.alpha * w) / task.K.radius
         if gap <= tolerance or (k == task.alpha and wanted <= k):
             break
         low, high = (k, high) if wanted > k else (low, k)
         step = max(wanted if before is None else _secant(before, (k, wanted - k)), task.alpha)
         if not low < step < high or (steps % 3 == 2 and high < math.inf):
-            step = (
-                max(wanted, 8.0 * k)
-                if high == math.inf
-                else max(math.sqrt(low) * math.sqrt(high), task.alpha)
-            )
+            middle = max(math.sqrt(low) * math.sqrt(high), task.alpha)
+            step = max(wanted, 8.0 * k) if high == math.inf else middle
         if abs(step - k) <= 2.0 * _EPS * k:
             break
         before, k = (k, wanted - k), step
