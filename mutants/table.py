@@ -336,9 +336,9 @@ PATCHES = (
     ),
     Patch(
         "PrimalDual prices growth with the radius instead of the reach",
-        "learners/primal_dual.py",
-        "reach = min(2.0 * K.radius, K.diameter + point.distance)",
-        "reach = K.radius",
+        "methods/paper.py",
+        "return min(2.0 * self.K.radius, self.K.diameter + state.point.distance)",
+        "return self.K.radius",
         PRIMAL_DUAL,
     ),
     Patch(

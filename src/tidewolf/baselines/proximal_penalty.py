@@ -39,6 +39,7 @@ from tidewolf.methods.settings import (
     LossLipschitz,
 )
 from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, bound, bound_between, drift
+from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
 from tidewolf.sets.base import ConvexSet
 
@@ -139,17 +140,11 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
 
         size = self.caution / DEFAULT_CAUTION * math.sqrt(T)
         alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
-        whole = DriftBlock(
-            rounds=1,
-            constraints=constraints,
-            loss_gradient=grad_f / (slopes.loss or 1.0),
-            difference=0.0,
-            breached_slopes=slope_g if limit > 0.0 else 0.0,
-            y=x,
-            distance=0.0,
-            reach=K.radius if state.t == 1 else K.diameter,
-        )
-        z, tally, last = drift(K, whole, slopes.loss, alpha, delta, state.last, state.tally)
+        broken = slope_g if limit > 0.0 else 0.0
+        whole = DriftBlock(1, loss_gradient, 0.0, broken, Limits((constraints,)))
+        d, reach = grad_f / (slopes.loss or 1.0), K.radius if state.t == 1 else K.diameter
+        factors = slopes.loss, alpha, delta, state.last, state.tally
+        z, tally, last = drift(K, whole, d, x, 0.0, reach, *factors)
         x = frozen(self.exact_projection(z))
         return state._replace(x=x, slopes=slopes, last=last, tally=tally)
 

@@ -83,45 +83,30 @@ k_f.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count, frozen, inner
+from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongType
 from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Record
 from tidewolf.methods.clock import Epoch
-from tidewolf.methods.paper import (
-    Damping,
-    Eps,
-    Eta,
-    PaperCalls,
-    SaddleLearner,
-    least_horizon,
-    theorem_eps,
-)
+from tidewolf.methods.paper import SaddleLearner, least_horizon, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.settings import (
-    BlockLength,
-    ConstraintLipschitz,
     ConstraintSize,
     ExplorationSeed,
     HardSet,
-    Horizon,
-    LossLipschitz,
     LossSize,
-    StartAt,
     takes_start,
 )
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.one_point import centred, combined, directions, room_to_explore
+from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
 from tidewolf.methods.steps.slopes import unit_length
 from tidewolf.projection import ActiveSet
@@ -159,17 +144,16 @@ class SeenValues(NamedTuple):
     mean_rounds: int = 0
     """of how many rounds the means are: those of the last block"""
 
-
-class Explored(NamedTuple):
-    """The values of a whole block, and the directions u_t, (rounds, *shape), they were seen in."""
-
-    losses: Floats
-    constraints: Floats
-    directions: Array
-
-    @property
-    def rounds(self) -> int:
-        return len(self.losses)
+    def after(self, losses: Floats, breaches: Floats) -> SeenValues:
+        """With a block."""
+        return SeenValues(
+            min(self.least_loss, float(losses.min())),
+            max(self.largest_loss, float(losses.max())),
+            max(self.largest_breach, float(breaches.max())),
+            float(losses.mean()),
+            float(breaches.mean()),
+            len(losses),
+        )
 
 
 class State(NamedTuple):
@@ -195,20 +179,15 @@ class State(NamedTuple):
 class ExplorableSet(HardSet):
     """A set that knows a ball inside it to explore in, or is a single point."""
 
-    def __call__(self, value: Any, what: str) -> Any:
-        owner = what.rpartition(" of ")[2]
-        if not isinstance(value, ConvexSet):
-            raise WrongType(
-                f"{owner} needs a set such as sets.Simplex(3), or one of your own (a "
-                f"sets.ConvexSet), not {value!r}."
-            )
-        if value.dimension > 0 and not (value.inner_radius or 0.0) > 0.0:
+    def require(self, K: Any, owner: str) -> None:
+        if not isinstance(K, ConvexSet):
+            raise WrongType(f"{owner} needs a sets.ConvexSet such as sets.Simplex(3), not {K!r}.")
+        if K.dimension > 0 and not (K.inner_radius or 0.0) > 0.0:
             raise NotSupported(
-                f"{owner} explores within a ball around the center of its set, and {value!r} knows "
-                f"of none: its inner_radius is {value.inner_radius}. Give a set with an "
-                "inner_radius above 0."
+                f"{owner} explores within a ball around the center of its set, and {K!r} knows of "
+                f"none: its inner_radius is {K.inner_radius}. Give a set with an inner_radius "
+                "above 0."
             )
-        return super().__call__(value, what)
 
 
 def theorem_values(T: int, R: float, r: float, n: int, G: float) -> dict[str, float]:
@@ -276,32 +255,32 @@ class BanditPrimalDual(SaddleLearner[State]):
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
-    loss_size : float, optional
-        The largest absolute value a loss may have; larger ones are refused. None: half the
-        range seen so far, and nothing is promised beforehand.
-    constraint_size : float, optional
-        The largest absolute value a constraint may have; larger ones are refused. None: the
-        largest breach seen so far, and nothing is promised beforehand.
     block : int, optional
         How many rounds are played at a point before it moves. None: chosen for the horizon and
         the budget of calls. Unit: rounds.
-    seed : int, default 0
-        The seed of the directions in which it explores.
-    eta : float, optional
-        The step of the paper's algorithm, in the units of the caller. None: a step without
-        units, or with `delta` the theorem's.
-    delta : float, optional
-        The damping of the multiplier in the paper's algorithm, in the units of the caller.
-        None: damping without units, or with `eta` the theorem's.
-    mu : float, optional
-        How far around its point it explores, at most the set's `inner_radius`. None: chosen for
-        the horizon.
     eps : float, optional
         The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
         place of other tolerances. None: as near as the budget of calls allows.
     start_at : array, optional
         The member of the set that is played first, such as what is installed now; may be given
         as `start`. None: the set's center.
+    eta : float, optional
+        The step of the paper's algorithm, in the units of the caller. None: a step without
+        units, or with `delta` the theorem's.
+    delta : float, optional
+        The damping of the multiplier in the paper's algorithm, in the units of the caller.
+        None: damping without units, or with `eta` the theorem's.
+    loss_size : float, optional
+        The largest absolute value a loss may have; larger ones are refused. None: half the
+        range seen so far, and nothing is promised beforehand.
+    constraint_size : float, optional
+        The largest absolute value a constraint may have; larger ones are refused. None: the
+        largest breach seen so far, and nothing is promised beforehand.
+    mu : float, optional
+        How far around its point it explores, at most the set's `inner_radius`. None: chosen for
+        the horizon.
+    seed : int, default 0
+        The seed of the directions in which it explores.
 
     Examples
     --------
@@ -319,8 +298,8 @@ class BanditPrimalDual(SaddleLearner[State]):
 
     needs: ClassVar = Bandit
     state_type: ClassVar = State
+    printed: ClassVar = {"eta": 0.01, "delta": 1.0}
     on_average: ClassVar = True
-    exponents: ClassVar = (0.75, 0.875)
     delta_needs: ClassVar = ASSUMED
     eta_needs: ClassVar = ASSUMED
 
@@ -331,16 +310,8 @@ class BanditPrimalDual(SaddleLearner[State]):
             "to explore."
         ),
     ]
-    horizon: Horizon = None
-    calls_per_round: PaperCalls = None
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
     loss_size: LossSize = None
     constraint_size: ConstraintSize = None
-    block: BlockLength = None
-    seed: ExplorationSeed = 0
-    eta: Eta = None
-    delta: Damping = None
     mu: Annotated[
         float | None,
         Number(
@@ -349,8 +320,7 @@ class BanditPrimalDual(SaddleLearner[State]):
             above=0.0,
         ),
     ] = None
-    eps: Eps = None
-    start_at: StartAt = None
+    seed: ExplorationSeed = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -449,7 +419,8 @@ class BanditPrimalDual(SaddleLearner[State]):
         return min(chosen, 0.5 * r)
 
     def _shrunk(self, T: int) -> Shrunk:
-        return room_to_explore(self.K, self._mu(T))
+        """The members with a ball of radius mu around them, within aff(K), inside K."""
+        return Shrunk(self.K, max(1.0 - self._mu(T) / self._r, 1e-12))
 
     def projected_set(self, state: State) -> Shrunk:
         return self._shrunk(state.epoch.horizon)
@@ -458,60 +429,53 @@ class BanditPrimalDual(SaddleLearner[State]):
         return state.open.rounds
 
     def act(self, state: State, info: RoundInfo | None = None) -> Array:
-        return self.acts(state, 1)[0, ...]
+        return self._explored(state, 1)[0, ...]
 
     def acts(self, state: State, k: int, info: RoundInfo | None = None) -> Array:
+        return self._explored(state, super().acts(state, k).shape[0])
+
+    def _explored(self, state: State, k: int) -> Array:
+        """The next k points."""
         state = self.in_epoch(state)
-        k = as_count(k, "How many points are asked for", least=0)
-        if not 1 <= k <= self.rounds_left(state):
-            raise InvalidInput(
-                f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are known "
-                "before the next update."
-            )
-        mu = self.exploration_radius(state)
-        return frozen(state.point.x + mu * directions(self.K, self.seed, state.t, k))
+        u = directions(self.K, self.seed, state.t, k)
+        return frozen(state.point.x + self.exploration_radius(state) * u)
 
     def update(self, state: State, feedback: Bandit) -> State:
         state = self.in_epoch(state)
         left = self.rounds_left(state)
         feedback = require_bandit(feedback, left)
-        _require_size("loss", feedback.loss_values, self.loss_size)
-        _require_size("constraint", feedback.constraint_values, self.constraint_size)
-        t, first = state.t + feedback.rounds, state.t - state.open.rounds
-        values = Bandit(
-            *(frozen(np.concatenate(parts)) for parts in zip(state.open, feedback, strict=True))
-        )
+        for name, values, given in zip(
+            ("loss", "constraint"), feedback, (self.loss_size, self.constraint_size), strict=True
+        ):
+            if given is not None and (size := float(np.abs(values).max())) > given * (1.0 + 1e-9):
+                raise InvalidInput(
+                    f"A {name} value of size {size:.6g} was seen, above {name}_size = "
+                    f"{given:.6g}; give a larger one, or none."
+                )
+        both = zip(state.open, feedback, strict=True)
+        block = Bandit(*(frozen(np.concatenate(parts)) for parts in both))
+        state = state._replace(t=state.t + feedback.rounds)
         if feedback.rounds < left:
-            return state._replace(t=t, open=values)
-        u = directions(self.K, self.seed, first, values.rounds)
-        return self.finish_block(state._replace(t=t, open=NO_VALUES), Explored(*values, u))
+            return state._replace(open=block)
+        return self.finish_block(state._replace(open=NO_VALUES), block)
 
-    def step(self, state: State, block: Explored) -> State:
+    def step(self, state: State, block: Bandit) -> State:
         """The primal and the dual step."""
-        T, breaches = state.epoch.horizon, np.maximum(block.constraints, 0.0)
-        s = self.steps(T)
+        T, K, n, point, lam = state.epoch.horizon, self.K, block.rounds, state.point, state.lam
+        s, u = self.steps(T), directions(K, self.seed, state.t - n, n)
+        losses, breaches = block.loss_values, np.maximum(block.constraint_values, 0.0)
         if not self.as_printed:
-            return self._unit_free_step(state, block, breaches, s)
-        K, lam, point = self.K, state.lam, state.point
-        scale = self._n / (self._mu(T) or 1.0)
-        d = combined(scale * (block.losses + lam * breaches), block.directions)
+            return self._unit_free_step(state, losses, breaches, u, s)
+        d = combined(K.dimension / (self._mu(T) or 1.0) * (losses + lam * breaches), u)
         y = into_ball(point.y - s.eta * d, K.center, K.radius)
         lam = max(0.0, lam + s.eta * float((breaches - s.theta * lam).sum()))
         return state._replace(point=point.moved_to(frozen(y)), lam=lam)
 
     def _unit_free_step(
-        self, state: State, block: Explored, breaches: Floats, s: SaddleSteps
+        self, state: State, losses: Floats, breaches: Floats, u: Array, s: SaddleSteps
     ) -> State:
-        point, losses, before, n = state.point, block.losses, state.values, block.rounds
-        shrunk = self._shrunk(state.epoch.horizon)
-        seen = SeenValues(
-            least_loss=min(before.least_loss, float(losses.min())),
-            largest_loss=max(before.largest_loss, float(losses.max())),
-            largest_breach=max(before.largest_breach, float(breaches.max())),
-            mean_loss=float(losses.mean()),
-            mean_breach=float(breaches.mean()),
-            mean_rounds=n,
-        )
+        before, shrunk = state.values, self.projected_set(state)
+        seen = before.after(losses, breaches)
         M_f, M_g = self._sizes(seen)
         M_f_before, M_g_before = self._sizes(before)
         unit, M_g_before = (M_f_before or M_f) / (M_f or 1.0), M_g_before or 1.0
@@ -521,17 +485,14 @@ class BanditPrimalDual(SaddleLearner[State]):
         c = centred(losses, before.mean_loss, before.mean_rounds) / (M_f or 1.0)
         c = c + (unit * state.lam) * (np.clip(breached, -most, most) / M_g_before)
         size = float(np.abs(c).max()) or 1.0  # apart, as the dtype of u may not hold its square
-        d = combined(c / size, block.directions)
-        y, S = point.y, state.square_sum * unit**2 + size * size * inner(d, d)
+        d = combined(c / size, u)
+        y, S = state.point.y, state.square_sum * unit**2 + size * size * inner(d, d)
         if S > 0.0:
             y = y - (2.0 * shrunk.radius * size / math.sqrt(2.0 * S)) * d
-        h = float(breaches.sum()) / (M_g or 1.0) - n * s.theta * state.lam
-        return state._replace(
-            point=point.moved_to(frozen(into_ball(y, shrunk.center, shrunk.radius))),
-            values=seen,
-            lam=max(0.0, state.lam + s.nu * h),
-            square_sum=S,
-        )
+        y = frozen(into_ball(y, shrunk.center, shrunk.radius))
+        h = float(breaches.sum()) / (M_g or 1.0) - len(losses) * s.theta * state.lam
+        lam = max(0.0, state.lam + s.nu * h)
+        return state._replace(point=state.point.moved_to(y), values=seen, lam=lam, square_sum=S)
 
     def _sizes(self, seen: SeenValues) -> tuple[float, float]:
         """M_f and M_g, as far as they are known; 0 if nothing is."""
@@ -547,7 +508,7 @@ class BanditPrimalDual(SaddleLearner[State]):
         """What was seen of the functions stays known."""
         point = state.point
         if self.mu is None:  # an active set of the larger set, now that it explores less
-            point = ProjectedPoint.of(ActiveSet.start(self._shrunk(state.epoch.horizon), point.x))
+            point = ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
 
     def condition_at(self, T: int, distance2: float) -> bool:
@@ -583,13 +544,7 @@ class BanditPrimalDual(SaddleLearner[State]):
             violation = violation_bound(A + 2.0 * R * G_f * T, T, eta, s.theta) + mu * G_g * T
             return Bound(A + T * mu * G_f * (1.0 + R / r), violation)
         if tol is None:
-            return Bound(
-                None,
-                None,
-                f"With {T} rounds in blocks of {b} and {self.calls_per_round:g} oracle calls per "
-                "round no distance of the projections is known beforehand, and nothing is "
-                "guaranteed.",
-            )
+            return self.nothing_known(T)
         return self._unit_free_guarantee(T, b, s, math.sqrt(tol) / R)
 
     def _unit_free_guarantee(self, T: int, b: int, s: SaddleSteps, tau: float) -> Bound:
@@ -611,25 +566,3 @@ class BanditPrimalDual(SaddleLearner[State]):
 
     def bound(self, record: Record) -> Bound:
         return Bound(None, None, IN_EXPECTATION)
-
-    @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
-        plain = cls(K, horizon=horizon)  # type: ignore[arg-type]
-        r, eps = plain._r, 0.01 * unit_length(K) ** 2
-        return (
-            plain,
-            cls(plain.K, horizon=horizon, block=2, calls_per_round=0.7, seed=1),
-            cls(plain.K, horizon=max(1, horizon // 3), calls_per_round=5.0),
-            cls(plain.K, block=3),
-            cls(plain.K, block=3, eta=0.01, delta=1.0, mu=0.3 * r, eps=eps),
-        )
-
-
-def _require_size(name: str, values: Floats, given: float | None) -> None:
-    """Refuse values above the size that was given for them."""
-    size = float(np.abs(values).max())
-    if given is not None and size > given * (1.0 + 1e-9):
-        raise InvalidInput(
-            f"A {name} value of size {size:.6g} was seen, above {name}_size = {given:.6g}; give a "
-            "larger one, or none."
-        )

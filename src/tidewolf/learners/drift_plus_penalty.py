@@ -36,33 +36,21 @@ Losses are evaluated at y and constraints in the ball, so both outside K.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Number
-from tidewolf.core.types import Array
-from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
+from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
 from tidewolf.methods.clock import Epoch
-from tidewolf.methods.paper import Eps, PaperCalls, PaperLearner, theorem_eps
+from tidewolf.methods.paper import PaperLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import (
-    BlockLength,
-    ConstraintLipschitz,
-    FinerTolerance,
-    HardSetK,
-    Horizon,
-    LossLipschitz,
-    StartAt,
-    takes_start,
-)
+from tidewolf.methods.settings import FinerTolerance, takes_start
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
     DriftBlock,
@@ -74,22 +62,6 @@ from tidewolf.methods.steps.drift import (
 )
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, unit_length
-from tidewolf.sets.base import ConvexSet
-
-
-class DriftSums(NamedTuple):
-    """Sums over the rounds of the open block, at its point x and its infeasible iterate y, and its
-    constraints.
-    """
-
-    rounds: int
-    loss_gradient: Array
-    """sum of grad f_t(y)"""
-    difference: float
-    """sum of f_t(x) - f_t(y)"""
-    breached_slopes: float
-    """sum of |grad g_t(x)| within aff(K) over the rounds with g_t(x) > 0"""
-    limits: Limits
 
 
 class DriftSlopes(NamedTuple):
@@ -121,7 +93,7 @@ class State(NamedTuple):
 
     t: int
     point: ProjectedPoint
-    open: DriftSums
+    open: DriftBlock
     epoch: Epoch
     slopes: DriftSlopes
     oracle_budget: float = 0.0
@@ -161,6 +133,12 @@ class DriftPlusPenalty(PaperLearner[State]):
     block : int, optional
         How many rounds are played at a point before it moves. None: chosen for the horizon and
         the budget of calls. Unit: rounds.
+    eps : float, optional
+        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
+        place of other tolerances. None: as near as the budget of calls allows.
+    start_at : array, optional
+        The member of the set that is played first, such as what is installed now; may be given
+        as `start`. None: the set's center.
     tolerance : float, default 0.001
         The squared distance of the played point from its companion that calls left over are
         spent on, as a share of radius^2.
@@ -170,12 +148,6 @@ class DriftPlusPenalty(PaperLearner[State]):
     delta : float, optional
         The weight of the constraints in the paper's step, in the units of the caller. None: one
         without units.
-    eps : float, optional
-        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
-        place of other tolerances. None: as near as the budget of calls allows.
-    start_at : array, optional
-        The member of the set that is played first, such as what is installed now; may be given
-        as `start`. None: the set's center.
 
     Examples
     --------
@@ -191,17 +163,12 @@ class DriftPlusPenalty(PaperLearner[State]):
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
+    printed: ClassVar = {"alpha": 1.0, "delta": 2.0}
     exponents: ClassVar = (0.75, 0.875)
     # each of two answers is within sqrt(2 DRIFT_ACCURACY) R of the best
     accuracy: ClassVar = 3.0 * math.sqrt(DRIFT_ACCURACY)
     block_factor: ClassVar = 2.6
 
-    K: HardSetK
-    horizon: Horizon = None
-    calls_per_round: PaperCalls = None
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
-    block: BlockLength = None
     tolerance: FinerTolerance = 1e-3
     alpha: Annotated[
         float | None,
@@ -219,8 +186,6 @@ class DriftPlusPenalty(PaperLearner[State]):
             above=0.0,
         ),
     ] = None
-    eps: Eps = None
-    start_at: StartAt = None
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_f = unit_length(self.K), self.loss_lipschitz or 0.0
@@ -237,9 +202,9 @@ class DriftPlusPenalty(PaperLearner[State]):
         return State(0, point, self._no_sums, self.first_epoch(), slopes)
 
     @cached_property
-    def _no_sums(self) -> DriftSums:
+    def _no_sums(self) -> DriftBlock:
         center = self.K.center
-        return DriftSums(0, frozen(namespace(center).zeros_like(center)), 0.0, 0.0, Limits())
+        return DriftBlock(0, frozen(namespace(center).zeros_like(center)), 0.0, 0.0, Limits())
 
     def rounds_open(self, state: State) -> int:
         return state.open.rounds
@@ -255,7 +220,13 @@ class DriftPlusPenalty(PaperLearner[State]):
     def update(self, state: State, feedback: FullInformation) -> State:
         state = self.in_epoch(state)
         left = self.rounds_left(state)
-        self._require(feedback, left)
+        for batch in require_full_information(feedback, self.K.shape, left):
+            if batch.domain is not None:
+                raise NotSupported(
+                    f"{type(self).__name__} evaluates functions outside the set, and "
+                    f"{type(batch).__name__} is only defined on {batch.domain}. Use "
+                    "LyapunovDescent or PrimalDual, which do not."
+                )
         with np.errstate(all="ignore"):  # what overflows is refused with a sentence
             sums, slopes = self._with_rounds(state, feedback)
         state = state._replace(t=state.t + feedback.rounds, slopes=slopes)
@@ -265,21 +236,9 @@ class DriftPlusPenalty(PaperLearner[State]):
         block = sums._replace(limits=sums.limits.with_last(feedback.constraints))
         return self.finish_block(state._replace(open=self._no_sums), block)
 
-    def _require(self, feedback: object, most: int) -> None:
-        """Refuse feedback of another kind, on too many rounds, of the wrong shape, or defined on
-        the set alone.
-        """
-        for batch in require_full_information(feedback, self.K.shape, most):
-            if batch.domain is not None:
-                raise NotSupported(
-                    f"{type(self).__name__} evaluates functions outside the set, and "
-                    f"{type(batch).__name__} is only defined on {batch.domain}. Use "
-                    "LyapunovDescent or PrimalDual, which do not."
-                )
-
     def _with_rounds(
         self, state: State, feedback: FullInformation
-    ) -> tuple[DriftSums, DriftSlopes]:
+    ) -> tuple[DriftBlock, DriftSlopes]:
         """The sums of the open block with these rounds, but for their constraints, and the slopes;
         refused if a value or a slope is not finite.
         """
@@ -304,9 +263,8 @@ class DriftPlusPenalty(PaperLearner[State]):
             total = constraints.subgradient(x, namespace(x).astype(values > 0, x.dtype))
             known, count = max(G_g, float(slopes_x.max())), int(breached.sum())
             _, slope_g = tangent_part(K, "constraint", total, count, given.constraint, known)
-        _, slope_f = tangent_part(
-            K, "loss", losses.subgradient(x, one), n, None, max(G_f, steepest)
-        )
+        at_x = losses.subgradient(x, one)
+        _, slope_f = tangent_part(K, "loss", at_x, n, None, max(G_f, steepest))
         return sums._replace(
             rounds=sums.rounds + n,
             loss_gradient=frozen(sums.loss_gradient + gradient),
@@ -320,40 +278,22 @@ class DriftPlusPenalty(PaperLearner[State]):
             met_constraint=max(slopes.met_constraint, slope_g),
         )
 
-    def step(self, state: State, block: DriftSums) -> State:
+    def step(self, state: State, block: DriftBlock) -> State:
         """The drift-plus-penalty step."""
         K, n, point, slopes = self.K, block.rounds, state.point, state.slopes
-        gradient, slope = tangent_part(
-            K, "loss", block.loss_gradient, n, self.loss_lipschitz, slopes.largest.loss
-        )
+        given, known = self.loss_lipschitz, slopes.largest.loss
+        gradient, slope = tangent_part(K, "loss", block.loss_gradient, n, given, known)
         G_f = max(slopes.loss, slope)
         alpha, delta = self.weights(state.epoch.horizon, G_f or 1.0, slopes.constraint or 1.0)
-        reach = min(2.0 * K.radius, K.diameter + point.distance)
-        whole = DriftBlock(
-            rounds=n,
-            constraints=block.limits.whole(),
-            loss_gradient=gradient / (G_f or 1.0),
-            difference=block.difference,
-            breached_slopes=block.breached_slopes,
-            y=point.y,
-            distance=point.distance,
-            reach=self.first_reach if state.t == n else reach,
-        )
-        here = self._set_on_host
-        z, tally, last = drift(K, whole, G_f, alpha, delta, state.last, state.tally, here)
+        d, reach = gradient / (G_f or 1.0) / n, self.reach(state, n)
+        factors = G_f, alpha, delta, state.last, state.tally
+        z, tally, last = drift(K, block, d, point.y, point.distance, reach, *factors)
         return state._replace(
             point=point.moved_to(frozen(z)),
             slopes=slopes._replace(loss=G_f),
             last=last,
             tally=tally,
         )
-
-    @cached_property
-    def _set_on_host(self) -> HasLMO:
-        """The set in NumPy's arrays, which the solvers of the step work on."""
-        if isinstance(self.K, ConvexSet) and type(self.K.center) is not np.ndarray:
-            return self.K.to(np.zeros(1))
-        return self.K
 
     def finest2(self, T: int) -> float:
         return self.tolerance * unit_length(self.K) ** 2
@@ -367,12 +307,7 @@ class DriftPlusPenalty(PaperLearner[State]):
             return NEEDS_SLOPES
         b, R, distance2 = self.block_for(T), unit_length(self.K), self.known_distance2(T)
         if distance2 is None:
-            return Bound(
-                None,
-                None,
-                f"Blocks of {b} rounds with {self.calls_per_round:g} oracle calls per round are "
-                "too short for a tolerance to be guaranteed: bounds are measured.",
-            )
+            return self.nothing_known(T)
         alpha, delta = (G_f * weight for weight in self.weights(T, G_f, G_g))
         M, distance = -(-T // b), math.sqrt(distance2)
         regret = 4.0 * b * G_f * R + 2.0 * b * R**2 * alpha
@@ -403,13 +338,3 @@ class DriftPlusPenalty(PaperLearner[State]):
 
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
         return bound_between(record.measures, start, stop, self._edge(record.final_state))
-
-    @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
-        return (
-            cls(K, horizon=horizon),
-            cls(K, horizon=horizon, block=2, calls_per_round=0.7),
-            cls(K, horizon=max(1, horizon // 3), calls_per_round=5.0),
-            cls(K, block=3),
-            cls(K, block=3, alpha=1.0, delta=2.0, eps=0.01 * unit_length(K) ** 2),
-        )

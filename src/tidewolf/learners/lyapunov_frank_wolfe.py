@@ -165,26 +165,16 @@ class LyapunovFrankWolfe(EveryRound[State]):
 
     def _rho(self, t: int) -> float:
         """rho_t, which never falls."""
-        info = INFO[0] * math.pow(self.horizon or 0, 0.75)
-        grown = (
-            info
-            if self.horizon and t <= self.horizon
-            else max(info, ANYTIME[0] * math.pow(t, 0.75))
-        )
-        return grown / (self.K.diameter or 1.0)
+        rho = INFO[0] * math.pow(self.horizon or 0, 0.75)
+        if not self.horizon or t > self.horizon:
+            rho = max(rho, ANYTIME[0] * math.pow(t, 0.75))
+        return rho / (self.K.diameter or 1.0)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
         c = (ANYTIME if self.horizon is None else INFO)[1]
-        return LyapunovWeights(
-            self.K,
-            self.caution,
-            self.horizon,
-            self.loss_lipschitz,
-            self.constraint_lipschitz,
-            c=c,
-            p=0.75,
-        )
+        given = self.loss_lipschitz, self.constraint_lipschitz
+        return LyapunovWeights(self.K, self.caution, self.horizon, *given, c=c, p=0.75)
 
     def guarantee(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""

@@ -53,38 +53,19 @@ methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.available import PlaysAround
-from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
+from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
 from tidewolf.methods.clock import BlockLearner, Epoch
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.paper import (
-    Damping,
-    Eps,
-    Eta,
-    PaperCalls,
-    SaddleLearner,
-    least_horizon,
-    theorem_eps,
-)
+from tidewolf.methods.paper import SaddleLearner, least_horizon, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import (
-    BlockLength,
-    ConstraintLipschitz,
-    FinerTolerance,
-    HardSetK,
-    Horizon,
-    LossLipschitz,
-    StartAt,
-    takes_start,
-)
+from tidewolf.methods.settings import FinerTolerance, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import (
     SaddleSums,
@@ -138,15 +119,14 @@ def condition(b: float, eta: float, delta: float, tol: float, G_g: float) -> boo
     return left <= eta * b * delta / 2.0
 
 
-def theorem_condition_at(T: int, R: float, G_g: float) -> bool:
-    """Whether it holds for the theorem's own settings."""
-    b, eta, delta, eps = theorem_values(T, R, G_g).values()
-    return condition(b, eta, delta, 3.0 * eps, G_g)
-
-
 def theorem_horizon(R: float, G_g: float) -> int:
-    """The horizon from which on it does."""
-    return least_horizon(lambda T: theorem_condition_at(T, R, G_g))
+    """The horizon from which on it holds for the theorem's own settings."""
+
+    def holds(T: int) -> bool:
+        b, eta, delta, eps = theorem_values(T, R, G_g).values()
+        return condition(b, eta, delta, 3.0 * eps, G_g)
+
+    return least_horizon(holds)
 
 
 @takes_start
@@ -176,21 +156,21 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
     block : int, optional
         How many rounds are played at a point before it moves. None: chosen for the horizon and
         the budget of calls. Unit: rounds.
-    tolerance : float, default 0.001
-        The squared distance of the played point from its companion that calls left over are
-        spent on, as a share of radius^2.
-    eta : float, optional
-        The step of the paper's algorithm, in the units of the caller. None: a step without
-        units, or with `delta` the theorem's.
-    delta : float, optional
-        The damping of the multiplier in the paper's algorithm, in the units of the caller.
-        None: damping without units, or with `eta` the theorem's.
     eps : float, optional
         The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
         place of other tolerances. None: as near as the budget of calls allows.
     start_at : array, optional
         The member of the set that is played first, such as what is installed now; may be given
         as `start`. None: the set's center.
+    eta : float, optional
+        The step of the paper's algorithm, in the units of the caller. None: a step without
+        units, or with `delta` the theorem's.
+    delta : float, optional
+        The damping of the multiplier in the paper's algorithm, in the units of the caller.
+        None: damping without units, or with `eta` the theorem's.
+    tolerance : float, default 0.001
+        The squared distance of the played point from its companion that calls left over are
+        spent on, as a share of radius^2.
 
     Examples
     --------
@@ -205,20 +185,10 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
     """
 
     state_type: ClassVar = State
-    exponents: ClassVar = (3 / 4, 7 / 8)
+    printed: ClassVar = {"eta": 0.1, "delta": 1.0}
     delta_needs: ClassVar = ("constraint_lipschitz",)
 
-    K: HardSetK
-    horizon: Horizon = None
-    calls_per_round: PaperCalls = None
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
-    block: BlockLength = None
     tolerance: FinerTolerance = 1e-3
-    eta: Eta = None
-    delta: Damping = None
-    eps: Eps = None
-    start_at: StartAt = None
 
     def theorem_values(self, T: int) -> dict[str, float]:
         return theorem_values(T, unit_length(self.K), self.constraint_lipschitz or 0.0)
@@ -244,10 +214,7 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
             q = min(block.violation, moderate(K.center))
         taken = saddle_step(point.x, point.y, state.saddle.lam, gradients, q, n, s, unit)
 
-        if state.t == n:
-            reach = self.first_reach
-        else:
-            reach = min(2.0 * K.radius, K.diameter + point.distance)
+        reach = self.reach(state, n)
         priced = 1.0 if self.as_printed else slopes.loss
         saddle = state.saddle.and_step(taken, priced, reach, s.eta, unit.length, hopeless)
         target = frozen(into_ball(taken.y, K.center, K.radius))
@@ -295,12 +262,7 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
             A += math.sqrt(tol) * (G_f + G_g / 4.0) * T
             return Bound(A, violation_bound(A + 2.0 * R * G_f * T, T, s.eta, s.theta))
         if tol is None or not s.root:
-            return Bound(
-                None,
-                None,
-                f"With {T} rounds in blocks of {b} the theorem's condition has no solution: bounds "
-                "are measured, not guaranteed.",
-            )
+            return self.nothing_known(T)
         distance = math.sqrt(tol) / unit_length(self.K)
         A = 1.0 / (2.0 * s.eta) + (s.eta + 2.0 * s.nu) * b * T + 1.25 * distance * T
         return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, s.nu, s.theta) * G_g * R)
@@ -313,13 +275,3 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
 
     def known_slopes(self, state: State) -> Slopes:
         return state.slopes
-
-    @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
-        return (
-            cls(K, horizon=horizon),
-            cls(K, horizon=horizon, block=2, calls_per_round=0.7),
-            cls(K, horizon=max(1, horizon // 3), calls_per_round=5.0),
-            cls(K, block=3),
-            cls(K, block=3, eta=0.1, delta=1.0, eps=0.01 * unit_length(K) ** 2),
-        )

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
 
@@ -30,9 +31,19 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
+from tidewolf.methods.base import Bound
 from tidewolf.methods.clock import HasEpoch, Restarting
 from tidewolf.methods.projected import AsPrinted, Banked, Pointed, Projecting, Projection
-from tidewolf.methods.settings import CallBudget, warn_of
+from tidewolf.methods.settings import (
+    BlockLength,
+    CallBudget,
+    ConstraintLipschitz,
+    HardSetK,
+    Horizon,
+    LossLipschitz,
+    StartAt,
+    warn_of,
+)
 from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps
 from tidewolf.methods.steps.slopes import unit_length
 
@@ -78,13 +89,22 @@ class PaperState(HasEpoch, Pointed, Protocol):
 S = TypeVar("S", bound=PaperState)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class PaperLearner(Restarting[S], Projecting[S]):
     """Abstract: the paper's learners, with its settings as printed or without units."""
 
     block_factor: ClassVar[float]
-    block: int | None
-    eps: float | None
-    start_at: Array | None
+    printed: ClassVar[dict[str, Any]]
+    """steps as printed that are worth testing"""
+
+    K: HardSetK
+    horizon: Horizon = None
+    calls_per_round: PaperCalls = None
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+    block: BlockLength = None
+    eps: Eps = None
+    start_at: StartAt = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,11 +161,10 @@ class PaperLearner(Restarting[S], Projecting[S]):
         """With the theorem's settings, after a warning if they do nothing; all that the theorem
         assumes must be given.
         """
-        make: Any = cls
-        plain: Self = make(K, **assumed, **more)
+        plain = cls(K, **assumed, **more)
         plain.require_given(*assumed)
-        values = plain.theorem_values(assumed["horizon"])
-        made: Self = make(K, **assumed, **more, **values, start_at=start)
+        values: dict[str, Any] = plain.theorem_values(assumed["horizon"])
+        made = cls(K, **assumed, **more, **values, start_at=start)
         warn_of(made.concerns, made.frozen, cls.__name__)
         return made
 
@@ -154,8 +173,7 @@ class PaperLearner(Restarting[S], Projecting[S]):
         for name in names:
             if getattr(self, name) is None:
                 raise InvalidInput(
-                    f"The theorem's settings of {type(self).__name__} need {name}, and none was "
-                    f"given: give {name}.",
+                    f"The theorem's settings of {type(self).__name__} need {name}: give {name}.",
                     setting=name,
                 )
 
@@ -178,11 +196,10 @@ class PaperLearner(Restarting[S], Projecting[S]):
         return max(asked, 8.0 / (calls - 4.0) * unit_length(self.K) ** 2) if calls > 12.0 else None
 
     def projection(self, state: S) -> Projection:
-        T = state.epoch.horizon
+        T, asked = state.epoch.horizon, 3.0 * (self.eps or 0.0)
         if self.calls_per_round is None:
-            assert self.eps is not None
-            return AsPrinted(3.0 * self.eps)
-        finest2 = self.finest2(T) if self.eps is None else 3.0 * self.eps
+            return AsPrinted(asked)
+        finest2 = asked or self.finest2(T)
         return Banked(self.known_distance2(T) or finest2, finest2)
 
     @property
@@ -198,16 +215,24 @@ class PaperLearner(Restarting[S], Projecting[S]):
     @property
     def first_reach(self) -> float:
         """How far members are at most from where the run starts."""
-        if self.start_at is None:
-            return self.K.radius
         return min(self.K.diameter, self.K.radius + self.first_distance)
+
+    def reach(self, state: S, rounds: int) -> float:
+        """How far members are at most from y, before the step of a block of so many rounds."""
+        if state.t == rounds:
+            return self.first_reach
+        return min(2.0 * self.K.radius, self.K.diameter + state.point.distance)
+
+    def nothing_known(self, T: int) -> Bound:
+        """No guarantee for T rounds."""
+        blocks = f"With {T} rounds in blocks of {self.block_for(T)}"
+        return Bound(None, None, f"{blocks} nothing is guaranteed before the run.")
 
     @property
     def frozen(self) -> bool:
         """Whether eps is so large that the point never leaves its start."""
-        return self.K.radius > 0.0 and frozen_at(
-            self.eps or 0.0, self.K.radius, self.first_distance
-        )
+        R = self.K.radius
+        return R > 0.0 and frozen_at(self.eps or 0.0, R, self.first_distance)
 
     @cached_property
     def concerns(self) -> tuple[str, ...]:
@@ -227,18 +252,31 @@ class PaperLearner(Restarting[S], Projecting[S]):
     def notes(self, state: S) -> tuple[str, ...]:
         return (*self.concerns, *super().notes(state))
 
+    @classmethod
+    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Self]:
+        return (
+            cls(K, horizon=horizon),
+            cls(K, horizon=horizon, block=2, calls_per_round=0.7),
+            cls(K, horizon=max(1, horizon // 3), calls_per_round=5.0),
+            cls(K, block=3),
+            cls(K, block=3, eps=0.01 * unit_length(K) ** 2, **cls.printed),
+        )
 
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SaddleLearner(PaperLearner[S]):
     """Abstract: those with a multiplier. If eta or delta is given, steps are the paper's, in the
     units of the caller, and the other one is the theorem's.
     """
 
     block_factor: ClassVar = 1.46
+    exponents: ClassVar = (0.75, 0.875)
     delta_needs: ClassVar[tuple[str, ...]]
     """what the theorem's delta is computed from"""
     eta_needs: ClassVar[tuple[str, ...]] = ()
-    eta: float | None
-    delta: float | None
+
+    eta: Eta = None
+    delta: Damping = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -269,12 +307,8 @@ class SaddleLearner(PaperLearner[S]):
         return unit_free_steps(T, self.block_for(T), distance)
 
     def condition_concern(self) -> str:
-        T = self.horizon
-        if (
-            not self.as_printed
-            or T is None
-            or any(getattr(self, n) is None for n in self.delta_needs)
-        ):
+        T, needed = self.horizon, (getattr(self, name) for name in self.delta_needs)
+        if not self.as_printed or T is None or None in needed:
             return ""
         distance2 = self.known_distance2(T)
         if distance2 is not None and self.condition_at(T, distance2):

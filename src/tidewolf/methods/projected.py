@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
@@ -67,19 +67,6 @@ def sole_atom(K: HasLMO, x: Array) -> ActiveSet:
     return ActiveSet(alone.atoms, alone.weights, x)
 
 
-class Projection(Protocol):
-    """How a target is made feasible."""
-
-    @property
-    def tolerance2(self) -> float:
-        """The |x - y|^2 that is reached while calls are left."""
-
-    def project(
-        self, K: HasLMO, point: ProjectedPoint, budget: float
-    ) -> tuple[ProjectedPoint, int]:
-        """The point, projected from where its y was moved to, and the calls that it took."""
-
-
 class Banked(NamedTuple):
     """Active-set projections on a budget: to `tolerance2`, and with calls that are left to
     `finer2`, where one is given.
@@ -112,6 +99,12 @@ class AsPrinted(NamedTuple):
         active = point.active if found.x is point.x else sole_atom(K, found.x)
         distance = math.sqrt(found.distance2)
         return point._replace(active=active, y=found.y, distance=distance), found.calls
+
+
+Projection: TypeAlias = Banked | AsPrinted
+"""How a target is made feasible: |x - y|^2 is at most `tolerance2` while calls are left, and
+`project` gives the point, projected from where its y was moved to, and the calls that it took.
+"""
 
 
 class Pointed(Stepping, Protocol):
@@ -148,14 +141,13 @@ class Projecting(Clocked[PointState]):
 
     def finish_block(self, state: PointState, block: Any) -> PointState:
         state = self.step(state, block)
-        oracle_budget = state.oracle_budget + (self.calls_per_round or 0.0) * block.rounds
+        point, calls, earned = state.point, 0, (self.calls_per_round or 0.0) * block.rounds
+        oracle_budget = state.oracle_budget + earned
         if state.t == self.epoch_end(state):
-            finished: PointState = state._replace(
-                point=state.point.at_rest(), oracle_budget=oracle_budget
-            )
-            return finished
-        K, how = self.projected_set(state), self.projection(state)
-        point, calls = how.project(K, state.point, self._whole_calls(oracle_budget))
+            point = point.at_rest()
+        else:
+            K, most = self.projected_set(state), self._whole_calls(oracle_budget)
+            point, calls = self.projection(state).project(K, point, most)
         if self.calls_per_round is not None:
             oracle_budget -= calls
         projected: PointState = state._replace(

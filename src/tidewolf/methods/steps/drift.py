@@ -44,13 +44,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import inner, like, norm, to_numpy
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.combined import mapped
 from tidewolf.methods.base import Bound
+from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
+from tidewolf.sets.base import ConvexSet
 
 DRIFT_ACCURACY = 1e-10
 """The gap asked for, as a share of alpha R^2."""
@@ -89,21 +90,18 @@ class Tally(NamedTuple):
 
 
 class DriftBlock(NamedTuple):
-    """What a whole block showed."""
+    """Sums over the rounds of a block, at its point x and its infeasible iterate y, and its
+    constraints.
+    """
 
     rounds: int
-    constraints: Batch
     loss_gradient: Array
-    """sum of grad f_t(y)/G_f, within aff(K)"""
+    """sum of grad f_t(y)"""
     difference: float
     """sum of f_t(x) - f_t(y)"""
     breached_slopes: float
-    """s, the sum of |grad g_t(x)| over the rounds with g_t(x) > 0"""
-    y: Array
-    distance: float
-    """|x - y|"""
-    reach: float
-    """at least |x* - y| for every member x*"""
+    """s, the sum of |grad g_t(x)| within aff(K) over the rounds with g_t(x) > 0"""
+    limits: Limits
 
 
 class Last(NamedTuple):
@@ -116,39 +114,27 @@ class Last(NamedTuple):
     """n G_f alpha"""
 
 
-class Drift(NamedTuple):
-    """The step's answer, the sums with it, and its factors for the next."""
-
-    z: Array
-    tally: Tally
-    last: Last
-
-
 def drift(
     K: HasLMO,
     block: DriftBlock,
+    d: Array,
+    y: Array,
+    distance: float,
+    reach: float,
     loss_slope: float,
     alpha: float,
     delta: float,
     last: Last,
     tally: Tally,
-    on_host: HasLMO | None = None,
-) -> Drift:
-    """One step, and its share in the bounds; `on_host` is the set where the solvers are, where K is
-    elsewhere.
+) -> tuple[Array, Tally, Last]:
+    """One step from y, |x - y| = distance and |x* - y| <= reach for every member x*: its answer,
+    the sums with it, and its factors for the next.
     """
-    n, R, y, reach = block.rounds, K.radius, block.y, block.reach
-    d = block.loss_gradient / n
-    here = K if on_host is None else on_host
-    task = PenaltyTask(
-        here,
-        mapped(block.constraints, _on_host),
-        _on_host(y),
-        _on_host(d),
-        delta,
-        alpha,
-        _on_host(here.center),
-    )
+    n, R, here = block.rounds, K.radius, K
+    if isinstance(K, ConvexSet) and type(K.center) is not np.ndarray:
+        here = K.to(np.zeros(1))  # the solver works on NumPy's arrays
+    limits, center = mapped(block.limits.whole(), _on_host), _on_host(here.center)
+    task = PenaltyTask(here, limits, _on_host(y), _on_host(d), delta, alpha, center)
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         found = solve_penalty(task, DRIFT_ACCURACY * alpha * R**2, DRIFT_LOOKS)
     if not np.isfinite(found.x).all():
@@ -166,38 +152,28 @@ def drift(
         slop - inner(d, away) - 0.5 * alpha * moved**2 - delta * found.breach
     )
     weight, hold = 0.5 * n * loss_slope * alpha * reach**2, 0.5 * alpha * reach**2
-    return Drift(
-        z,
-        Tally(
-            closed=tally.closed + n,
-            price=tally.price + price,
-            growth=tally.growth + max(0.0, weight - 0.5 * last.inverse_step * reach**2),
-            weight=weight,
-            need=tally.need + R * norm(d) - inner(d, z - like(K.center, z)) + slop,
-            climb=tally.climb + max(0.0, hold - 0.5 * last.alpha * reach**2),
-            hold=hold,
-            apart=tally.apart + block.breached_slopes * block.distance,
-            spread=tally.spread + block.breached_slopes**2 / alpha,
-            delta=delta,
-            least_delta=min(tally.least_delta, delta),
-            gap=loss_slope * found.gap,
-            looks=tally.looks + found.looks,
-        ),
-        Last(alpha, n * loss_slope * alpha),
+    tally = Tally(
+        closed=tally.closed + n,
+        price=tally.price + price,
+        growth=tally.growth + max(0.0, weight - 0.5 * last.inverse_step * reach**2),
+        weight=weight,
+        need=tally.need + R * norm(d) - inner(d, z - like(K.center, z)) + slop,
+        climb=tally.climb + max(0.0, hold - 0.5 * last.alpha * reach**2),
+        hold=hold,
+        apart=tally.apart + block.breached_slopes * distance,
+        spread=tally.spread + block.breached_slopes**2 / alpha,
+        delta=delta,
+        least_delta=min(tally.least_delta, delta),
+        gap=loss_slope * found.gap,
+        looks=tally.looks + found.looks,
     )
+    return z, tally, Last(alpha, n * loss_slope * alpha)
 
 
 def bound(tally: Tally, rounds: int, edge: tuple[float, float]) -> Bound:
     """Regret and violation of all `rounds` so far; those of an open block cost an `edge` each."""
-    return _bound(
-        tally.price + tally.growth,
-        tally.need + tally.climb,
-        tally,
-        Tally(),
-        tally.least_delta,
-        rounds - tally.closed,
-        edge,
-    )
+    regret, E, cut = tally.price + tally.growth, tally.need + tally.climb, rounds - tally.closed
+    return _bound(regret, E, tally, Tally(), tally.least_delta, cut, edge)
 
 
 def bound_between(rows: Floats, start: int, stop: int, edge: tuple[float, float]) -> Bound:
@@ -205,9 +181,7 @@ def bound_between(rows: Floats, start: int, stop: int, edge: tuple[float, float]
     outside whole blocks cost an `edge` each.
     """
     closed, first_of = np.unique(np.append(0.0, rows[:, 0]), return_index=True)
-    tallies = [
-        Tally(*row) for row in np.vstack([np.array(Tally(), dtype=np.float64), rows])[first_of]
-    ]
+    tallies = [Tally(*row) for row in np.vstack([np.array(Tally()), rows])[first_of]]
     first = int(np.searchsorted(closed, start))
     after = int(np.searchsorted(closed, stop, side="right")) - 1
     if after <= first:
@@ -216,9 +190,8 @@ def bound_between(rows: Floats, start: int, stop: int, edge: tuple[float, float]
     regret = last.price - before.price + opening.weight + last.growth - opening.growth
     E = last.need - before.need + opening.hold + last.climb - opening.climb
     delta = min(tally.delta for tally in tallies[first + 1 : after + 1])
-    return _bound(
-        regret, E, last, before, delta, stop - start - int(closed[after] - closed[first]), edge
-    )
+    cut = stop - start - int(closed[after] - closed[first])
+    return _bound(regret, E, last, before, delta, cut, edge)
 
 
 def _bound(
@@ -232,10 +205,8 @@ def _bound(
 ) -> Bound:
     E = max(E, 0.0)
     apart, spread = last.apart - before.apart, max(0.0, last.spread - before.spread)
-    regret, violation = (
-        regret + cut * edge[0],
-        E / delta + apart + math.sqrt(2.0 * E * spread) + cut * edge[1],
-    )
+    regret += cut * edge[0]
+    violation = E / delta + apart + math.sqrt(2.0 * E * spread) + cut * edge[1]
     if not regret + violation < math.inf:
         return Bound(None, None, "The step of some block could not be certified.")
     return Bound(float(regret), float(violation))

@@ -7,6 +7,7 @@ change what was seen.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, final
 
 from tidewolf.core.arrays import frozen
@@ -50,38 +51,45 @@ class Limits(Stored):
         return chained(self.pieces)
 
     def parts(self) -> dict[str, Any]:
-        if not self.pieces:
-            return {"kinds": (), "arrays": ()}
-        whole = self.whole()
-        pieces = whole.parts if isinstance(whole, Chain) else (whole,)
-        for piece in pieces:
-            _require_savable(piece)
-        return {
-            "kinds": tuple(map(saved_name, pieces)),
-            "arrays": tuple(map(saved_fields, pieces)),
-        }
+        return {"pieces": saved(self.pieces, "A block that is still open holds")}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Limits:
-        return cls(tuple(map(restored, parts["kinds"], parts["arrays"])))
+        return cls(loaded(parts["pieces"]))
 
     def require_of(self, K: Any) -> None:
-        for piece in self.pieces:
-            if piece.shape != K.shape:
-                raise ValueError(
-                    f"functions of points of shape {piece.shape} stand where those have shape "
-                    f"{K.shape}"
-                )
+        require_points_of(K, self.pieces)
+
+
+def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Kinds and arrays, neighbours of one kind together; refused if one has none."""
+    if not batches:
+        return ()
+    whole = chained(batches)
+    pieces = whole.parts if isinstance(whole, Chain) else (whole,)
+    for piece in pieces:
+        if not can_be_saved(piece):
+            raise NotSupported(
+                f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
+                "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
+                "save at the end of a block."
+            )
+    return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
+
+
+def loaded(parts: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Batch, ...]:
+    """The same again."""
+    return tuple(restored(name, arrays) for name, arrays in parts)
+
+
+def require_points_of(K: Any, batches: Iterable[Batch]) -> None:
+    """Refuse, by a ValueError, functions of points of another shape."""
+    for batch in batches:
+        if batch.shape != K.shape:
+            raise ValueError(
+                f"functions of points of shape {batch.shape} stand where those have shape {K.shape}"
+            )
 
 
 def _own(array: Array) -> Array:
     return frozen(array + 0.0)
-
-
-def _require_savable(batch: Batch) -> None:
-    if not can_be_saved(batch):
-        raise NotSupported(
-            f"A block that is still open holds {type(batch).__name__} constraints, which cannot be "
-            "saved: only the functions of tidewolf.functions that are made of arrays can. Save at "
-            "the end of a block, or use one of those."
-        )

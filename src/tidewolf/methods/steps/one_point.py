@@ -26,7 +26,6 @@ import numpy as np
 from tidewolf.core.arrays import like, namespace
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.core.types import Array, Floats
-from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
 
 
@@ -60,11 +59,3 @@ def centred(values: Floats, mean: float, rounds: int) -> Floats:
     if rounds == 0:
         base[0] = values[0]
     return values - base
-
-
-def room_to_explore(K: ConvexSet, mu: float) -> Shrunk:
-    """The members of K with a ball of radius mu around them, within aff(K), inside K: c +
-    (1 - mu/r)(K - c).
-    """
-    r = K.inner_radius or 1.0
-    return Shrunk(K, max(1.0 - mu / r, 1e-12))
