@@ -66,12 +66,8 @@ def _drop(before: Batch, now: Batch, x: Array) -> Floats | None:
     """How much less there is of each limit at x; None if there are others than before."""
     if isinstance(before, Capacity) and isinstance(now, Capacity):
         return np.subtract(to_numpy(before.c), to_numpy(now.c), dtype=np.float64).reshape(-1)
-    old, new = _values(before, x), _values(now, x)
-    return new - old if old.shape == new.shape else None
-
-
-def _values(limit: Batch, x: Array) -> Floats:
-    """The values of a round's limits at x."""
-    pieces = limit.pieces(x)
-    values = limit.values(x) if pieces is None else pieces
-    return np.asarray(to_numpy(values), dtype=np.float64).reshape(-1)
+    old, new = (
+        to_numpy(limit.values(x) if (pieces := limit.pieces(x)) is None else pieces).reshape(-1)
+        for limit in (before, now)
+    )
+    return np.subtract(new, old, dtype=np.float64) if old.shape == new.shape else None

@@ -129,15 +129,13 @@ class Named(Adviser):
     ) -> Proposals:
         """The member near a point outside; absent where the calls do not suffice to reach it."""
         y, pool = as_near(z, K, f"The advice named {self.name!r}"), state.pool
-        count, tol = pool.with_vertices(vertices).count, SHARE * K.radius**2
-        pool, found = pool.with_vertices(vertices).projected(0, K, y + 0.0, tol, float(budget))
-        new = pool.vertices_since(count)
-        pool = pool.tidied(K.dimension)
-        if found.distance2 > ENOUGH * K.radius**2:
-            kept = NamedState(pool, state.outside, waits=True)
-            return Proposals((None,), kept, found.calls, found=new)
-        kept = NamedState(pool, max(state.outside, norm(z - found.x)), waits=True)
-        return Proposals((found.x,), kept, found.calls, found=new)
+        pool = pool.with_vertices(vertices)
+        count, tol = pool.count, SHARE * K.radius**2
+        pool, found = pool.projected(0, K, y + 0.0, tol, float(budget))
+        new, pool = pool.vertices_since(count), pool.tidied(K.dimension)
+        x = found.x if found.distance2 <= ENOUGH * K.radius**2 else None
+        outside = state.outside if x is None else max(state.outside, norm(z - x))
+        return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)
 
     def reserves(self, state: NamedState) -> int:
         return 1 if state.waits else 0

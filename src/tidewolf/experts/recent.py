@@ -9,6 +9,7 @@ saved as kinds and arrays.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -16,21 +17,13 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import NotSupported
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array
 from tidewolf.core.values import same
 from tidewolf.functions.base import ArrayBatch
-from tidewolf.functions.combined import (
-    Chain,
-    can_be_saved,
-    chained,
-    mapped,
-    restored,
-    saved_fields,
-    saved_name,
-)
+from tidewolf.functions.combined import mapped
 from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.methods.steps.limits import loaded, require_points_of, saved
 
 
 class SeenRound(NamedTuple):
@@ -89,42 +82,56 @@ class RecentRounds(Stored):
             i = bisect_left(rounds, number, key=lambda r: r.number)
         return i if rounds[i].number == number else None
 
-    def since(self, time: float) -> RecentRounds:
-        """Without rounds from before this time."""
-        first = next((i for i, r in enumerate(self.rounds) if r.time >= time), len(self) - 1)
-        return RecentRounds(self.rounds[first:]) if first > 0 else self
+    def reaching(self, seconds: float, more: int) -> RecentRounds:
+        """Those whose time is known, and the newest, which the next is held against; without
+        those that are `more` steps longer ago than so many seconds before it.
+        """
+        *rounds, newest = self.rounds
+        rounds = [*(r for r in rounds if r.time == r.time), newest]
+        step = _step(rounds)
+        if step is not None and newest.time == newest.time:
+            rounds = [r for r in rounds if r.time >= newest.time - seconds - more * step]
+        return RecentRounds(tuple(rounds)) if len(rounds) < len(self) else self
 
-    def timed(self) -> RecentRounds:
-        """Those whose time is known, and the newest, which the next is held against."""
-        kept = tuple(r for r in self.rounds[:-1] if r.time == r.time)
-        return RecentRounds((*kept, self.rounds[-1])) if len(kept) + 1 < len(self) else self
+    def until(self, time: float) -> int:
+        """How many rounds there are up to the one nearest to this time; 0: none is near."""
+        step = _step(self.rounds)
+        if step is None:
+            return 0
+        apart = np.abs(np.array([r.time for r in self.rounds]) - time)
+        nearest = int(np.nanargmin(apart))
+        return nearest + 1 if apart[nearest] <= 0.5 * step else 0
 
     def parts(self) -> dict[str, Any]:
+        where = "Advice that re-solves remembers"
         return {
-            "losses": _parts([r.loss for r in self.rounds]),
-            "limits": _parts([r.limit for r in self.rounds]),
+            "losses": saved([r.loss for r in self.rounds], where),
+            "limits": saved([r.limit for r in self.rounds], where),
             "times": np.array([r.time for r in self.rounds]),
             "numbers": np.array([r.number for r in self.rounds], dtype=np.int64),
         }
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> RecentRounds:
-        losses, limits = _rounds(parts["losses"]), _rounds(parts["limits"])
+        losses, limits = (
+            [batch[t : t + 1] for batch in loaded(parts[name]) for t in range(len(batch))]
+            for name in ("losses", "limits")
+        )
         times, numbers = parts["times"].tolist(), parts["numbers"].tolist()
         if numbers != sorted(set(numbers)):
             raise ValueError("rounds that were seen do not come one after another")
-        return cls(
-            tuple(SeenRound(*each) for each in zip(losses, limits, times, numbers, strict=True))
-        )
+        each = zip(losses, limits, times, numbers, strict=True)
+        return cls(tuple(SeenRound(*one) for one in each))
 
     def require_of(self, K: Any) -> None:
-        for loss, limit, *_ in self.rounds:
-            for piece in (loss, limit):
-                if piece.shape != K.shape:
-                    raise ValueError(
-                        f"functions of points of shape {piece.shape} stand where those have shape "
-                        f"{K.shape}"
-                    )
+        require_points_of(K, (batch for r in self.rounds for batch in (r.loss, r.limit)))
+
+
+def _step(rounds: Sequence[SeenRound]) -> float | None:
+    """The usual time from one round to the next."""
+    times = np.array([r.time for r in rounds])
+    steps = np.diff(times[~np.isnan(times)])
+    return float(np.median(steps)) if len(steps) else None
 
 
 def _copied(batch: Batch, last: Batch | None = None) -> Batch:
@@ -146,28 +153,3 @@ def _copied(batch: Batch, last: Batch | None = None) -> Batch:
 
 def _own(array: Array) -> Array:
     return array.copy() if is_sparse(array) else frozen(array + 0)  # places stay whole numbers
-
-
-def _parts(batches: list[Batch]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """Kinds and arrays, neighbours of one kind together."""
-    if not batches:
-        return ()
-    whole = chained(batches)
-    pieces = whole.parts if isinstance(whole, Chain) else (whole,)
-    for piece in pieces:
-        _require_savable(piece)
-    return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
-
-
-def _rounds(parts: tuple[tuple[str, tuple[Any, ...]], ...]) -> list[Batch]:
-    batches = [restored(name, arrays) for name, arrays in parts]
-    return [batch[t : t + 1] for batch in batches for t in range(len(batch))]
-
-
-def _require_savable(batch: Batch) -> None:
-    if not can_be_saved(batch):
-        raise NotSupported(
-            f"Advice that re-solves remembers {type(batch).__name__} functions, which cannot be "
-            "saved: only the functions of tidewolf.functions that are made of arrays can. Use one "
-            "of those."
-        )

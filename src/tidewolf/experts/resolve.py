@@ -27,16 +27,18 @@ linearisations at the point played. A program that is not solved means no advice
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_count, as_number, inner, ones
+from tidewolf.core.arguments import as_items
+from tidewolf.core.arrays import as_number, inner, ones
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.conforming import is_member
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
@@ -47,14 +49,13 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.experts.headroom import Drops
 from tidewolf.experts.recent import RecentRounds
-from tidewolf.experts.season import duration
+from tidewolf.experts.season import PeriodSetting, duration
 from tidewolf.experts.solving import (
+    Answers,
     Pool,
     Task,
-    columns_without,
     first_pool,
     solve_each,
-    solve_each_without,
     solve_with_columns,
     with_vertices,
     without_idle,
@@ -73,7 +74,7 @@ from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.flow_model import FlowModel
 from tidewolf.methods.available import entries_out
-from tidewolf.projection.active import emptied
+from tidewolf.projection.active import emptied, is_free_of
 from tidewolf.sets.base import Polyhedral
 
 MOST_ROUNDS = 100_000
@@ -84,31 +85,18 @@ MOST_LAG = 96
 """The age of data up to which headroom is measured: so many limits are kept for it."""
 _PROGRAM = (Linear, LinearTotal, PiecewiseLinear)
 _LIMIT = (Capacity, PiecewiseLinear)
-_SUCH = '"last", "forecast", a number of rounds, or a duration such as "12h" or "1d"'
 
 
 @dataclass(frozen=True)
-class RoundsBack(Check):
+class RoundsBack(PeriodSetting):
     """Which data is solved with: "last", a period in rounds, a duration, or "forecast"."""
 
     words: ClassVar[str] = 'text such as "last", "forecast" or "1d", or a whole number of rounds'
 
     def __call__(self, value: Any, what: str) -> str | int:
-        if not isinstance(value, str):
-            try:
-                return as_count(value, what)
-            except WrongType:
-                raise WrongType(f"{what} is {_SUCH}, not {shown(value)}.") from None
-        if value not in ("last", "forecast"):
-            try:
-                duration(value, what)
-            except InvalidInput:
-                raise InvalidInput(f"{what} is {_SUCH}, not {shown(value)}.") from None
-            return "".join(value.split())
-        return value
-
-    def read(self, value: Any) -> str | int | None:
-        return value if type(value) in (str, int) else None
+        if isinstance(value, str) and value in ("last", "forecast"):
+            return value
+        return super().__call__(value, f'{what}, if it is neither "last" nor "forecast",')
 
 
 @dataclass(frozen=True)
@@ -233,16 +221,17 @@ class Resolve(Adviser):
 
     @property
     def names(self) -> tuple[str, ...]:
-        ago = self.data if self.data in ("last", "forecast") else f"{self.data} ago"
-        ago = f"{self.data} rounds ago" if isinstance(self.data, int) else ago
-        return tuple(f"{ago}, headroom {kappa:g}" for kappa in self.headroom)
+        return self._called({"last": "last", "forecast": "forecast"}, "")
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        which = {"last": "last round", "forecast": "the forecast"}
-        ago = f"{self.data} rounds" if isinstance(self.data, int) else self.data
-        data = which.get(str(self.data), f"{ago} ago")
-        return tuple(f"re-solving {data}, headroom {kappa:g}" for kappa in self.headroom)
+        return self._called({"last": "last round", "forecast": "the forecast"}, "re-solving ")
+
+    def _called(self, data: dict[str, str], doing: str) -> tuple[str, ...]:
+        ago = f"{self.data} rounds ago" if isinstance(self.data, int) else f"{self.data} ago"
+        return tuple(
+            f"{doing}{data.get(str(self.data), ago)}, headroom {kappa:g}" for kappa in self.headroom
+        )
 
     @property
     def waits(self) -> bool:
@@ -279,17 +268,16 @@ class Resolve(Adviser):
         if len(losses) == 1:
             return self._observed(state, losses, limits, x, number)
         for t in range(len(losses)):
-            one = losses[t : t + 1], limits[t : t + 1]
-            state = self._observed(state, *one, x, number + t)
+            state = self._observed(state, losses[t : t + 1], limits[t : t + 1], x, number + t)
         return state
 
     def _observed(
         self, state: ResolveState, loss: Batch, limit: Batch, x: Array, number: int
     ) -> ResolveState:
-        loss, limit = loss_of_program(loss, x), limit_of_program(limit, x)
+        loss, limit = in_program(loss, _PROGRAM, x), in_program(limit, _LIMIT, x)
         recent, drops, *_ = state
         lag = state.lag if number >= state.upcoming else state.decided_lag
-        before = recent.place(number - lag) if self._keeps_headroom else None
+        before = recent.place(number - lag) if any(self.headroom) else None
         if before is not None:
             drops = drops.after(recent.rounds[before].limit, limit, x)
         time, waiting = math.nan, state.waiting
@@ -298,7 +286,7 @@ class Resolve(Adviser):
             time, waiting = times.pop(number, math.nan), tuple(times.items())
         recent = recent.and_then(loss, limit, time, number, self.keep + lag - 1)
         if self._seconds is not None:
-            recent = self._in_reach(recent, self._seconds)
+            recent = recent.reaching(self._seconds, self.window + 1)
         newest = x if number == recent.newest else state.x
         return state._replace(recent=recent, drops=drops, x=newest, time=None, waiting=waiting)
 
@@ -307,18 +295,6 @@ class Resolve(Adviser):
         """Whether it solves with one earlier round, by its number, for any vertex."""
         back = self.data == "last" or isinstance(self.data, int)
         return back and self.window == 1 and not (self.columns or self.even)
-
-    @cached_property
-    def _keeps_headroom(self) -> bool:
-        return any(self.headroom)
-
-    def _in_reach(self, recent: RecentRounds, seconds: float) -> RecentRounds:
-        """Without rounds that are too long ago for the next decision."""
-        recent = recent.timed()
-        newest, step = recent.rounds[-1].time, _step(recent)
-        if math.isnan(newest) or step is None:
-            return recent
-        return recent.since(newest - seconds - (self.window + 1) * step)
 
     @cached_property
     def _seconds(self) -> float | None:
@@ -357,20 +333,44 @@ class Resolve(Adviser):
         if quick is not None:
             return quick
         losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
-        rooms = self._rooms(state, limits)
-        task = Task(objective(losses, "Resolve"), half_spaces(limits), rooms)
-        if out is not None:
-            return self._around(K, state, task, out)
-        if not state.pool.vertices:
-            points, starts, solves = solve_each(self._solver(K), task, state.bases, self.even)
-            return Proposals(points, state._replace(bases=starts), 0, solves)
+        task = Task(objective(losses, "Resolve"), half_spaces(limits), self._rooms(state, limits))
+        if not state.pool.vertices or out is not None:
+            return self._solved(K, state, task, out)
         solver = self._solver_of(K, state.pool)
         found = solve_with_columns(K, solver, task, state.pool, state.bases, t, budget)
-        self._solvers["vertices"] = found.solver or solver
-        pool, bases = without_idle(found.pool, found.answers.bases, t)
-        state = state._replace(pool=pool, bases=bases)
-        points, _, solves = found.answers
-        return Proposals(points, state, found.calls, solves, found.found)
+        self._kept["vertices"] = K, found.solver
+        (points, bases, solves), pool, _, calls, new = found
+        pool, bases = without_idle(pool, bases, t)
+        return Proposals(points, state._replace(pool=pool, bases=bases), calls, solves, new)
+
+    def _solved(self, K: HasLMO, state: ResolveState, task: Task, out: Bools | None) -> Proposals:
+        """The programs as they are, or without entries that are out: held at 0, or of columns
+        that are 0 there.
+        """
+        nothing, bases = (None,) * len(self.headroom), state.bases
+        if state.pool.vertices:
+            free = tuple(v for v in state.pool.vertices if is_free_of(v, out, K.center))
+            if not free:
+                return Proposals(nothing, state)
+            solver, bases = BestOfVertices(K, "Resolve", free), (COLD,) * len(nothing)
+        else:
+            solver = self._made("described", K, lambda K: BestPoint(K, "Resolve"))
+        program = solver.prepared(task.loss, task.limits)
+        if out is not None and not state.pool.vertices:
+            program = solver.without(program, out)
+        if program is None:
+            return Proposals(nothing, state)
+        each = solve_each(solver, program, task.rooms, bases)
+        points, starts, solves = Answers.of(each)
+        if self.even and out is None:
+            with_rooms, solves = zip(each, task.rooms, strict=True), 2 * solves
+            evenly = (b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms)
+            points = tuple(evenly)
+        if out is not None:
+            empty = (None if x is None else emptied(x, out) for x in points)
+            points = tuple(None if x is None or not is_member(K, x) else x for x in empty)
+        state = state if state.pool.vertices else state._replace(bases=starts)
+        return Proposals(points, state, 0, solves)
 
     def _quickly(
         self,
@@ -415,29 +415,22 @@ class Resolve(Adviser):
 
     def model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
-        of, model = self._models
-        if of is not K:
+
+        def made(K: HasLMO) -> BoxedModel | FlowModel | None:
             plain = not (self.even or self._by_columns(K))
-            model = (BoxedModel.of(K) or FlowModel.of(K)) if plain else None
-            self._models[:] = K, model
-        return model  # type: ignore[no-any-return]
+            return (BoxedModel.of(K) or FlowModel.of(K)) if plain else None
+
+        return self._made("model", K, made)  # type: ignore[no-any-return]
+
+    def _made(self, name: str, K: HasLMO, make: Callable[[Any], Any]) -> Any:
+        """What was made last for this set; what it answers does not depend on that."""
+        if name not in self._kept or self._kept[name][0] is not K:
+            self._kept[name] = K, make(K)
+        return self._kept[name][1]
 
     @cached_property
-    def _models(self) -> list[Any]:
-        return [None, None]
-
-    def _around(self, K: HasLMO, state: ResolveState, task: Task, out: Bools) -> Proposals:
-        """The programs without entries that are out: held at 0, or of columns that are 0 there."""
-        if not state.pool.vertices:
-            found = solve_each_without(K, self._solver(K), task, state.bases, out)
-            return Proposals(found.points, state._replace(bases=found.bases), 0, found.solves)
-        free = columns_without(state.pool, out, K)
-        if not free:
-            return Proposals((None,) * len(self.headroom), state)
-        solver = BestOfVertices(K, "Resolve", free)
-        found = solve_each(solver, task, (COLD,) * len(self.headroom))
-        points = (None if x is None else emptied(x, out) for x in found.points)
-        return Proposals(tuple(points), state, 0, found.solves)
+    def _kept(self) -> dict[str, tuple[HasLMO, Any]]:
+        return {}
 
     def _awaiting(self, state: ResolveState, info: RoundInfo | None, t: int) -> ResolveState:
         """The state that waits for round t."""
@@ -460,8 +453,9 @@ class Resolve(Adviser):
             told = None if info is None else info.forecast
             if told is None:
                 return ()
-            loss, limit = _one_round(told, K)
-            predicted = (loss_of_program(loss, state.x), limit_of_program(limit, state.x))
+            loss, limit = require_full_information(FullInformation(*told), K.shape, 1)
+            x = state.x
+            predicted = in_program(loss, _PROGRAM, x), in_program(limit, _LIMIT, x)
             before = feedback[max(0, len(feedback) - self.window + 1) :] if self.window > 1 else ()
             return (*((r.loss, r.limit) for r in before), predicted)
         if self.data == "last":
@@ -469,21 +463,9 @@ class Resolve(Adviser):
         elif isinstance(self.data, int):
             place = state.recent.place(t - self.data)
             last = 0 if place is None else place + 1
-        else:
-            last = self._nearest(state)
-        first = max(0, last - self.window)
-        return tuple((r.loss, r.limit) for r in feedback[first:last])
-
-    def _nearest(self, state: ResolveState) -> int:
-        """How many rounds there are up to the one nearest to a duration ago; 0: none is near."""
-        step = _step(state.recent)
-        if state.time is None or step is None or self._seconds is None:
-            return 0
-        then = state.time - self._seconds
-        apart = np.abs(np.array([r.time for r in state.recent.rounds]) - then)
-        apart[np.isnan(apart)] = np.inf
-        nearest = int(apart.argmin())
-        return nearest + 1 if apart[nearest] <= 0.5 * step else 0
+        elif state.time is not None and self._seconds is not None:
+            last = state.recent.until(state.time - self._seconds)
+        return tuple((r.loss, r.limit) for r in feedback[max(0, last - self.window) : last])
 
     def _rooms(self, state: ResolveState, limits: Batch) -> list[Floats | None]:
         """What each headroom keeps of each half-space; None where that is nothing."""
@@ -491,59 +473,19 @@ class Resolve(Adviser):
         usual = headroom_of_rows(limits, drop) if drop.any() else None
         return [None if k == 0.0 or usual is None else k * usual for k in self.headroom]
 
-    def _solver(self, K: Any) -> BestPoint:
-        kept = self._solvers.get("described")
-        if kept is None or kept.K is not K:
-            kept = self._solvers["described"] = BestPoint(K, "Resolve")
-        return kept
-
     def _solver_of(self, K: HasLMO, pool: Pool) -> BestOfVertices:
-        last = self._solvers.get("vertices")
-        before = last if isinstance(last, BestOfVertices) and last.K is K else None
+        of, last = self._kept.get("vertices", (None, None))
+        before: BestOfVertices | None = last if of is K else None
         if before is not None and before.vertices is pool.vertices:
             return before
         return BestOfVertices(K, "Resolve", pool.vertices, before)
 
-    @cached_property
-    def _solvers(self) -> dict[str, BestPoint]:
-        """The models that were used last; what they answer does not depend on it."""
-        return {}
 
-
-def loss_of_program(loss: Batch, x: Array) -> Batch:
-    """A round's loss, or its linearisation at x where it makes no linear program."""
-    loss = _part(loss)
-    if isinstance(loss, _PROGRAM):
-        return loss
-    return _linearised(loss, x)
-
-
-def limit_of_program(limit: Batch, x: Array) -> Batch:
-    """A round's limit, or its linearisation at x where it is not made of half-spaces."""
-    limit = _part(limit)
-    return limit if isinstance(limit, _LIMIT) else _linearised(limit, x)
-
-
-def _part(one: Batch) -> Batch:
-    """The round of a chain as the kind it is."""
-    if type(one) is Linear or type(one) is Capacity:
-        return one
-    while isinstance(one, Chain) and len(one.parts) == 1:
-        (one,) = one.parts
-    return one
-
-
-def _linearised(f: Batch, x: Array) -> Batch:
+def in_program(f: Batch, kinds: tuple[type, ...], x: Array) -> Batch:
+    """The function of a round, or its linearisation at x if it is none of these kinds."""
+    while isinstance(f, Chain) and len(f.parts) == 1:
+        (f,) = f.parts
+    if isinstance(f, kinds):
+        return f
     gradient = f.subgradient(x, ones(1, x))
     return Affine.one(gradient, inner(gradient, x) - float(f.values(x)[0]))
-
-
-def _one_round(told: Any, K: HasLMO) -> FullInformation:
-    return require_full_information(FullInformation(*told), K.shape, 1)
-
-
-def _step(recent: RecentRounds) -> float | None:
-    """The usual time from one round to the next."""
-    times = np.array([r.time for r in recent.rounds])
-    steps = np.diff(times[~np.isnan(times)])
-    return float(np.median(steps)) if len(steps) else None
