@@ -16,6 +16,7 @@ it are lost.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,15 +86,14 @@ class _Names(NamedTuple):
     old: tuple[str, ...]
     new: tuple[str, ...]
 
-    def numbers(self, each: Floats) -> Floats:
-        """A number of each old member for each new one; 0 for those who are new."""
-        found = dict(zip(self.old, each.tolist(), strict=True))
-        return frozen(np.array([found.get(name, 0.0) for name in self.new]))
+    def each(self, of_old: Iterable[Any], missing: Any = None) -> list[Any]:
+        """What each old one has, for each new one; `missing` for those that are new."""
+        found = dict(zip(self.old, of_old, strict=True))
+        return [found.get(name, missing) for name in self.new]
 
-    def points(self, each: tuple[Array | None, ...]) -> list[Array | None]:
-        """The same of points; None for those who are new."""
-        found = dict(zip(self.old, each, strict=True))
-        return [found.get(name) for name in self.new]
+    def numbers(self, of_old: Floats) -> Floats:
+        """The same of numbers, 0 for those that are new."""
+        return frozen(np.array(self.each(of_old.tolist(), 0.0)))
 
 
 def _cells(learner: Ensemble) -> int:
@@ -110,31 +110,18 @@ def _origins(new: Ensemble, state: State, old: Ensemble) -> list[Origin]:
         every[:plain] = 1.0
     trusted = every / every.sum()
 
-    def from_one(i: int, scale: float) -> Origin:
-        return Origin(each[i], scale, i)
-
-    found = [
-        from_one(old.step_scales.index(scale), scale)
-        if scale in old.step_scales
-        else Origin(trusted, scale, None)
-        for scale in new.step_scales
-    ]
-    for j in range(_cells(new)):
-        if _cells(new) == cells:
-            found.append(from_one(plain + j, CELL_SCALE))
-        else:
-            mean = each[plain:].mean(axis=0) if cells else trusted
-            found.append(Origin(mean, CELL_SCALE, None))
-    return found
+    found = []
+    for scale in new.step_scales:
+        i = old.step_scales.index(scale) if scale in old.step_scales else None
+        found.append(Origin(trusted if i is None else each[i], scale, i))
+    mean, same = each[plain:].mean(axis=0) if cells else trusted, _cells(new) == cells
+    places = range(plain, plain + _cells(new))
+    of_cells = [Origin(each[i] if same else mean, CELL_SCALE, i if same else None) for i in places]
+    return [*found, *of_cells]
 
 
 def _descent(
-    move: Move,
-    state: State,
-    origin: Origin,
-    scales: Floats,
-    x: Array,
-    whole: bool,
+    move: Move, state: State, origin: Origin, scales: Floats, x: Array, whole: bool
 ) -> Descent:
     descents, share = state.descents, state.migrations.remembered(state.t)
     if origin.itself is None:
@@ -172,15 +159,15 @@ def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed
     if x is None:
         return None
     mix = x if one.mix is one.x else move.point(one.mix)
-    shares = one.shares if len(one.shares) == cells else frozen(np.zeros(cells))
-    points = tuple(move.point(z) for z in experts.points(one.points))
-    return one._replace(
-        x=x,
-        mix=x if mix is None else mix,
-        p=experts.numbers(one.p),
-        shares=shares,
-        points=points,
-    )
+    shares = _shares(one, cells)
+    points = tuple(move.point(z) for z in experts.each(one.points))
+    mix = x if mix is None else mix
+    return one._replace(x=x, mix=mix, p=experts.numbers(one.p), shares=shares, points=points)
+
+
+def _shares(one: Committed, cells: int) -> Floats:
+    """The shares of the cells; none where there are others than there were."""
+    return one.shares if len(one.shares) == cells else frozen(np.zeros(cells))
 
 
 def _with_current_round(move: Move, experts: _Names, new: Ensemble, state: State) -> State:
@@ -188,14 +175,12 @@ def _with_current_round(move: Move, experts: _Names, new: Ensemble, state: State
     decision around entries that are out, where it is still in the set.
     """
     before, groups = state.upcoming, new._groups
-    shares = before.shares
-    if len(shares) != _cells(new):
-        shares = frozen(np.zeros(_cells(new)))
+    shares = _shares(before, _cells(new))
     around, proposals = None, before.points
     if state.proposed is not None:
         around = _round(move, experts, len(shares), before)
         proposals = (*proposals[: len(proposals) - len(state.proposed)], *state.proposed)
-    advice = [move.point(z) for z in experts.points(proposals)[groups:]]
+    advice = [move.point(z) for z in experts.each(proposals)[groups:]]
     state, own = new._own_points(state, shares, None)
     points = (*own, *advice)
     p = state.mixer.weights(np.array([z is not None for z in points]))
@@ -239,13 +224,13 @@ def _accounts(accounts: Accounts, experts: _Names, unit: float) -> Accounts:
 
 def _advisers(move: Move, new: Ensemble, state: State, old: Ensemble) -> tuple[Any, ...]:
     """What each adviser remembers of the set as it is now."""
-    known, found = list(zip(old.advisers, state.advisers, strict=True)), []
+    found = []
     for adviser in new.advisers:
+        known = zip(old.advisers, state.advisers, strict=True)
         own = [remembered for one, remembered in known if one == adviser]
-        if not own:
-            found.append(adviser.start(new.K))
-        elif move.same:
+        if own and move.same:
             found.append(own[0])
         else:
-            found.append(adviser.migrated(new.K, own[0], move.to))
+            start = adviser.migrated(new.K, own[0], move.to) if own else adviser.start(new.K)
+            found.append(start)
     return tuple(found)
