@@ -66,8 +66,9 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
     import uvicorn
 
     from tidewolf.service.app import make_app
+    from tidewolf.service.connections import careful_protocol
     from tidewolf.service.requests import Limits, Tokens, Traffic
-    from tidewolf.service.server import careful_protocol, listen
+    from tidewolf.service.server import listen
     from tidewolf.service.sessions import Sessions
     from tidewolf.storage.session_store import SessionStore
 

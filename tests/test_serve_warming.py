@@ -17,9 +17,10 @@ import uvicorn
 from serving import SECONDS, SIMPLEX, call
 from tidewolf.service import warming
 from tidewolf.service.app import make_app
+from tidewolf.service.connections import Server
 from tidewolf.service.description import Description
 from tidewolf.service.requests import Caller, Traffic
-from tidewolf.service.server import _server, listen
+from tidewolf.service.server import listen
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore
 
@@ -56,7 +57,7 @@ def test_requests_are_answered_before_the_server_is_ready(tmp_path, capsys):
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = _server(config, traffic, url, lambda: go.wait(SECONDS))
+        server = Server(config, traffic, url, lambda: go.wait(SECONDS))
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
         thread.start()
         try:

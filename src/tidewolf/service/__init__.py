@@ -14,7 +14,8 @@ one request
     description.py      what a session is made of, and how it is operated
 
 the process
-    server.py           uvicorn, its connections and how it ends
+    server.py           its settings, how it starts and how it ends
+    connections.py      uvicorn's connections, with limits on time, size and number
     warming.py          compiles what sessions need before their first round
 
 to look at

@@ -5,20 +5,10 @@
     ->  take nothing more  ->  finish what is under way  ->  keep it  ->  close  ->  exit code 0
 
 A second signal ends it at once; what was acknowledged is on disk even then.
-
-Connections with limits on time, size and number, so that no client can exhaust a server.
-
-uvicorn waits for the head of a request for as long as it takes, and takes as much of it as comes.
-Here a head has SECONDS to arrive and at most LONGEST bytes, and so has what may come behind a body;
-a connection that keeps sending a body which is no longer read is closed after the same time,
-and so is one whose client does not read what it is sent. There are at most MOST connections:
-for one more, that which has been idle for longest is closed, or the new one where none is idle.
-What is no HTTP is answered with a problem.
 """
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import ipaddress
 import os
@@ -28,19 +18,18 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached, OtherVersions
 
 if TYPE_CHECKING:
-    import uvicorn
-
-    from tidewolf.service.requests import Traffic
+    from tidewolf.service.requests import Tokens
+    from tidewolf.service.sessions import Sessions
 
 DRAIN = 8
 """How long requests under way may take once the server is stopping. Unit: seconds."""
@@ -129,22 +118,15 @@ def serve(settings: Settings) -> None:
         for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
             import_module(package)
     except ImportError:
-        raise MissingExtra(
-            'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
-        ) from None
-    import uvicorn
-
-    from tidewolf.service.app import POOL, make_app
-    from tidewolf.service.requests import Limits, Quotas, Tokens, Traffic
+        what = 'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
+        raise MissingExtra(what) from None
+    from tidewolf.service.app import POOL
+    from tidewolf.service.requests import Limits, Tokens
     from tidewolf.service.sessions import Sessions
-    from tidewolf.service.warming import warm_store
     from tidewolf.storage.session_store import SessionStore
 
     tokens = Tokens() if settings.token_file is None else Tokens.read(settings.token_file)
     require_closed_door(settings.host, bool(tokens), settings.insecure)
-    quotas = Quotas(settings.rate, settings.observation_rate, settings.token_sessions)
-    traffic = Traffic(settings.max_waiting)
-    is_over = True
     with ExitStack() as last:
         listener = last.enter_context(listen(settings.host, settings.port))
         address = _address(settings.host, listener)
@@ -155,31 +137,8 @@ def serve(settings: Settings) -> None:
         sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
         closing = last.enter_context(ExitStack())
         closing.callback(sessions.close)
-        app = make_app(
-            sessions,
-            tokens,
-            quotas,
-            traffic,
-            longest_body=settings.max_body,
-            loopback_only=not tokens and not settings.insecure,
-            log=settings.log,
-        )
-        config = uvicorn.Config(
-            app,
-            http=careful_protocol(most=_connections()),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=DRAIN,
-        )
-        _prepare_process()
-        _server(config, traffic, address, lambda: warm_store(store)).run([listener])
-        for pool in app.state.pools:
+        pools = _run(settings, sessions, tokens, listener, address)
+        for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
         is_over = ended(GRACE, POOL)
         if not is_over:
@@ -188,6 +147,46 @@ def serve(settings: Settings) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)
+
+
+def _run(
+    settings: Settings, sessions: Sessions, tokens: Tokens, listener: socket.socket, address: str
+) -> Iterable[ThreadPoolExecutor]:
+    """Answer requests until a signal comes; the pools of threads that did."""
+    import uvicorn
+
+    from tidewolf.service.app import make_app
+    from tidewolf.service.connections import MOST, Server, careful_protocol
+    from tidewolf.service.requests import Quotas, Traffic
+    from tidewolf.service.warming import warm_store
+
+    traffic = Traffic(settings.max_waiting)
+    app = make_app(
+        sessions,
+        tokens,
+        Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
+        traffic,
+        longest_body=settings.max_body,
+        loopback_only=not tokens and not settings.insecure,
+        log=settings.log,
+    )
+    config = uvicorn.Config(
+        app,
+        http=careful_protocol(most=_connections(MOST)),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=DRAIN,
+    )
+    _prepare_process()
+    Server(config, traffic, address, lambda: warm_store(sessions.store)).run([listener])
+    pools: Iterable[ThreadPoolExecutor] = app.state.pools
+    return pools
 
 
 def ended(seconds: float, name: str) -> bool:
@@ -199,14 +198,14 @@ def ended(seconds: float, name: str) -> bool:
     return not any(thread.name.startswith(name) for thread in threading.enumerate())
 
 
-def _connections() -> int:
+def _connections(most: int) -> int:
     """How many there may be, with files to spare for what is kept."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST + SPARE if hard == resource.RLIM_INFINITY else min(hard, MOST + SPARE)
+    wanted = most + SPARE if hard == resource.RLIM_INFINITY else min(hard, most + SPARE)
     if 0 <= soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    return MOST if soft < 0 else max(1, min(MOST, soft - SPARE))
+    return most if soft < 0 else max(1, min(most, soft - SPARE))
 
 
 def _prepare_process() -> None:
@@ -237,10 +236,8 @@ def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     with suppress(ValueError):
         is_loopback = ipaddress.ip_address(host).is_loopback
     if not (has_tokens or insecure or is_loopback):
-        raise InvalidInput(
-            f"At {host} other machines could decide and observe without a token: give "
-            "--token-file, or --insecure if that is meant, or stay at 127.0.0.1."
-        )
+        what = f"At {host} other machines could decide and observe without a token"
+        raise InvalidInput(f"{what}: give --token-file, or --insecure, or stay at 127.0.0.1.")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -260,9 +257,8 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, where = found[0]
         return socket.create_server(where, family=family)
     except OSError as error:
-        raise InvalidInput(
-            f"Cannot listen at {host}, port {port}: {error.strerror}. --port 0 takes any free port."
-        ) from None
+        what = f"Cannot listen at {host}, port {port}: {error.strerror}"
+        raise InvalidInput(f"{what}. --port 0 takes any free port.") from None
 
 
 def _address(host: str, listener: socket.socket) -> str:
@@ -271,142 +267,3 @@ def _address(host: str, listener: socket.socket) -> str:
     if host in ("", "0.0.0.0", "::"):
         host = socket.gethostname()
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _server(
-    config: uvicorn.Config, traffic: Traffic, address: str, prepare: Callable[[], None]
-) -> Any:
-    """uvicorn's server, which is ready once `prepare` is done, and ends with exit code 0."""
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        """It swallows the signals that it obeys: stopping when told to is no failure."""
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            threading.Thread(target=self._prepare, name="tidewolf-prepare", daemon=True).start()
-
-        def _prepare(self) -> None:
-            """In a thread of its own: requests that come meanwhile are answered."""
-            with suppress(Exception):  # what cannot be prepared is refused when it is asked for
-                prepare()
-            if not self.should_exit:
-                traffic.ready = True
-                sys.stdout.write(f"tidewolf serves {address}\n")
-                sys.stdout.flush()
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            if self.should_exit:
-                os._exit(128 + sig)
-            traffic.ready = False
-            self.should_exit = True
-
-    return Server(config)
-
-
-SECONDS = 10.0
-"""How long the head of a request, or a client that reads nothing, may take."""
-LONGEST = 1 << 16
-"""Bytes of the head of a request, at most."""
-MOST = 2000
-"""Connections, at most."""
-_FRAMING = 8
-"""Bytes around each byte of a body that comes in the smallest of pieces."""
-
-
-def careful_protocol(
-    *, seconds: float = SECONDS, longest: int = LONGEST, most: int = MOST
-) -> type[asyncio.Protocol]:
-    """uvicorn's protocol with these limits, for `uvicorn.Config(http=...)`."""
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
-    from tidewolf.service.requests import PROBLEM, dumps, problem
-
-    base: Any = AutoHTTPProtocol
-
-    class Careful(base):  # type: ignore[misc]
-        """One connection."""
-
-        _alarm: asyncio.TimerHandle | None = None
-        _stuck: asyncio.TimerHandle | None = None
-        _open = False
-        """Whether a request has begun, and not all of it has come."""
-        _came = _body = 0
-        """Bytes of it after the piece that it began in, and those that are its body."""
-        _heard = 0.0
-        """When something came last."""
-
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            super().connection_made(transport)
-            self._heard = self.loop.time()
-            there = [one for one in self.connections if not one.transport.is_closing()]
-            if len(there) > most:  # the one that has been idle for longest, this one at last
-                idle = (one for one in there if not one._is_answering())
-                min(idle, key=lambda one: one._heard).transport.close()
-            self._alarm = self.loop.call_later(seconds, self._give_up)
-
-        def data_received(self, data: bytes) -> None:
-            self._heard = self.loop.time()
-            self._came += len(data)
-            super().data_received(data)
-            if self._is_answering():
-                self._cancel("_alarm")
-            elif self._alarm is None:
-                self._alarm = self.loop.call_later(seconds, self._give_up)
-            if self._open and self._came - self._body > longest + _FRAMING * self._body:
-                self._refuse_head()
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._open, self._came, self._body = True, 0, 0
-
-        def on_body(self, body: bytes) -> None:
-            self._body += len(body)
-            super().on_body(body)
-
-        def on_message_complete(self) -> None:
-            self._open = False
-            super().on_message_complete()
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._stuck = self.loop.call_later(seconds, self.transport.abort)
-
-        def resume_writing(self) -> None:
-            self._cancel("_stuck")
-            super().resume_writing()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._cancel("_alarm")
-            self._cancel("_stuck")
-            super().connection_lost(exc)
-
-        def send_400_response(self, msg: str) -> None:
-            body = dumps(problem(400, f"What came is no request of HTTP/1.1 that is taken: {msg}"))
-            self.transport.write(
-                b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncache-control: no-store\r\n"
-                b"content-type: %b\r\ncontent-length: %d\r\n\r\n%b"
-                % (PROBLEM.encode(), len(body), body)
-            )
-            self.transport.close()
-
-        def _is_answering(self) -> bool:
-            return self.cycle is not None and not self.cycle.response_complete
-
-        def _refuse_head(self) -> None:
-            if self._is_answering():  # it comes behind a body, and an answer is on its way
-                self.transport.abort()
-            elif not self.transport.is_closing():
-                self.send_400_response(f"its head has over {longest:,} bytes.")
-
-        def _cancel(self, which: str) -> None:
-            if (timer := getattr(self, which)) is not None:
-                timer.cancel()
-                setattr(self, which, None)
-
-        def _give_up(self) -> None:
-            self._alarm = None
-            if not self._is_answering() and not self.transport.is_closing():
-                self.transport.close()
-
-    return Careful
