@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.experts.asking import asking, in_words, is_refusal, proposed
+from tidewolf.experts.asking import AdviserFailed, asking, in_words, is_refusal, proposed
 from tidewolf.experts.base import Adviser, Proposals
 
 
@@ -160,6 +160,49 @@ class AdviserPool:
                 heard.clear()
                 commit_next()
         return Heard(tuple(answer for _, answer in heard), skipped)
+
+
+@final
+class Advisers:
+    """How a session asks its advisers: at once, until a decision had a deadline or one failed; in
+    a pool from then on.
+    """
+
+    def __init__(
+        self, deadline: float | None = None, absent: Mapping[str, Absent] | None = None
+    ) -> None:
+        self._deadline = deadline
+        self.pool = None if deadline is None else AdviserPool()
+        self.absent = dict(absent or {})
+        """advisers that were skipped, by the name of their first expert"""
+
+    def copy(self) -> Advisers:
+        """With the same deadline, and threads of its own."""
+        return Advisers(self._deadline, self.absent)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call still runs."""
+        return self.pool is not None and self.pool.is_busy
+
+    def until(self, deadline: float | None = None) -> float | None:
+        """When this deadline ends, or else the last one; None: no deadline."""
+        deadline = self._deadline if deadline is None else deadline
+        return None if deadline is None else time.monotonic() + deadline
+
+    def limit(self, deadline: float) -> None:
+        """Decisions have this deadline from now on."""
+        self._deadline, self.pool = deadline, self.pool or AdviserPool()
+
+    def failed(self, failed: AdviserFailed, number: int) -> None:
+        """An adviser failed in this round: from now on one that fails is skipped."""
+        self.pool = AdviserPool()
+        self.skip({failed.name: in_words(failed.error)}, number)
+
+    def skip(self, skipped: Mapping[str, str | None], number: int) -> None:
+        """Keep which advisers were skipped in this round, and why."""
+        for name, error in skipped.items():
+            self.absent[name] = self.absent.get(name, Absent()).again(number, error)
 
 
 def _same(a: Any, b: Any) -> bool:

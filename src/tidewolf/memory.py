@@ -105,10 +105,8 @@ class Memory(Generic[S]):
         if commit_next:
             state = self.learner.committed(state)
         if self.state is not before:
-            raise InvalidInput(
-                "A function called observe while it was evaluated: that observation is kept, this "
-                "one is not."
-            )
+            words = "A function called observe while it was evaluated: that one alone is kept."
+            raise InvalidInput(words)
         numbered = self.numbered or content is not None or EXPIRED in over.values()
         contents = self._contents
         if numbered:
@@ -147,12 +145,9 @@ class Memory(Generic[S]):
         """To the moment when this round became the coming one."""
         found = next((moment for moment in self._past if moment.round == number), None)
         if found is None:
-            reach = f"rounds {self._past[0].round} to {self._past[-1].round}" if self._past else ""
-            raise InvalidInput(
-                f"Round {number} cannot be gone back to: a session in memory keeps the states of "
-                f"the last {self._past.maxlen} rounds in which it went on, here "
-                f"{reach or 'none'}. Session.open(path, learner) keeps all."
-            )
+            kept = f"{self._past[0].round} to {self._past[-1].round}" if self._past else "none"
+            words = f"Round {number} cannot be gone back to: a session in memory keeps {kept}"
+            raise InvalidInput(f"{words}. Session.open(path, learner) keeps all.")
         past = deque((one for one in self._past if one.round <= number), maxlen=self.kept)
         state = found.state
         state = state.state if isinstance(state, ArrayState) else state

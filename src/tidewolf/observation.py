@@ -26,7 +26,7 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.frames import in_order
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array, Shape
+from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.values import around_arrays, identity, identity_around
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -74,9 +74,8 @@ def given_feedback(
         if names - {"constraint_gradient"} == {"loss_gradient", "constraint_value"}:
             return _one_round(learner, **given)
     received = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
-    raise InvalidInput(
-        f"observe received {' and '.join(received) or 'nothing'}; {accepted(learner)}"
-    )
+    words = " and ".join(received) or "nothing"
+    raise InvalidInput(f"observe received {words}; {accepted(learner)}")
 
 
 def given_functions(
@@ -107,10 +106,8 @@ def _one_round(
         return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
     value = as_number(constraint_value, "constraint_value")
     if value > 0.0 and constraint_gradient is None:
-        raise InvalidInput(
-            f"constraint_value is {value:g}, a violation: give constraint_gradient, that of the "
-            "constraint, too."
-        )
+        words = f"constraint_value is {value:g}, a violation: give constraint_gradient, too."
+        raise InvalidInput(words)
     grad_g = 0.0 * learner.hard_set.center
     if constraint_gradient is not None:
         given = point(learner, constraint_gradient, "constraint_gradient")
@@ -125,12 +122,19 @@ def revealed(
     negative capacity was reported.
     """
     if isinstance(seen, FullInformation):
-        require_functions(learner, state, seen, looked_at)
+        K, row = learner.hard_set, _plain_row(seen)
+        if row is None or row[0].shape != K.shape:
+            require_functions(learner, state, seen, looked_at)
+        elif row[1].min() < 0.0:
+            warn_of_negative_capacities(K, seen.constraints, looked_at, state.t, stacklevel=5)
         reads = learner.reads(seen.losses)
+        is_double = type(x) is np.ndarray and x.dtype is _DOUBLE
+        if row is not None and reads is FirstOrder and is_double and not learner.per_constraint:
+            return _first_order(*row, x)
         if reads is Bandit:
             return bandit(*seen, learner.acts(state, seen.rounds))
         if state.t < FIRST:
-            played, members = Member(x, "the point"), members_of(learner.hard_set.center)
+            played, members = Member(x, "the point"), members_of(K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):
                 require_subgradients(kind, batch.view(slice(0, 1)), state.t, played, members)
         if reads is FullInformation:
@@ -163,10 +167,8 @@ def arrival(
         learner.on_feedback(state, ())  # its message says why not
     rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
     if rounds != 1:
-        raise InvalidInput(
-            f"Expected feedback on 1 round, because it is late or of another point than was "
-            f"decided; received {rounds} rounds."
-        )
+        words = "Expected 1 round, because it is late or of another point than was decided"
+        raise InvalidInput(f"{words}; received {rounds} rounds.")
     instead = None
     if played is not None and isinstance(seen, FullInformation):
         instead = compared(seen, played, x)
@@ -180,19 +182,14 @@ def require_functions(
     """Refuse functions that are none, of other points, or of too many rounds."""
     for name, batch in zip(("loss", "constraint"), seen, strict=True):
         if not isinstance(batch, Batch):
-            raise WrongType(
-                f"The {name} is a function such as functions.Linear.one(costs), not a "
-                f"{type(batch).__name__}."
-            )
-    shape, most = learner.hard_set.shape, learner.rounds_at_once(state)
-    f, g = seen
-    if not (len(f) == len(g) == 1 <= most and f.shape == g.shape == shape):
-        stream = Stream(*seen)
+            words = f"The {name} is a function such as functions.Linear.one(costs)"
+            raise WrongType(f"{words}, not a {type(batch).__name__}.")
+    shape, (f, g) = learner.hard_set.shape, seen
+    if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
+        stream, most = Stream(*seen), learner.rounds_at_once(state)
         if stream.shape != shape:
-            raise WrongShape(
-                f"The functions take points of shape {stream.shape}; the learner's set has points "
-                f"of shape {shape}."
-            )
+            words = f"Expected functions of points of shape {shape}, that of the learner's set"
+            raise WrongShape(f"{words}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
     warn_of_negative_capacities(
@@ -200,14 +197,34 @@ def require_functions(
     )
 
 
+def _plain_row(seen: FullInformation) -> tuple[NDArray, NDArray] | None:
+    """The costs and capacities of one round, if it is made of them, as doubles of NumPy."""
+    f, g = seen
+    if type(f) is Linear and type(g) is Capacity:
+        C, c = f.C, g.c
+        is_double = type(C) is type(c) is np.ndarray and C.dtype is c.dtype is _DOUBLE
+        if is_double and C.shape == c.shape and len(C) == 1:
+            return C[0], c[0]
+    return None
+
+
+def _first_order(costs: NDArray, capacities: NDArray, x: Array) -> FirstOrder:
+    """`first_order` of such a round: the fullest entry alone, the first of several, matters."""
+    over = x - capacities
+    fullest = over.argmax()
+    violation, grad_f, grad_g = float(over.flat[fullest]), costs + 0.0, 0.0 * x
+    if violation <= 0.0:
+        return FirstOrder(grad_f, 0.0, grad_g, norm(grad_f), 0.0, 1)
+    grad_g.flat[fullest] = 1.0
+    return FirstOrder(grad_f, violation, grad_g, norm(grad_f), 1.0, 1)
+
+
 def require_member(learner: Learner[Any], played: Array) -> None:
     K = learner.hard_set
     infeasibility, allowed = K.infeasibility(played), allowed_infeasibility(K, played)
     if not infeasibility <= allowed:
-        raise NotAMember(
-            f"Expected a point of the set as played; it is infeasible by {infeasibility:g}, and "
-            f"rounding allows {allowed:.1g}."
-        )
+        words = f"it is infeasible by {infeasibility:g}, and rounding allows {allowed:.1g}"
+        raise NotAMember(f"Expected a point of the set as played; {words}.")
 
 
 def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
@@ -217,9 +234,7 @@ def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
         shapes["The forecast"] = info.forecast.losses.shape
     for what, shape in shapes.items():
         if shape != learner.hard_set.shape:
-            raise WrongShape(
-                f"{what} has shape {shape}; the set's points have shape {learner.hard_set.shape}."
-            )
+            raise WrongShape(f"{what} has shape {shape}, not {learner.hard_set.shape} as points.")
 
 
 def point(learner: Learner[Any], x: Any, what: str) -> Array:
@@ -257,12 +272,9 @@ def content(seen: Feedback, played: Array | None) -> str:
     Python function.
     """
     if played is None and type(seen) is FullInformation:
-        f, g = seen
-        if type(f) is Linear and type(g) is Capacity:
-            C, c = f.C, g.c
-            both = type(C) is type(c) is np.ndarray and C.dtype is c.dtype is _DOUBLE
-            if both and C.shape == c.shape:
-                return identity_around(_around(C.shape), C, c)
+        row = _plain_row(seen)
+        if row is not None:
+            return identity_around(_around((1, *row[0].shape)), *row)
     try:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:

@@ -31,41 +31,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
 
 from tidewolf import observation
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import (
-    CheckpointError,
-    InvalidInput,
-    NotSupported,
-    OtherContent,
-    TidewolfError,
-    WrongType,
-)
 from tidewolf.core.feedback import Arrival, Bandit, Feedback
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.deadline import Absent, AdviserPool
-from tidewolf.experts.asking import AdviserFailed, asking, in_words, naming_who_fails
-from tidewolf.explanation.explain import (
-    BEGUN,
-    KEPT,
-    OPENED,
-    History,
-    RoundFeedback,
-    Stood,
-    explained,
-    full_information,
-    played_point,
-    rebuilt,
-)
+from tidewolf.deadline import Advisers
+from tidewolf.experts.asking import AdviserFailed, asking, naming_who_fails
+from tidewolf.explanation import explain as explaining
 from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far
@@ -75,6 +55,7 @@ from tidewolf.methods.events import (
     Observe,
     SetInfo,
     after,
+    commits,
     current_round,
     deciding,
     decision,
@@ -130,14 +111,12 @@ class Session(Generic[S]):
         self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
         if not isinstance(learner, Learner):
-            raise WrongType(
-                f"A session plays a learner such as LyapunovDescent(K), not {learner!r}."
+            raise errors.WrongType(
+                f"Expected a learner such as LyapunovDescent(K), not {learner!r}."
             )
         if state is not None and not isinstance(state, learner.state_type):
-            raise WrongType(
-                f"A session of {type(learner).__name__} needs a state of that learner, not a "
-                f"{type(state).__name__}."
-            )
+            words = f"Expected a state of {type(learner).__name__}, not {type(state).__name__}."
+            raise errors.WrongType(words)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
         self._journal: Journal[S] | None = None
         self._keeper: Memory[S] | Journal[S] = Memory(
@@ -154,39 +133,28 @@ class Session(Generic[S]):
         self._asked: set[int] = set()
         """entries with a negative capacity that were looked at"""
         self._shown: S | ArrayState | None = None
-        """the last state whose point was given without anything being told"""
-        self._way_here = self._new_history()
-        self._next_history: tuple[S, Callable[[], History]] | None = None
-        """a state, and what makes the trail once the session has another: a change of state that
-        was interrupted has its trail made later
-        """
-        self._adviser_pool: AdviserPool | None = None
-        """where advisers are asked, once a decision had a deadline"""
-        self._deadline: float | None = None
-        """the last one that was given"""
-        self._absent: dict[str, Absent] = {}
-        """experts that were skipped, by the name of the first expert"""
+        """the last state whose point was given without side information"""
+        self._acted: tuple[S, Array] | None = None
+        """the last state that decided, and its point"""
+        self._commits = commits(learner)
+        self._advisers = Advisers()
+        self._past = self._new_past()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock, and where advisers are asked, which a copy has its own of, and what
-        explains the past, which it has none of.
+        """All but the lock, the threads of advisers and what explains the past: a copy has its
+        own.
         """
         if self._journal is not None:
-            raise NotSupported(
-                "A durable session cannot be copied or pickled, for its file has one writer; "
-                "save(path) copies the state."
-            )
+            words = "A durable session cannot be copied or pickled; save(path) copies its state."
+            raise errors.NotSupported(words)
         assert self._now is self._keeper.state  # made of what a kernel left
-        left = "_turn", "_way_here", "_next_history", "_adviser_pool"
-        own = {name: value for name, value in vars(self).items() if name not in left}
-        return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
+        own = {name: it for name, it in vars(self).items() if name not in ("_turn", "_past")}
+        assert isinstance(self._keeper, Memory)
+        return {**own, "_keeper": self._keeper.copy(), "_advisers": self._advisers.copy()}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        adviser_pool = None if fields["_deadline"] is None else AdviserPool()
-        self.__dict__.update(
-            fields, _turn=threading.RLock(), _adviser_pool=adviser_pool, _next_history=None
-        )
-        self._way_here = self._new_history()
+        self.__dict__.update(fields, _turn=threading.RLock())
+        self._past = self._new_past()
 
     @classmethod
     def open(
@@ -261,7 +229,7 @@ class Session(Generic[S]):
         session._keeper = session._journal = Journal(
             home, learner, snapshot_every=snapshot_every, keep_history=keep_history
         )
-        session._way_here = session._new_history(OPENED)
+        session._past = session._new_past(explaining.OPENED)
         return session
 
     @property
@@ -278,61 +246,47 @@ class Session(Generic[S]):
         return self._keeper.state
 
     @property
-    def _history(self) -> History:
+    def _history(self) -> explaining.History:
         """What explanations need of the past."""
-        if self._next_history is not None and self._next_history[0] is not self._keeper.state:
-            with self._turn:
-                self._catch_history_up()
-        return self._way_here
+        with self._turn:
+            now = self._now  # what a kernel left belongs to the past first
+            return self._past.history(now)
 
-    def _catch_history_up(self) -> None:
-        if self._next_history is not None:
-            before, made = self._next_history
-            history = self._way_here if self._keeper.state is before else made()
-            self._way_here, self._next_history = history, None
-
-    def _new_history(self, came: str = BEGUN) -> History:
-        return History(self.learner, next_round(self._now), came)
+    def _new_past(self, came: str = explaining.BEGUN) -> explaining.Past:
+        return explaining.Past(explaining.History(self.learner, next_round(self._now), came))
 
     @property
     def _state(self) -> S:
         """The state, with the next round committed."""
         now = self._now
-        if self._keeper.learner.is_committed(now):
+        if not self._commits or self._keeper.learner.is_committed(now):
             return now
         with self._turn, SILENCE:
-            self._without_who_fails(lambda: self._commit_next(None, self._until(self._deadline)))
+            self._ask(lambda: self._commit_next(None, self._advisers.until()))
         return self._now
 
-    def _until(self, deadline: float | None) -> float | None:
-        return None if deadline is None else monotonic() + deadline
+    def _point(self, state: S) -> Array:
+        """The decision of a state."""
+        acted = self._acted
+        if acted is None or acted[0] is not state:
+            acted = self._acted = state, self._keeper.learner.act(state)
+        return acted[1]
 
-    def _without_who_fails(self, do: Callable[[], T]) -> T:
-        """Once more if an adviser failed: from then on advisers are asked in a pool, and one that
-        fails is skipped. In a context of its own (contextvars), so that an interrupt that keeps
-        `asking` from ending changes no later call.
+    def _ask(self, do: Callable[[], T]) -> T:
+        """Once more if an adviser failed, which is skipped from then on. In a context of its own
+        (contextvars), so that an interrupt that keeps `asking` from ending changes no later call.
         """
 
         def ask() -> T:
-            if self._adviser_pool is None:
+            if self._advisers.pool is None:
                 try:
                     with asking(naming_who_fails):
                         return do()
                 except AdviserFailed as failed:
-                    self._put_in_pool(failed)
+                    self._advisers.failed(failed, next_round(self._now))
             return do()
 
         return copy_context().run(ask)
-
-    def _put_in_pool(self, failed: AdviserFailed) -> None:
-        self._adviser_pool = AdviserPool()
-        self._slept({failed.name: in_words(failed.error)})
-
-    def _slept(self, skipped: Mapping[str, str | None]) -> None:
-        """Keep which experts were skipped in the next round, and why."""
-        number = next_round(self._now)
-        for name, error in skipped.items():
-            self._absent[name] = self._absent.get(name, Absent()).again(number, error)
 
     def _commit_next(
         self, info: RoundInfo | None, until: float | None, then: Sequence[Event] = ()
@@ -343,12 +297,12 @@ class Session(Generic[S]):
         """
         events: list[Event] = [] if info is None else [SetInfo(info)]
         answers: AbstractContextManager[None] = nullcontext()
-        if self._adviser_pool is not None:
+        if self._advisers.pool is not None:
             state, info = self._now, info or RoundInfo()
-            heard = self._adviser_pool.hear(
+            heard = self._advisers.pool.hear(
                 lambda: after(self.learner, state, SetInfo(info)), until
             )
-            self._slept(heard.skipped)
+            self._advisers.skip(heard.skipped, next_round(state))
             skipped = tuple({**dict.fromkeys(self._skipped_already), **heard.skipped})
             events = [SetInfo(info.with_skipped(skipped))] if skipped else events
             answers = heard.again()
@@ -362,25 +316,22 @@ class Session(Generic[S]):
         self,
         events: Sequence[Event],
         content: str | None = None,
-        observed: RoundFeedback | None = None,
+        observed: explaining.RoundFeedback | None = None,
     ) -> None:
-        """All of these turns, or none: the one way from one state to the next. `observed` is what
-        explanations need of what is met.
+        """Apply all of these events, or none: the one way from one state to the next. `observed`
+        is what explanations need of the feedback.
         """
-        before, history, keeper = self._now, self._history, self._keeper
-        self._next_history = before, lambda: history.after(before, keeper.state, events, observed)
+        keeper, pool, now = self._keeper, self._advisers.pool, self._now
+        self._past.add(now, events, observed)
+        if not self._commits or pool is not None or observed is None:
+            keeper.take(events, content, commit_next=pool is None)
+            return
         try:
-            if self._adviser_pool is None and observed is not None:
-                try:
-                    with asking(naming_who_fails):
-                        keeper.take(events, content)
-                except AdviserFailed as failed:  # of the round that comes then: this one is kept
-                    keeper.take(events, content, commit_next=False)
-                    self._put_in_pool(failed)
-            else:
-                keeper.take(events, content, commit_next=self._adviser_pool is None)
-        finally:
-            self._catch_history_up()
+            with asking(naming_who_fails):
+                keeper.take(events, content)
+        except AdviserFailed as failed:  # of the next round: this one is kept
+            keeper.take(events, content, commit_next=False)
+            self._advisers.failed(failed, next_round(self._now))
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -432,19 +383,21 @@ class Session(Generic[S]):
         (array([1., 1., 0.]), 1)
         """
         if not isinstance(learner, Learner):
-            raise WrongType(
-                f"A session migrates to a learner such as Ensemble(K), not to {learner!r}."
-            )
+            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
         with self._turn, SILENCE:
-            hangs = self._adviser_pool is not None and self._adviser_pool.is_busy
-            before, was = self._now if hangs else self._state, self.learner
-            state, history = learner.migrated(before, was), self._history
-            self._next_history = before, lambda: history.migrated(learner, before)
+            before = self._now if self._advisers.is_busy else self._state
+            state = learner.migrated(before, self.learner)
+            history = self._history.migrated(learner, before)
             try:
                 self._keeper.migrate(learner, state)
                 self._asked = set()
             finally:
-                self._catch_history_up()
+                self._explain_from(history, before)
+
+    def _explain_from(self, history: explaining.History, before: S) -> None:
+        """After a change that is no event: this explains the past, if the state is another."""
+        if self._keeper.state is not before:
+            self._past = explaining.Past(history)
 
     def rollback(self, round: int) -> None:
         """Go back to the moment when this round became the coming one: nothing of it, or of later
@@ -478,15 +431,14 @@ class Session(Generic[S]):
         number = as_count(round, "The round to go back to", least=0)
         with self._turn, SILENCE:
             if number > (upcoming := next_round(self._now)):
-                raise InvalidInput(
-                    f"Round {number} cannot be gone back to: round {upcoming} is next."
-                )
-            before, history, self._shown = self._now, self._history, None
-            self._next_history = before, lambda: history.back_to(number)
+                words = f"Round {number} cannot be gone back to: round {upcoming} is next."
+                raise errors.InvalidInput(words)
+            self._shown = None
+            before, history = self._now, self._history.back_to(number)
             try:
                 self._keeper.rollback(number)
             finally:
-                self._catch_history_up()
+                self._explain_from(history, before)
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -513,7 +465,9 @@ class Session(Generic[S]):
         [array([1. , 0. , 0.5])]
         """
         if self._journal is None:
-            raise NotSupported("Only a session of Session.open(path, learner) keeps its history.")
+            raise errors.NotSupported(
+                "Only a session of Session.open(path, learner) keeps its history."
+            )
         return self._journal.history()
 
     @classmethod
@@ -561,13 +515,11 @@ class Session(Generic[S]):
             state = learner.load(data, source=str(path))
             info_ids, contents = checkpoint.session_of(data)
             session._keeper = Memory(learner, state, info_ids, contents)
-            session._way_here = session._new_history()
+            session._past = session._new_past()
         except OSError as error:
-            raise CheckpointError(
-                f"No session can be read from {path}: {error.strerror}. Give the path it was "
-                "saved to."
-            ) from error
-        except CheckpointError as error:
+            words = f"No session can be read from {path}: {error.strerror}."
+            raise errors.CheckpointError(words) from error
+        except errors.CheckpointError as error:
             raise type(error)(f"{path}: {error}") from None
         return session
 
@@ -591,9 +543,8 @@ class Session(Generic[S]):
         try:
             checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:
-            raise CheckpointError(
-                f"The session cannot be saved to {path}: {error.strerror}."
-            ) from error
+            words = f"The session cannot be saved to {path}: {error.strerror}."
+            raise errors.CheckpointError(words) from error
 
     @property
     def state(self) -> S:
@@ -624,9 +575,9 @@ class Session(Generic[S]):
     @property
     def last_played(self) -> Array | None:
         """What was played in the round that was observed last; None if that is not known."""
-        assert self._now is not None
-        feedback = self._history.feedback
-        return None if feedback is None else feedback.x
+        with self._turn:
+            now = self._now
+            return self._past.last_played(now)
 
     @property
     def oracle_calls(self) -> int:
@@ -652,7 +603,7 @@ class Session(Generic[S]):
             One sentence each.
         """
         called = self.learner.adviser_in_words
-        skipped = [one.in_words(called(name)) for name, one in self._absent.items()]
+        skipped = [one.in_words(called(name)) for name, one in self._advisers.absent.items()]
         return (*self.learner.notes(self._now), *self._expired_in_words(first), *skipped)
 
     def _expired_in_words(self, first: int = 0) -> tuple[str, ...]:
@@ -750,19 +701,21 @@ class Session(Generic[S]):
             number = current_round(self._now) if number is None else number
             is_upcoming = number == next_round(self._now)
             state = self._state if is_upcoming else self._now
-            slept = {name: one.why for name, one in self._absent.items() if one.last == number}
+            absent = self._advisers.absent.items()
+            skipped = {name: one.why for name, one in absent if one.last == number}
             expired = self._expired_in_words()
-            return explained(self._way(number), state, number, names, slept, expired)
+            return explaining.explained(self._way(number), state, number, names, skipped, expired)
 
-    def _way(self, number: int) -> History:
+    def _way(self, number: int) -> explaining.History:
         """What explanations need of the past, from the file if the session has not seen it."""
         history = self._history
         found = history.decision_of(number, self._now)
         info = found is not None and history.last(found).round is not None
         if self._journal is not None and number > 0 and not info and not history.is_whole:
-            with suppress(TidewolfError):
-                history = rebuilt(self.learner, self._journal.way(), history.came)
-            history = self._way_here = replace(history, is_whole=True)
+            with suppress(errors.TidewolfError):
+                history = explaining.rebuilt(self.learner, self._journal.way(), history.came)
+            history = replace(history, is_whole=True)
+            self._past = explaining.Past(history)
         return history
 
     def play(
@@ -830,8 +783,7 @@ class Session(Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
-        arrays = self._arrays
-        info = None
+        arrays, info = self._arrays, None
         if arrays is not None and (
             round is time is context is advice is forecast is unavailable is deadline is None
         ):
@@ -850,12 +802,12 @@ class Session(Generic[S]):
             deadline = as_number(deadline, "The deadline", least=0.0)
         elif info is None and number is None and not waiting(state := self._state):
             self._shown = state
-            return self.learner.act(state)
-        until = self._until(self._deadline if deadline is None else deadline)
+            return self._point(state)
+        until = self._advisers.until(deadline)
         with self._turn, SILENCE:
             if deadline is not None:
-                self._deadline, self._adviser_pool = deadline, self._adviser_pool or AdviserPool()
-            return self._without_who_fails(lambda: self._decision(number, info, until))
+                self._advisers.limit(deadline)
+            return self._ask(lambda: self._decision(number, info, until))
 
     def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
         """The decision of a round, computed if it was not asked for before."""
@@ -866,10 +818,9 @@ class Session(Generic[S]):
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
             if number - upcoming > MOST_AHEAD:
-                raise InvalidInput(
-                    f"Round {number} is more than {MOST_AHEAD} after the next one, {upcoming}."
-                )
-            if self._adviser_pool is None:
+                words = f"Round {number} is over {MOST_AHEAD} after the next one, {upcoming}."
+                raise errors.InvalidInput(words)
+            if self._advisers.pool is None:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
                 for one in range(upcoming, number + 1):
@@ -880,18 +831,20 @@ class Session(Generic[S]):
             x: Array = own.x
             return x
         if number < upcoming:
-            raise InvalidInput(f"Round {number} {self._over(number)}; round {upcoming} is next.")
+            raise errors.InvalidInput(
+                f"Round {number} {self._over(number)}; round {upcoming} is next."
+            )
         if number in self._keeper.info_ids and (self._shown is state or not self._skipped_already):
             self._require_info(number, info)
         elif info is not None:
             if self._shown is state:
                 self._require_same_point(state, info, until)
             self._commit_next(info, until)
-        elif not self.learner.is_committed(state):
+        elif self._commits and not self.learner.is_committed(state):
             self._commit_next(None, until)
         if info is None:
             self._shown = self._now
-        return self.learner.act(self._now)
+        return self._point(self._now)
 
     @property
     def _skipped_already(self) -> tuple[str, ...]:
@@ -906,7 +859,7 @@ class Session(Generic[S]):
         given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
-            raise OtherContent(
+            raise errors.OtherContent(
                 f"Round {number} was decided {when} known: play() gives that decision again. To "
                 f"decide it anew, rollback({number}) and play it with what is known."
             )
@@ -920,18 +873,15 @@ class Session(Generic[S]):
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
         """Refuse knowledge that comes after the decision and would change it."""
         heard: AbstractContextManager[None] = nullcontext()
-        if self._adviser_pool is not None:
-            heard = self._adviser_pool.hear(
-                lambda: self.learner.with_info(state, info), until
-            ).again()
+        if (pool := self._advisers.pool) is not None:
+            heard = pool.hear(lambda: self.learner.with_info(state, info), until).again()
         with heard:
             given, with_info = self.learner.act(state), self.learner.act(state, info)
         if not bool((given == with_info).all()):
             number = next_round(state)
-            raise OtherContent(
-                f"Round {number} was decided before this was known, and with it the decision would "
-                "be another: play() gives the one that stands. To decide the round again, "
-                f"rollback({number}) and play it with what is known."
+            raise errors.OtherContent(
+                f"Round {number} was decided before this was known, which changes the decision. To "
+                f"decide it again, rollback({number}) and play it with what is known."
             )
 
     def observe(
@@ -1019,31 +969,22 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        learner = self.learner
-        if costs is not None and type(costs) is not np.ndarray:
-            costs = observation.by_name(learner, costs, "costs")
-        if capacities is not None and type(capacities) is not np.ndarray:
-            capacities = observation.by_name(learner, capacities, "capacities")
-        functions = loss is constraint is None
-        numbers = loss_gradient is constraint_value is constraint_gradient is loss_value is None
-        if loss is not None and costs is capacities is feedback is None and numbers:
-            seen: Feedback = observation.given_functions(learner, loss=loss, constraint=constraint)
-        elif costs is not None and feedback is None and functions and numbers:
-            if round is played is None and self._observe_arrays(costs, capacities):
-                return
-            seen = observation.given_functions(learner, costs, capacities)
-        else:
-            given = {
-                "costs": costs,
-                "capacities": capacities,
-                "loss": loss,
-                "constraint": constraint,
-                "loss_gradient": loss_gradient,
-                "constraint_value": constraint_value,
-                "constraint_gradient": constraint_gradient,
-                "loss_value": loss_value,
-            }
-            seen = observation.given_feedback(learner, feedback, given)
+        learner = self._keeper.learner
+        plain = loss_gradient is constraint_value is constraint_gradient is loss_value is None
+        plain = plain and feedback is loss is constraint is round is played is None
+        if plain and costs is not None and self._observe_arrays(costs, capacities):
+            return
+        given = {
+            "costs": costs,
+            "capacities": capacities,
+            "loss": loss,
+            "constraint": constraint,
+            "loss_gradient": loss_gradient,
+            "constraint_value": constraint_value,
+            "constraint_gradient": constraint_gradient,
+            "loss_value": loss_value,
+        }
+        seen = observation.given_feedback(learner, feedback, given)
         number = None if round is None else as_count(round, "The round", least=0)
         if played is not None:
             played = as_own(
@@ -1056,12 +997,13 @@ class Session(Generic[S]):
         """A round of costs and capacities through the learner's kernel, in memory, where rounds
         come one by one and nothing waits; False where it takes another way.
         """
-        kernel, keeper = self.learner.compiled, self._keeper
-        if kernel is None or not kernel.plays_live:
+        keeper = self._keeper
+        kernel = keeper.learner.compiled
+        if kernel is None or not kernel.plays_live or self._advisers.pool is not None:
             return False
         if type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
             return False
-        if not is_vector(costs, kernel.n) or self._adviser_pool is not None:
+        if not is_vector(costs, kernel.n):
             return False
         if capacities is not None and not is_vector(capacities, kernel.n):
             return False
@@ -1090,64 +1032,66 @@ class Session(Generic[S]):
         if arrays is None:
             return
         assert isinstance(keeper, Memory)
-        self._catch_history_up()
+        history = self._past.history(keeper.state)
         keeper.go_on(arrays.state, [(number + 1, left) for number, _, left, _, _ in recent])
-        history = self._way_here
-        for number, before, _, row, limits in recent[-KEPT:]:
-            stood = {number: Stood(number, before, history.feedback)}
-            feedback = RoundFeedback(number, full_information(row, limits), before.x)
+        for number, before, _, row, limits in recent[-explaining.KEPT :]:
+            stood = {number: explaining.Stood(number, before, history.feedback)}
+            feedback = explaining.RoundFeedback(
+                number, explaining.full_information(row, limits), before.x
+            )
             history = history.following(number + 1, number - 1, stood, history.info, feedback)
-        empty, shown = deque(recent[:0], self._recent.maxlen), self._shown
+        empty, shown, past = (
+            deque(recent[:0], self._recent.maxlen),
+            self._shown,
+            explaining.Past(history),
+        )
         self._shown = keeper.state if shown is arrays else shown
-        self._way_here, self._recent, self._arrays = history, empty, None
+        self._past, self._recent, self._arrays = past, empty, None
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
-        learner, now, content = self._keeper.learner, self._now, None
-        current = current_round(now)
-        if number is not None or self._keeper.numbered or waiting(now):
+        keeper, now, content = self._keeper, self._now, None
+        learner, pending, current = keeper.learner, waiting(now), current_round(now)
+        if number is not None or keeper.numbered or pending:
             content = observation.content(seen, played)
         number = current if number is None else number
-        own = decision(now, number)
+        own = decision(now, number) if pending else None
         if own is None and number != current:
             self._require_same_content(number, content)
             return
         before = self._state if own is None else now
-        x = learner.act(before) if own is None else own.x
+        x = self._point(before) if own is None else own.x
         if played is not None:
             observation.require_member(learner, played)
             if bool((played == x).all()):
                 played = None
         events: list[Event] = []
         reads = self._state if own is not None and learner.needs is Bandit else before
-        if played is None and not waiting(before):
+        if played is None and not pending:
             arrival = Arrival(number, revealed(learner, reads, seen, x, self._asked))
         else:
             arrival = observation.arrival(learner, reads, number, seen, x, played, self._asked)
-            if own is None and waiting(before):
+            if own is None and pending:
                 events = deciding(before, number, None, self.expire_after)
         if self._now is not before:
-            raise InvalidInput(
-                "A function called observe while it was evaluated: that observation is kept, this "
-                "one is not."
-            )
-        meet = Observe(arrival, learner.is_committed(before))
-        point = played_point(learner, before, seen, x) if played is None else played
-        observed = RoundFeedback(number, seen, point)
-        copy_context().run(self._take, [*events, meet], content, observed)  # see _without_who_fails
+            words = "A function called observe while it was evaluated: that one alone is kept."
+            raise errors.InvalidInput(words)
+        committed = not self._commits or learner.is_committed(before)
+        point = explaining.played_point(learner, before, seen, x) if played is None else played
+        events.append(Observe(arrival, committed))
+        copy_context().run(
+            self._take, events, content, explaining.RoundFeedback(number, seen, point)
+        )
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         """Refuse to observe a round that was not asked for, or was observed otherwise."""
         if number >= next_round(self._now):
-            raise InvalidInput(
-                f"Round {number} was not asked for yet, so nothing can be observed of it: "
-                f"play(round={number}) decides it. Round {current_round(self._now)} stands."
-            )
+            words = f"Round {number} was not asked for yet: play(round={number}) decides it"
+            raise errors.InvalidInput(f"{words}; round {current_round(self._now)} is current.")
         was = self._keeper.content_of(number)
         if was is None or was == EXPIRED or not content:
             why = "" if was == EXPIRED else ", and what it held is not remembered"
-            raise OtherContent(f"Round {number} {self._over(number)}{why}: nothing was learned.")
-        if was != content:
-            raise OtherContent(
-                f"Round {number} was observed already, with other content, which stands: nothing "
-                "was learned."
+            raise errors.OtherContent(
+                f"Round {number} {self._over(number)}{why}: nothing was learned."
             )
+        if was != content:
+            raise errors.OtherContent(f"Round {number} was observed already, with other content.")

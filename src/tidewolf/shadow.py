@@ -41,21 +41,13 @@ class Shadow:
     def __str__(self) -> str:
         if not self.rounds:
             return f"What was decided was played, in all of {self.of} rounds."
-        said = f"In {self.rounds} of {self.of} rounds another point was played than was decided."
+        text = f"In {self.rounds} of {self.of} rounds another point was played than was decided."
         if self.valued:
-            seen = "There" if self.valued == self.rounds else f"In {self.valued} of them"
-            said += (
-                f" {seen} the loss was {self.loss:.4g}, and {self.own_loss:.4g} with the "
-                f"decisions: they would have {_change(self.saved_loss)} loss; the violation was "
-                f"{self.violation:.4g}, and {self.own_violation:.4g} with the decisions: they "
-                f"would have {_change(self.saved_violation)} violation."
+            text += (
+                f" In {self.valued} of them the loss was {self.loss:.4g} and the violation was "
+                f"{self.violation:.4g}; the decisions would have saved {self.saved_loss:.4g} and "
+                f"{self.saved_violation:.4g} of them."
             )
-        else:
-            said += " What they cost was not seen: gradients were given, not functions."
-        if self.valued == self.rounds:
-            return said
-        return f"{said} They add {self.price:.4g} to the bound on the regret, limits weighed in."
-
-
-def _change(saved: float) -> str:
-    return f"saved {saved:.4g} of" if saved >= 0.0 else f"cost {-saved:.4g} more"
+        if self.valued < self.rounds:
+            text += f" They add {self.price:.4g} to the bound on the regret, limits weighed in."
+        return text

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -183,6 +183,46 @@ class History:
         return History(new, number, REPLACED, carried, feedback=feedback)
 
 
+@final
+class Past:
+    """The history of a session, and the steps since: from which state, by which events, with which
+    feedback. A step leads to the state before the next one; one that leads nowhere was refused.
+    So a step is noted before it is made, and an interrupt cannot part the two.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._steps: list[tuple[Any, Sequence[Event], RoundFeedback | None]] = []
+
+    def add(self, before: Any, events: Sequence[Event], feedback: RoundFeedback | None) -> None:
+        """Note a step; if no round waits, the last few are enough."""
+        if self._steps and self._steps[-1][0] is before:
+            self._steps.pop()  # it was refused
+        if len(self._steps) >= 4 * KEPT:
+            if waiting(before):
+                self.history(before)
+            else:
+                del self._steps[: -2 * KEPT]
+        self._steps.append((before, events, feedback))
+
+    def history(self, now: Any) -> History:
+        """All of it, at the state that the last step led to."""
+        history, steps = self._history, self._steps
+        for i, (before, events, feedback) in enumerate(steps, 1):
+            after = steps[i][0] if i < len(steps) else now
+            if after is not before:
+                history = history.after(before, after, events, feedback)
+        self._history, self._steps = history, []
+        return history
+
+    def last_played(self, now: Any) -> Array | None:
+        """What was played in the round that was observed last; None if that is not known."""
+        before, _, feedback = self._steps[-1] if self._steps else (now, (), None)
+        if before is now or feedback is None:
+            feedback = self.history(now).feedback
+        return None if feedback is None else feedback.x
+
+
 def _between(rounds: Rounds, least: int, stop: float = math.inf) -> dict[int, Any]:
     return {one: own for one, own in rounds.items() if least <= one < stop}
 
@@ -204,10 +244,9 @@ def rebuilt(learner: Learner[Any], steps: Iterable[Any], came: str) -> History:
 
 def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
     """What is played in the last of the observed rounds if x is the decision of the first."""
-    k = given.rounds
-    if k > 1 and not isinstance(given, FirstOrder) and k <= learner.rounds_left(state):
-        return learner.acts(state, k)[k - 1, ...]
-    return x
+    if learner.needs is not Bandit or not 1 < (k := given.rounds) <= learner.rounds_left(state):
+        return x
+    return learner.acts(state, k)[k - 1, ...]
 
 
 def full_information(costs: Array, capacities: Array | None) -> FullInformation:

@@ -57,7 +57,14 @@ def after(learner: Learner[Any], state: Any, event: Event) -> Any:
         case Expire(number):
             return learner.drop(state, (number,))
         case Observe(arrival, committed):
-            return learner.learned(learner.committed(state) if committed else state, arrival)
+            if committed and commits(learner):
+                state = learner.committed(state)
+            return learner.learned(state, arrival)
+
+
+def commits(learner: Learner[Any]) -> bool:
+    """Whether the next round is committed in a step of its own, in which advisers are asked."""
+    return type(learner).committed is not Learner.committed
 
 
 def waiting(state: Any) -> tuple[Any, ...]:

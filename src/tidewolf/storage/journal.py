@@ -31,7 +31,7 @@ from tidewolf.core.feedback import Arrival, Feedback
 from tidewolf.core.values import identity
 from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, after, waiting
+from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, after, commits, waiting
 from tidewolf.methods.late import next_round
 from tidewolf.storage import feedback as written
 from tidewolf.storage.tables import Content, Head, Pending, Row, Tables, digest
@@ -80,6 +80,7 @@ class EventLog(Generic[S]):
 
     def __init__(self, learner: Learner[S]) -> None:
         self.learner, self._center = learner, learner.hard_set.center
+        self._commits = commits(learner)
 
     # --- as it happens ----------------------------------------------------------------------------
 
@@ -99,6 +100,8 @@ class EventLog(Generic[S]):
 
     def committed(self, place: Place) -> Place:
         """With the next round committed."""
+        if not self._commits:
+            return place
         state = self.learner.committed(place.state)
         observed = state if place.observed is place.state else place.observed
         return place._replace(state=state, observed=observed)
@@ -357,10 +360,8 @@ class Journal(Generic[S]):
 
         def write(tables: Tables) -> None:
             if not tables.move_head(before, head):
-                raise CheckpointError(
-                    f"{self._backend.where} was changed while this session had it open: close it "
-                    "and open it again."
-                )
+                what = f"{self._backend.where} was changed while this session had it open"
+                raise CheckpointError(f"{what}: open it again.")
             if note is not None:
                 tables.cut(head.last, place.next_round, place.pending)
                 tables.note(*note)
@@ -425,10 +426,7 @@ class Journal(Generic[S]):
                 break
             place = step.place
         if next_round(place.state) != number:
-            raise InvalidInput(
-                f"Round {number} cannot be gone back to: it was observed together with the rounds "
-                "before it."
-            )
+            raise InvalidInput(f"Round {number} was observed together with the rounds before it.")
         return place
 
     def _replay(self, number: int, *, nearest: bool = False) -> tuple[Place, Iterator[Step]]:
@@ -451,9 +449,8 @@ class Journal(Generic[S]):
                 return state, last, link
         if head.first > 0:
             raise InvalidInput(
-                f"Round {number} cannot be gone back to: the history in {self._backend.where} does "
-                "not reach so far. It begins where observations were thrown away "
-                "(keep_history=False), or the learner was replaced."
+                f"Round {number} cannot be gone back to: the history in {self._backend.where} "
+                "begins later (keep_history=False, or the learner was replaced)."
             )
         return self.learner.begin(), 0, head.base
 
