@@ -357,7 +357,7 @@ def test_what_is_no_json_is_refused_in_a_sentence():
     ):
         with pytest.raises(error, match="sent to a service"):
             as_json({"x": value})
-    with pytest.raises(WrongShape, match="one a limit"):
+    with pytest.raises(WrongShape, match="one per limit"):
         tw.Client("http://127.0.0.1:9", "a").observe(
             loss_gradient=[1.0], constraint_value=[1.0, 2.0], constraint_gradient=[[1.0]]
         )

@@ -362,7 +362,7 @@ def test_the_sums_of_a_certificate_are_those_of_what_was_played(kind, seed, K, s
             patch.setattr(lyapunov, "THETA", 4.0)
             patch.setattr(maker, "compiled", None)  # a kernel has the constants of its own
         if not valued:
-            patch.setattr(loop, "compared", lambda *_: None)
+            patch.setattr(loop.feedback, "compared", lambda *_: None)
         learner = maker(K, **given_)
         stream = late_stream(learner, hostile_stream(K, 26, seed), seed)
         if delays == "one by one":

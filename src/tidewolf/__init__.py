@@ -49,45 +49,24 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_HOME = {
-    "BanditPrimalDual": "tidewolf.learners",
-    "Certificate": "tidewolf.evaluation.certificate",
-    "Client": "tidewolf.client",
-    "Comparator": "tidewolf.hindsight.best",
-    "Comparison": "tidewolf.evaluation.comparison",
-    "Decisions": "tidewolf.evaluation.decisions",
-    "DriftPlusPenalty": "tidewolf.learners",
-    "Ensemble": "tidewolf.learners",
-    "Explanation": "tidewolf.explanation",
-    "Intervals": "tidewolf.evaluation.intervals",
-    "RoundInfo": "tidewolf.core.round_info",
-    "LyapunovDescent": "tidewolf.learners",
-    "LyapunovFrankWolfe": "tidewolf.learners",
-    "OnlineAllocator": "tidewolf.allocator",
-    "PrimalDual": "tidewolf.learners",
-    "Rates": "tidewolf.evaluation.rates",
-    "Run": "tidewolf.evaluation.run",
-    "Session": "tidewolf.session",
-    "Stream": "tidewolf.core.batch",
-    "best_in_hindsight": "tidewolf.hindsight.best",
-    "compare": "tidewolf.experiments.compare",
-    "intervals": "tidewolf.evaluation.intervals",
-    "play": "tidewolf.loop",
-    "rates": "tidewolf.evaluation.rates",
-    "run": "tidewolf.evaluation.run",
+_NAMES = {
+    "allocator": ("OnlineAllocator",),
+    "client": ("Client",),
+    "core.batch": ("Stream",),
+    "core.round_info": ("RoundInfo",),
+    "evaluation.certificate": ("Certificate",),
+    "evaluation.comparison": ("Comparison",),
+    "evaluation.decisions": ("Decisions",),
+    "evaluation.intervals": ("Intervals", "intervals"),
+    "evaluation.rates": ("Rates", "rates"),
+    "evaluation.run": ("Run", "run"),
+    "experiments.compare": ("compare",),
+    "explanation": ("Explanation",),
+    "hindsight.best": ("Comparator", "best_in_hindsight"),
+    "loop": ("play",),
+    "session": ("Session",),
 }
-_PARTS = (
-    "experiments",
-    "experts",
-    "functions",
-    "learners",
-    "networks",
-    "problems",
-    "projection",
-    "baselines",
-    "sets",
-    "testing",
-)
+"""The names of each module; learners and packages are found by their own."""
 
 __all__ = [
     "BanditPrimalDual",
@@ -130,11 +109,14 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Parts are imported when first used, so that `import tidewolf` costs little."""
-    if name in _PARTS:
-        return import_module(f"tidewolf.{name}")
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'tidewolf' has no attribute {name!r}")
+    home = next((module for module, names in _NAMES.items() if name in names), None)
+    if home is None and name in __all__:
+        if name.islower():
+            return import_module(f"tidewolf.{name}")
+        home = "learners"
+    if home is None:
+        raise AttributeError(f"module 'tidewolf' has no attribute {name!r}")
+    return getattr(import_module(f"tidewolf.{home}"), name)
 
 
 def __dir__() -> list[str]:

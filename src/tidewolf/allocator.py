@@ -53,9 +53,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without t
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         if BaseEstimator is object:
-            raise MissingExtra(
-                'OnlineAllocator needs scikit-learn: pip install "tidewolf[sklearn]".'
-            )
+            words = 'OnlineAllocator needs scikit-learn: pip install "tidewolf[sklearn]".'
+            raise MissingExtra(words)
         if find_spec("skfolio") is not None:
             from skfolio.optimization import BaseOptimization
 
@@ -262,10 +261,10 @@ class OnlineAllocator(_Estimator):
         elif callable(learner):
             learner = learner(K)
         if not isinstance(learner, Learner):
-            raise WrongType(
-                "learner of OnlineAllocator is a callable that makes a learner of a set, such as "
-                f"tw.LyapunovDescent, or None; it made {shown(learner)}."
+            words = (
+                "learner of OnlineAllocator makes a learner of a set, such as tw.LyapunovDescent"
             )
+            raise WrongType(f"{words}; it made {shown(learner)}.")
         return Session(learner), _Rule(loss, most, owners)
 
     def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
@@ -275,12 +274,9 @@ class OnlineAllocator(_Estimator):
         i, few = int(np.argmax(low - high)), bool(high.sum() < 1.0 - _ROUNDING)
         if few or low.sum() > 1.0 + _ROUNDING or low[i] > high[i]:
             setting = "max_weights" if few else "min_weights"
-            raise EmptySet(
-                f"{setting}: weights sum to 1, and {count} assets have at least {low.sum():g} and "
-                f"at most {high.sum():g} together, {assets[i]} between {low[i]:g} and "
-                f"{high[i]:g}. Lower min_weights, or raise max_weights.",
-                setting=setting,
-            )
+            words = f"{low.sum():g} to {high.sum():g}, {assets[i]} {low[i]:g} to {high[i]:g}"
+            words = f"{setting}: weights sum to 1, and {count} assets may have {words} in all."
+            raise EmptySet(words, setting=setting)
         rows, most = _group_rows(self.group_limits, owners)
         if len(rows) == 0 and not low.any() and (high == high[0]).all():
             return Simplex(count) if high[0] == 1.0 else CappedSimplex(count, float(high[0]))
@@ -289,11 +285,9 @@ class OnlineAllocator(_Estimator):
         try:
             return Polytope(A_eq=np.ones((1, count)), b_eq=[1.0], bounds=bounds, **limited)
         except EmptySet:
-            raise EmptySet(
-                f"No weights of the {count} assets {listed(assets)} sum to 1 and satisfy "
-                "min_weights, max_weights and group_limits together: loosen one of them.",
-                setting="group_limits",
-            ) from None
+            words = "min_weights, max_weights and group_limits: loosen one of them"
+            words = f"No weights of {listed(assets)} sum to 1 and satisfy {words}."
+            raise EmptySet(words, setting="group_limits") from None
 
     # ---------------------------------------------------------------- what is known
 
@@ -337,10 +331,8 @@ class OnlineAllocator(_Estimator):
         try:
             from skfolio import Portfolio
         except ImportError:
-            raise MissingExtra(
-                "predict makes a portfolio of skfolio: pip install skfolio. The weights are in "
-                "weights_."
-            ) from None
+            words = "predict makes a portfolio of skfolio, and weights_ has the weights"
+            raise MissingExtra(f"{words}: pip install skfolio.") from None
         X = _as_pandas(X)
         validate_data(self, X, dtype=np.float64, reset=False)
         held = self.previous_weights
@@ -407,11 +399,9 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
         given = [by_name.get(asset, default) for asset in assets]
     array = np.asarray(as_array(default if given is None else given, what), dtype=np.float64)
     if array.shape not in ((), shape) or (array < 0.0).any():
-        raise (InvalidInput if array.shape in ((), shape) else WrongShape)(
-            f"{what} must be one number, or one for each of {len(assets)} assets, and at least 0, "
-            f"not {shown(given)}.",
-            setting=name,
-        )
+        words = f"{what} must be a number, or one for each of {len(assets)} assets, at least 0"
+        kind = InvalidInput if array.shape in ((), shape) else WrongShape
+        raise kind(f"{words}, not {shown(given)}.", setting=name)
     return np.broadcast_to(np.minimum(array, 2.0), shape).astype(np.float64)
 
 
@@ -424,11 +414,9 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
         given = dict(zip(assets, given, strict=True))
     if not isinstance(given, Mapping) or not {str(asset) for asset in given} & {*assets}:
         listing = WrongShape if isinstance(given, list | tuple) else WrongType
-        raise (InvalidInput if isinstance(given, Mapping) else listing)(
-            f"groups of OnlineAllocator must be {{asset: group}} for assets among "
-            f"{listed(map(repr, assets))}, or a list with one for each, not {shown(groups)}.",
-            setting="groups",
-        )
+        words = f"{{asset: group}} for some of {listed(map(repr, assets))}, or a list for all"
+        words = f"groups of OnlineAllocator must be {words}, not {shown(groups)}."
+        raise (InvalidInput if isinstance(given, Mapping) else listing)(words, setting="groups")
     found = dict[str, Floats]()
     for asset, labels in given.items():
         for label in labels if isinstance(labels, list | tuple | np.ndarray) else [labels]:
@@ -447,10 +435,8 @@ def _group_rows(
     given = limits.items() if isinstance(limits, Mapping) else ()
     pairs = {str(g): p if isinstance(p, tuple | list) else (None, p) for g, p in given}
     if not isinstance(limits, Mapping | None) or any(len(pair) != 2 for pair in pairs.values()):
-        raise WrongType(
-            f"{what} are {{group: most}} or {{group: (least, most)}}, not {shown(limits)}.",
-            setting="group_limits",
-        )
+        words = f"{what} are {{group: most}} or {{group: (least, most)}}, not {shown(limits)}."
+        raise WrongType(words, setting="group_limits")
     for group, pair in pairs.items():
         members = _members(group, owners, what)
         for sign, number in zip((-1.0, 1.0), pair, strict=True):
@@ -463,10 +449,8 @@ def _group_rows(
 def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
     if name not in owners:
         known = f"there are {listed(map(repr, owners))}" if owners else "groups= names them"
-        raise InvalidInput(
-            f"{what}: no group is called {name!r}; {known}.{did_you_mean(name, owners)}",
-            setting="group_limits",
-        )
+        words = f"{what}: no group is called {name!r}; {known}.{did_you_mean(name, owners)}"
+        raise InvalidInput(words, setting="group_limits")
     return owners[name]
 
 
@@ -475,11 +459,8 @@ def _loss(kind: str, returns: Floats, assets: tuple[str, ...]) -> Callable[[Floa
     if kind == "linear":
         return lambda row: Linear.one(-row)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
-        raise InvalidInput(
-            f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X: an asset loses "
-            'at most all it is worth, -1, and "log_wealth" needs more than that. Give returns such '
-            'as 0.01 for one percent, or loss="linear".'
-        )
+        words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X"
+        raise InvalidInput(f'{words}: "log_wealth" needs returns above -1, such as 0.01 for 1 %.')
     return lambda row: LogWealth.one(1.0 + row)
 
 
@@ -498,9 +479,8 @@ def _limits(
         frame = read_frame(limits, "limits")
         columns = dict(zip(frame.names or (), frame.values.T, strict=True))
     if columns is None:
-        raise WrongType(
-            f"limits are a DataFrame, or {{group: numbers}}, a number a row; not {shown(limits)}."
-        )
+        words = f"limits are a DataFrame, or {{group: a number per row}}, not {shown(limits)}."
+        raise WrongType(words)
     rows, count = returns.shape
     groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
     A = np.array([_members(str(name), groups, "limits") for name in columns]).reshape(-1, count)
@@ -508,10 +488,8 @@ def _limits(
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
         if numbers.shape not in ((), (rows,)):
-            raise WrongShape(
-                f"limits: those of {name!r} must be one number or {rows}, one for each row, not of "
-                f"shape {numbers.shape}."
-            )
+            words = f"limits of {name!r} must be one number or {rows}, one for each row"
+            raise WrongShape(f"{words}, not of shape {numbers.shape}.")
         b[:, j] = numbers
 
     def row(t: int) -> MaxAffine | None:

@@ -29,23 +29,16 @@ by the same loop one after another: only the learner's state is kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from tidewolf.core import feedback
 from tidewolf.core.arrays import SILENCE, as_count, as_direction, frozen, namespace
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, WrongType
-from tidewolf.core.feedback import (
-    Arrival,
-    Bandit,
-    Feedback,
-    FirstOrder,
-    FullInformation,
-    compared,
-    first_order,
-)
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
@@ -128,14 +121,10 @@ def play(
     (array([0.5, 0.5]), array([1., 0.]))
     """
     if not isinstance(learner, Learner):
-        raise WrongType(
-            f"A stream is played by a learner such as LyapunovDescent(K), not by {learner!r}."
-        )
+        raise WrongType(f"Expected a learner such as LyapunovDescent(K), not {learner!r}.")
     if state is not None and not isinstance(state, learner.state_type):
-        raise WrongType(
-            f"{type(learner).__name__} continues from a state of its own, not from a "
-            f"{type(state).__name__}."
-        )
+        words = f"{type(learner).__name__} continues from a state of its own"
+        raise WrongType(f"{words}, not from a {type(state).__name__}.")
     if not isinstance(stream, Stream):
         return _feed(learner, stream, state, first)
     _require_playable(learner, stream)
@@ -147,22 +136,15 @@ def _feed(
     learner: Learner[S], rounds: Iterable[Any], state: S | None, first: int
 ) -> Iterator[Played]:
     """Rounds that come one by one."""
-    if not isinstance(rounds, Iterable) or isinstance(rounds, str | bytes | Mapping):
-        raise WrongType(
-            f"A learner plays a Stream(losses, constraints), not {type(rounds).__name__}. Rounds "
-            f"that come one by one are played, too, each {SUCH}."
-        )
+    items: Iterator[Any] | None = None
+    with suppress(TypeError):  # an array without axes
+        if isinstance(rounds, Iterable) and not isinstance(rounds, str | bytes | Mapping):
+            items = iter(rounds)
+    if items is None:
+        words = f"Expected a Stream(losses, constraints), or rounds that are each {SUCH}"
+        raise WrongType(f"{words}, not {type(rounds).__name__}.")
     if as_count(first, "The first round", least=0):
-        raise InvalidInput(
-            f"The first round is {first}, and rounds that come one by one begin with the next: "
-            "leave it out."
-        )
-    try:
-        items = iter(rounds)
-    except TypeError:  # an array without axes
-        raise WrongType(
-            f"Rounds that come one by one are each {SUCH}; there is none in {rounds!r}."
-        ) from None
+        raise InvalidInput(f"Rounds that come one by one begin with the next, not with {first}.")
     return _one_by_one(learner, items, learner.start() if state is None else state)
 
 
@@ -185,18 +167,15 @@ def _require_playable(learner: Learner[S], stream: Stream) -> None:
     """
     if stream.shape != learner.hard_set.shape:
         shape = learner.hard_set.shape
-        raise WrongShape(
-            f"The stream's functions take points of shape {stream.shape}; the learner's set has "
-            f"points of shape {shape}."
-        )
+        words = f"Expected functions of points of shape {shape}, that of the learner's set"
+        raise WrongShape(f"{words}, not {stream.shape}.")
     if not stream.late and stream.played is None:
         return
     if type(learner).defer is Learner.defer:
         what = "Feedback comes late" if stream.late else "Other points than decisions were played"
         raise NotSupported(
-            f"{what} in this stream, and {type(learner).__name__} takes feedback in order, of the "
-            "points that it decided. Ensemble and the learners that need FirstOrder feedback take "
-            "both."
+            f"{what} in this stream, and {type(learner).__name__} takes feedback in order. "
+            "Ensemble and the learners that need FirstOrder feedback take both."
         )
 
 
@@ -212,9 +191,7 @@ def _stream_rounds(
 def _rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
-    t, rounds = first, len(stream)
-    listens = type(learner).with_info is not Learner.with_info
-    listens = listens or stream.unavailable is not None  # which no learner may ignore
+    t, rounds, listens = first, len(stream), _listens(learner, stream)
     compiled, arrays = compiled_rounds(learner, stream), None
     while t < rounds:
         if compiled is not None and learner.compiled.takes(state):
@@ -232,40 +209,41 @@ def _rounds(
                 continue
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
-            raise InvalidInput(
-                f"{learner!r} takes {k} rounds in round {t + 1}; rounds_left is at least 1."
-            )
+            raise InvalidInput(f"rounds_left of {learner!r} must be at least 1, not {k}.")
         told, k = _alike(stream, t, k)
         if listens:
-            info = stream.info(t)
-            if info is not None or stale:  # what was known of rounds that were not seen is over
-                state = learner.with_info(state, RoundInfo() if info is None else info)
-            stale = not told
-        explores = learner.needs is Bandit
-        x = (
-            learner.act(state)
-            if not explores
-            else learner.acts(state, k)
-            if told
-            else _again(learner.act(state), k)
-        )
-        x = as_direction(
-            x,
-            (k, *stream.shape) if explores else stream.shape,
-            f"The point that {type(learner).__name__} plays",
-        )
+            state, stale = _informed(learner, stream, t, state, stale), not told
+        explores, shape = learner.needs is feedback.Bandit, stream.shape
+        x = learner.acts(state, k) if explores and told else learner.act(state)
+        if explores:
+            shape = (k, *shape)
+            x = x if told else namespace(x).broadcast_to(x, shape)
+        x = as_direction(x, shape, f"The point that {type(learner).__name__} plays")
         functions = functions_of(stream, slice(t, t + k))
         with SILENCE:
-            needs = learner.reads(functions.losses) if told or explores else FullInformation
+            needs = (
+                learner.reads(functions.losses) if told or explores else feedback.FullInformation
+            )
             values, seen = revealed(functions, x, needs, learner.per_constraint)
             state = learner.update(state, seen) if told else state
         t += k
         yield Played(x, *values, state, seen=told)
 
 
-def functions_of(stream: Stream, rounds: slice) -> FullInformation:
+def _listens(learner: Learner[Any], stream: Stream) -> bool:
+    """Whether side information matters; entries that are out matter to every learner."""
+    return type(learner).with_info is not Learner.with_info or stream.unavailable is not None
+
+
+def _informed(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
+    """The state with the side information of round t; that of rounds that were not seen is over."""
+    info = stream.info(t)
+    return state if info is None and not stale else learner.with_info(state, info or RoundInfo())
+
+
+def functions_of(stream: Stream, rounds: slice) -> feedback.FullInformation:
     """The functions of these rounds."""
-    return FullInformation(stream.losses.view(rounds), stream.constraints.view(rounds))
+    return feedback.FullInformation(stream.losses.view(rounds), stream.constraints.view(rounds))
 
 
 def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | None:
@@ -283,24 +261,18 @@ def _late_rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     calendar = _Calendar(stream, next_round(state), first)
-    listens = type(learner).with_info is not Learner.with_info
-    listens = listens or stream.unavailable is not None  # which no learner may ignore
+    listens = _listens(learner, stream)
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
         if listens:
-            info = stream.info(t)
-            if info is not None or stale:
-                state = learner.with_info(state, RoundInfo() if info is None else info)
-            stale = not told
+            state, stale = _informed(learner, stream, t, state, stale), not told
         x = as_direction(
             learner.act(state), stream.shape, f"The point that {type(learner).__name__} plays"
         )
         played = _override(learner, stream, t)
         played = x if played is None else played
         with SILENCE:
-            one = slice(t, t + 1)
-            losses = _values(stream.losses.view(one), played, explores=False)
-            constraints = _values(stream.constraints.view(one), played, explores=False)
+            losses, limits = (_values(f, played) for f in functions_of(stream, slice(t, t + 1)))
             decisions = {one.round: one.x for one in getattr(state, "pending", ())}
             if told and calendar.arrives(t) == t:
                 decisions[calendar.numbers[t]] = x
@@ -317,7 +289,7 @@ def _late_rounds(
                 state = learner.update(state, arrivals[0].feedback)
             elif arrivals:
                 state = learner.on_feedback(state, arrivals)
-        yield Played(played, losses, constraints, state, seen=bool(arrivals))
+        yield Played(played, losses, limits, state, seen=bool(arrivals))
 
 
 class _Calendar:
@@ -354,37 +326,38 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
         return None
     x = as_direction(x, stream.shape, f"What was played in round {t}")
     if not is_member(learner.hard_set, x):
-        raise InvalidInput(
-            f"What was played in round {t} is no member of the learner's set: it is off by "
-            f"{learner.hard_set.infeasibility(x):.3g}. A row of NaN says that the decision was "
-            "played."
-        )
+        words = f"What was played in round {t} is no member of the learner's set, by "
+        words += f"{learner.hard_set.infeasibility(x):.3g}. NaN: the decision was played."
+        raise InvalidInput(words)
     return frozen(x + 0.0)
 
 
 def _arrival(
     learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
-) -> Arrival:
+) -> feedback.Arrival:
     """The feedback of round t, which was decided so."""
     functions, played = functions_of(stream, slice(t, t + 1)), _override(learner, stream, t)
-    instead = None if played is None else compared(functions, played, decision)
+    instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
     needs = learner.reads(functions.losses)
-    return Arrival(
+    return feedback.Arrival(
         number, revealed(functions, x, needs, learner.per_constraint)[1], played, instead
     )
 
 
 def revealed(
-    rounds: FullInformation, x: Array, needs: type[Feedback], per_constraint: bool
-) -> tuple[tuple[Array, Array], Feedback]:
+    rounds: feedback.FullInformation, x: Array, needs: type[feedback.Feedback], per_constraint: bool
+) -> tuple[tuple[Array, Array], feedback.Feedback]:
     """The values of these rounds at x (Bandit feedback: one point per round), and the feedback."""
     losses, constraints = rounds
-    values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
-    if needs is Bandit:
-        return values, Bandit(*values)
-    if needs is FirstOrder:
-        return values, first_order(losses, constraints, x, values[1], per_constraint)
+    values = (
+        _values(losses, x, needs is feedback.Bandit),
+        _values(constraints, x, needs is feedback.Bandit),
+    )
+    if needs is feedback.Bandit:
+        return values, feedback.Bandit(*values)
+    if needs is feedback.FirstOrder:
+        return values, feedback.first_order(losses, constraints, x, values[1], per_constraint)
     return values, rounds
 
 
@@ -399,18 +372,11 @@ def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
     return told, most if (ahead == told).all() else int(np.argmin(ahead == told))
 
 
-def _again(x: Array, k: int) -> Array:
-    """The same point k times, (k, *shape)."""
-    return namespace(x).broadcast_to(x, (k, *x.shape))
-
-
-def _values(batch: Batch, x: Array, explores: bool) -> Array:
+def _values(batch: Batch, x: Array, explores: bool = False) -> Array:
     try:
         return batch.values_at(x) if explores else batch.values(x)
     except (TypeError, RuntimeError) as error:
         if isinstance(error, TidewolfError) or isinstance(batch, Custom):
             raise
-        raise WrongType(
-            f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. "
-            "Functions and set live in one array library and dtype; `K.to(array)` moves a set."
-        ) from error
+        words = f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}"
+        raise WrongType(f"{words}. `K.to(array)` moves a set to another library.") from error

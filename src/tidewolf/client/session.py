@@ -92,9 +92,7 @@ def _checked_url(url: object) -> str:
             is_bare = not parts.query and not parts.fragment and parts.port != 0
             if is_bare and parts.scheme in ("http", "https") and parts.hostname:
                 return url.rstrip("/")
-    raise InvalidInput(
-        f"A service is found under an address such as http://127.0.0.1:8000, not {shown(url)}."
-    )
+    raise InvalidInput(f"Expected an address such as http://127.0.0.1:8000, not {shown(url)}.")
 
 
 def _retry_after(answer: httpx.Response) -> float:
@@ -111,10 +109,8 @@ def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        raise errors.NoAnswer(
-            f"{url} answered {answer.status_code}, and not as a tidewolf service does: is the "
-            "address right?"
-        )
+        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
+        raise errors.NoAnswer(f"{what}: is the address right?")
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
@@ -137,9 +133,8 @@ def _httpx() -> Any:
     try:
         import httpx
     except ImportError:
-        raise errors.MissingExtra(
-            'Talking to a service needs httpx: pip install "tidewolf[serve]".'
-        ) from None
+        what = 'Talking to a service needs httpx: pip install "tidewolf[serve]".'
+        raise errors.MissingExtra(what) from None
     return httpx
 
 
@@ -207,10 +202,8 @@ class Client:
         attempts: int = 5,
     ) -> None:
         if not isinstance(session, str) or not _NAME.fullmatch(session):
-            raise InvalidInput(
-                "A session is called by letters, digits, dots, dashes and underscores, at most "
-                f"100, beginning with a letter or a digit, not {shown(session)}."
-            )
+            what = f"The name of a session fits {_NAME.pattern}; received {shown(session)}."
+            raise InvalidInput(what)
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise InvalidInput("A token is signs of ASCII without spaces.")
         self.name = session
@@ -511,9 +504,8 @@ class Client:
                 time.sleep(pause * random.uniform(0.5, 1.5))
         if answer is not None:
             return _read(answer, self.url)
-        raise errors.NoAnswer(
-            f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
-        ) from failed
+        what = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
+        raise errors.NoAnswer(what) from failed
 
     def _connection(self) -> httpx.Client:
         if self._open is None:
@@ -578,10 +570,8 @@ def _rows(x: Any, limits: int) -> Any:
     """The gradients of several limits, a list for each."""
     array = np.asarray(to_numpy(as_array(x, "constraint_gradient")), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
-        raise errors.WrongShape(
-            f"constraint_gradient has shape {array.shape}; with {limits} limits it is {limits} "
-            "gradients, one a limit."
-        )
+        what = f"constraint_gradient needs {limits} gradients, one per limit"
+        raise errors.WrongShape(f"{what}; it has shape {array.shape}.")
     return array.reshape(limits, -1).tolist()
 
 

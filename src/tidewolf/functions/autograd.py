@@ -140,14 +140,12 @@ class Traced(Engine):
         found = self.value(*given)
         answer = None if isinstance(found, bool) else self._number(found, x)
         if answer is None:
-            raise WrongType(
-                f"A callable for {self.name} answers one number, a scalar of the library "
-                f"computed from x, not {shown(found)}."
-            )
+            what = f"Expected a scalar from the callable of {self.name}, not {shown(found)}."
+            raise WrongType(what)
         if math.prod(answer.shape) != 1:
+            shape = tuple(answer.shape)
             raise WrongShape(
-                f"A callable for {self.name} answers one number, not an array of shape "
-                f"{tuple(answer.shape)}: add them up, or take the largest."
+                f"Expected a number from the callable of {self.name}, not shape {shape}."
             )
         return answer.reshape(())
 
@@ -235,8 +233,7 @@ class Autograd(Batch):
         t = int(self._rounds.ts[int(np.argmin(rows))]) if len(found) == len(self) else None
         where = "a round" if t is None else f"round {t + 1} (t = {t})"
         raise NotFinite(
-            f"The {what} of {where} of {self._engine.name} is not finite at this point; add a "
-            "small number under a root or a norm that may be 0."
+            f"The {what} of {where} of {self._engine.name} is not finite at this point."
         )
 
 
@@ -249,33 +246,22 @@ def resolved(
     who = f"from_{library}"
     import_extra(library, who, library)
     if not callable(value) or isinstance(value, type):
-        raise WrongType(
-            f"{who} takes a callable, value(x, *row) with data=, value(t, x) with rounds=, or "
-            f"value(x) for a single round, not {shown(value)}.",
-            setting="value",
-        )
+        words = "value(x, *row) with data=, value(t, x) with rounds=, or value(x)"
+        raise WrongType(f"{who} takes a callable, {words}, not {shown(value)}.", setting="value")
     sides = as_shape(tuple(shape) if isinstance(shape, Sequence) else (shape,), f"shape of {who}")
     if data is not None:
-        parts = _as_data(data, who)
-        count = len(parts[0])
-        if rounds is not None and as_count(rounds, f"rounds of {who}", least=0) != count:
-            raise WrongShape(f"{who} got {rounds} rounds and data of {count}.", setting="rounds")
-        return "rows", sides, Rounds(np.arange(count), parts)
+        several = isinstance(data, list | tuple) and data and all(map(is_array, data))
+        given: Any = data if several else (data,)
+        parts = tuple(_as_rows(part, f"The data of {who}") for part in given)
+        counts = {len(part) for part in parts}
+        wanted = counts if rounds is None else {as_count(rounds, f"rounds of {who}", least=0)}
+        if len(counts) > 1 or counts != wanted:
+            setting = "data" if len(counts) > 1 else "rounds"
+            raise WrongShape(f"{who} got data of {counts} rounds, and {wanted}.", setting=setting)
+        return "rows", sides, Rounds(np.arange(len(parts[0])), parts)
     if rounds is None:
         return "alone", sides, Rounds(np.zeros(1, dtype=np.int64), ())
     return "numbers", sides, Rounds(np.arange(as_count(rounds, f"rounds of {who}")), ())
-
-
-def _as_data(data: Any, who: str) -> tuple[Any, ...]:
-    several = isinstance(data, list | tuple) and data and all(map(is_array, data))
-    parts = tuple(_as_rows(part, f"The data of {who}") for part in (data if several else (data,)))
-    if len({len(part) for part in parts}) > 1:
-        raise WrongShape(
-            f"The data of {who} must be arrays of as many rounds each, not of "
-            f"{' and '.join(str(len(part)) for part in parts)}.",
-            setting="data",
-        )
-    return parts
 
 
 def _as_rows(part: Any, what: str) -> Any:

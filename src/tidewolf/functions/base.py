@@ -52,10 +52,8 @@ class PerRound(Uncopied):
             return _with_entries(as_sparse(value, what), what)
         array = as_array(value, what)
         if array.ndim < self.axes:
-            raise WrongShape(
-                f"{what} needs {self.axes} axes or more, rounds first; it has shape "
-                f"{tuple(array.shape)}. For a single round use `.one(...)`."
-            )
+            words = f"{what} needs {self.axes} axes or more, rounds first, or `.one(...)`"
+            raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.")
         return _with_entries(array, what)
 
 
@@ -72,7 +70,7 @@ Coefficients: TypeAlias = Annotated[
 def _with_entries(array: Array, what: str) -> Array:
     if 0 in array.shape[1:]:
         raise WrongShape(
-            f"{what} has shape {tuple(array.shape)}: every round needs at least one entry."
+            f"{what} needs an entry in every round; it has shape {tuple(array.shape)}."
         )
     return array
 
@@ -134,11 +132,8 @@ class ArrayBatch(Batch):
         """Require this shape of an array, and put it into the library and dtype of another."""
         array = self.__dict__[name]
         if tuple(array.shape) != shape:
-            raise WrongShape(
-                f"{name} of {type(self).__name__} needs shape {shape}; it has shape "
-                f"{tuple(array.shape)}.",
-                setting=name,
-            )
+            words = f"{name} of {type(self).__name__} needs shape {shape}"
+            raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.", setting=name)
         reference = reference.data if is_sparse(reference) else reference
         if type(array) is not type(reference) or array.dtype != reference.dtype:
             object.__setattr__(self, name, like(array, reference))
@@ -152,9 +147,8 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
         return _sparse_round(x, what)
     array = as_array(x, what)
     if array.ndim < axes or 0 in array.shape:
-        raise WrongShape(
-            f"{what} needs an entry and {axes} axes or more; it has shape {tuple(array.shape)}."
-        )
+        words = f"{what} needs an entry and {axes} axes or more"
+        raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.")
     return array[None, ...]
 
 

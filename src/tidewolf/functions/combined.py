@@ -30,13 +30,26 @@ from tidewolf.functions.loads import LoadLimit
 from tidewolf.functions.smooth import Quadratic
 
 
-class Combined(Composed, Batch):
+class OfParts(Batch):
+    """Abstract: a batch made of others."""
+
+    parts: tuple[Batch, ...]
+
+    @property
+    def shape(self) -> Shape:
+        return self.parts[0].shape
+
+    @property
+    def domain(self) -> str | None:  # type: ignore[override]
+        return next((part.domain for part in self.parts if part.domain is not None), None)
+
+
+class Combined(Composed, OfParts):
     """Abstract: a batch made of others of the same rounds.
 
     A subclass says in `_able` which capabilities it has.
     """
 
-    parts: tuple[Batch, ...]
     _capabilities = (LinearTotal, PiecewiseLinear)
 
     @staticmethod
@@ -70,14 +83,6 @@ class Combined(Composed, Batch):
     def __len__(self) -> int:
         return len(self.parts[0])
 
-    @property
-    def shape(self) -> Shape:
-        return self.parts[0].shape
-
-    @property
-    def domain(self) -> str | None:  # type: ignore[override]
-        return next((part.domain for part in self.parts if part.domain is not None), None)
-
     def view(self, rounds: slice) -> Self:
         view = object.__new__(type(self))  # parts of the same kinds have the same capabilities
         view.__dict__.update(self.__dict__)
@@ -108,17 +113,13 @@ def checked_parts(
         raise InvalidInput(f"{who} needs at least one batch of functions.", setting="parts")
     for part in such:
         if not isinstance(part, Batch):
-            raise WrongType(
-                f"The parts of {who} are batches such as functions.Linear(C), not {part!r}.",
-                setting="parts",
-            )
+            words = f"The parts of {who} are batches such as functions.Linear(C), not {part!r}."
+            raise WrongType(words, setting="parts")
         if part.shape != such[0].shape or not (chained or len(part) == len(such[0])):
-            raise WrongShape(
-                f"The parts of {who} must have points of one shape"
-                f"{'' if chained else ' and as many rounds'}; {len(such[0])} rounds of shape "
-                f"{such[0].shape} and {len(part)} of shape {part.shape} were given.",
-                setting="parts",
-            )
+            first, other = ((len(one), one.shape) for one in (such[0], part))
+            words = f"rounds of one shape{' each' if chained else ', as many each'}"
+            words = f"The parts of {who} must have {words}, not {first} and {other}."
+            raise WrongShape(words, setting="parts")
     return such
 
 
@@ -238,10 +239,8 @@ def _weights(weights: Any, count: int) -> tuple[float, ...]:
         return (1.0,) * count
     given = as_items(weights, "weights of Sum", "[1.0, 10.0]")
     if len(given) != count:
-        raise WrongShape(
-            f"weights of Sum are one for each of its {count} parts; {len(given)} were given.",
-            setting="weights",
-        )
+        words = f"weights of Sum are one for each of its {count} parts, not {len(given)}."
+        raise WrongShape(words, setting="weights")
     return tuple(as_number(w, "A weight of Sum", least=0.0) for w in given)
 
 
@@ -403,7 +402,7 @@ def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Chain(Batch):
+class Chain(OfParts):
     """The rounds of several batches, one after another.
 
     Other batches are nothing that an experiment's file can write: a chain is made in Python.
@@ -428,14 +427,6 @@ class Chain(Batch):
 
     def __len__(self) -> int:
         return int(self._starts[-1])
-
-    @property
-    def shape(self) -> Shape:
-        return self.parts[0].shape
-
-    @property
-    def domain(self) -> str | None:  # type: ignore[override]
-        return next((part.domain for part in self.parts if part.domain is not None), None)
 
     @property
     def exp_concavity(self) -> float | None:  # type: ignore[override]
@@ -521,8 +512,6 @@ def _changed(part: Any, change: Callable[[Array], Array]) -> Any:
 #
 # Parts of a sum, a maximum or a chain are pairs of a name and fields themselves.
 
-_OF_PARTS = (Chain, Combined)
-
 
 def can_be_saved(batch: Batch) -> bool:
     """Whether it consists of built-in kinds made of arrays alone."""
@@ -539,7 +528,7 @@ def saved_name(batch: Batch) -> str:
 
 def saved_fields(batch: Batch) -> tuple[Any, ...]:
     """Its fields in their order."""
-    if isinstance(batch, _OF_PARTS):
+    if isinstance(batch, OfParts):
         pairs = tuple((saved_name(part), saved_fields(part)) for part in batch.parts)
         return tuple({**batch.fields(), "parts": pairs}.values())
     return tuple(batch.fields().values())
@@ -554,7 +543,7 @@ def restored(name: str, saved: tuple[Any, ...]) -> Batch:
         raise ValueError(f"a {name} is none of the functions that are saved")
     names = [field.name for field in fields(kind)]
     named = dict(zip(names[: len(saved)], saved, strict=True))
-    if issubclass(kind, _OF_PARTS):
+    if issubclass(kind, OfParts):
         named["parts"] = tuple(restored(*pair) for pair in named["parts"])
     batch: Batch = kind(**named)
     return batch

@@ -47,17 +47,13 @@ class _Given(Engine):
 
     def _gradient(self, t: int, x: Array) -> Array:
         if self.subgradient is None:
-            raise NotSupported(
-                "A Custom batch without a subgradient has values alone; give subgradient(t, x), or "
-                "use functions.from_torch or functions.from_jax, which find it."
-            )
+            raise NotSupported("A Custom batch without a subgradient has values alone: give one.")
         what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
         found = self.subgradient(x) if self.call == "alone" else self.subgradient(t, x)
         gradient = as_array(found, what)
         if tuple(gradient.shape) != tuple(x.shape):
-            raise WrongShape(
-                f"{what} has shape {tuple(gradient.shape)}; its points have shape {tuple(x.shape)}."
-            )
+            shape = tuple(gradient.shape)
+            raise WrongShape(f"{what} has shape {shape}; its points have shape {tuple(x.shape)}.")
         return like(gradient, x)
 
 
@@ -101,9 +97,8 @@ class Custom(Autograd):
     def _make(self, engine: _Given, shape: Any, rounds: int) -> None:
         for name, given in (("value", engine.value), ("subgradient", engine.subgradient)):
             if not callable(given) and not (name == "subgradient" and given is None):
-                raise WrongType(
-                    f"The {name} of a Custom batch is a callable, not {given!r}.", setting=name
-                )
+                what = f"The {name} of a Custom batch is a callable, not {given!r}."
+                raise WrongType(what, setting=name)
         if shape is None:
             raise WrongType("A Custom batch needs shape, that of a point.", setting="shape")
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)

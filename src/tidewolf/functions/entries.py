@@ -46,9 +46,7 @@ class EntryTable(Uncopied):
     def __call__(self, value: Any, what: str) -> Array:
         table = as_array(value, what)
         if table.ndim != 2:
-            raise WrongShape(
-                f"{what} has shape (rounds, most entries a round), not {tuple(table.shape)}."
-            )
+            raise WrongShape(f"{what} needs shape (rounds, entries), not {tuple(table.shape)}.")
         return table
 
 
@@ -84,11 +82,10 @@ class EntryBatch(ArrayBatch):
         in_order = np.sort(self.places, axis=1)
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
         if self.places.max(initial=-1) >= math.prod(self.sides) or twice.any():
-            raise InvalidInput(
-                f"{what} are whole numbers from 0 to {math.prod(self.sides) - 1}, no two alike in "
-                "a round, or -1 where there is none.",
-                setting="places",
+            words = (
+                f"{what} are whole numbers from 0 to {math.prod(self.sides) - 1}, or -1 for none"
             )
+            raise InvalidInput(f"{words}, no two alike in a round.", setting="places")
 
 
 def pad_rounds(
@@ -125,10 +122,8 @@ def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
     except WrongType:
         raise
     except (ValueError, TypeError):
-        raise InvalidInput(
-            f"The indices of {what} are those of an array of shape {shape}, one list of whole "
-            f"numbers an axis; {shown(parts[0])} was given."
-        ) from None
+        words = f"The indices of {what} are a list per axis, for an array of shape {shape}"
+        raise InvalidInput(f"{words}, not {shown(parts[0])}.") from None
     numbers = [to_numpy(as_array(part, f"The numbers of {what}")) for part in parts[1:]]
     if any(each.shape not in ((), places.shape) for each in numbers):
         raise WrongShape(f"{what} has {len(places)} entries and more or fewer numbers for them.")
@@ -262,9 +257,7 @@ class Squared(EntryBatch):
         take.
         """
         if len(self.sides) != 2:
-            raise NotSupported(
-                f"A sparse subgradient is one of matrices; these points have shape {self.sides}."
-            )
+            raise NotSupported(f"A sparse subgradient is a matrix; points have shape {self.sides}.")
         from scipy.sparse import coo_array
 
         seen = self.places >= 0
@@ -340,10 +333,8 @@ class Range(EntryBatch, PiecewiseLinear):
         there = self.places >= 0
         crossed = (to_numpy(self.low > self.high) & there).any(axis=1)
         for t in np.flatnonzero(crossed | ~there.any(axis=1))[:1]:
-            raise InvalidInput(
-                f"Round {t + 1} of a Range batch needs an entry, and low <= high of each.",
-                setting="high" if crossed[t] else "places",
-            )
+            words = f"Round {t + 1} of a Range batch needs an entry, and low <= high of each."
+            raise InvalidInput(words, setting="high" if crossed[t] else "places")
 
     @classmethod
     def of(cls, rounds: Sequence[tuple[Any, Any, Any]], shape: Shape) -> Range:

@@ -208,11 +208,10 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
             return
         count, shape = self.A.shape[0], tuple(self.b.shape)
         if len(shape) != 2 or count not in (shape[1], shape[0] * shape[1]):
-            raise WrongShape(
-                "Sparse A of MaxAffine has a row for each entry of b, which has shape (rounds, "
-                f"pieces), or one for each piece; it has {count} rows, and b has shape {shape}.",
-                setting="A",
+            words = (
+                f"Sparse A of MaxAffine has a row for each entry of b, {shape}, or for each piece"
             )
+            raise WrongShape(f"{words}, not {count} rows.", setting="A")
         self._match("b", shape, self.A)
 
     @classmethod
@@ -257,17 +256,14 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         return namespace(x).max(self.pieces(x), axis=1)
 
     def values_at(self, points: Array) -> Array:
-        return namespace(points).max(self._pieces_at(rows(points)), axis=1)
-
-    def _pieces_at(self, points: Array) -> Array:
-        """The pieces of each round at a point of its own, (rounds, pieces)."""
+        x = rows(points)
         if not is_sparse(self.A):
-            return (self._flat() @ points[:, :, None])[:, :, 0] - self.b
-        if self._shared:
-            host = (self.A @ to_numpy(points).T).T
-            return base.beside(host, self.A, points) - base.beside(self.b, self.A, points)
-        found = _as_table(base.own_products(self.A, points), tuple(self.b.shape))
-        return found - base.beside(self.b, self.A, points)
+            found = (self._flat() @ x[:, :, None])[:, :, 0]
+        elif self._shared:
+            found = like((self.A @ to_numpy(x).T).T, x)
+        else:
+            found = _as_table(base.own_products(self.A, x), tuple(self.b.shape))
+        return namespace(x).max(found - base.beside(self.b, self.A, x), axis=1)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         return shaped(base.weighted(self._active(x), weights), self.shape)
@@ -301,7 +297,12 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
     def _active(self, x: Array) -> Array:
         """The first active piece of each round, one flattened row each."""
         if is_sparse(self.A):
-            return self._active_sparse(to_numpy(self.pieces(x)))
+            pieces = to_numpy(self.pieces(x))
+            chosen = pieces.argmax(axis=1)
+            if len(self) == 1:
+                return cut_rows(self.A, int(chosen[0]), int(chosen[0]) + 1)
+            starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))
+            return self.A[chosen + starts, :]
         A, xp = self._flat(), namespace(self.A)
         if len(self) == 1:
             j = int(xp.argmax(self.pieces(x)))
@@ -310,13 +311,6 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         first = xp.argmax(self.pieces(x), axis=1)
         places = first + pieces * (counting(rounds, first) - 1)
         return xp.take(xp.reshape(A, (rounds * pieces, A.shape[2])), places, axis=0)
-
-    def _active_sparse(self, pieces: Floats) -> Any:
-        first = pieces.argmax(axis=1)
-        if len(self) == 1:
-            return cut_rows(self.A, int(first[0]), int(first[0]) + 1)
-        starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))
-        return self.A[first + starts, :]
 
     def halfspaces(self) -> Halfspaces:
         if not self._shared:

@@ -24,11 +24,12 @@ import numpy as np
 
 from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear
+from tidewolf.core.piecewise import Halfspaces, ManyRows, PiecewiseLinear
 from tidewolf.core.settings import Names
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
+from tidewolf.functions.linear import AffineRows
 
 MANY = 10**6
 """Stored numbers of all half-spaces together from which on they are made some at a time,"""
@@ -48,8 +49,7 @@ class Matrix(Uncopied):
         matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
         if matrix.ndim != 2 or 0 in matrix.shape:
             raise WrongShape(
-                f"{what} is a matrix with at least one row and one column, not of shape "
-                f"{tuple(matrix.shape)}."
+                f"{what} is a matrix with an entry, not of shape {tuple(matrix.shape)}."
             )
         return matrix
 
@@ -114,17 +114,14 @@ class OverPaths(ArrayBatch):
 
     def _require_demands(self) -> None:
         if self.demands.ndim != 2:
-            raise WrongShape(
-                f"demands of {type(self).__name__} has shape (rounds, pairs), not "
-                f"{tuple(self.demands.shape)}.",
-                setting="demands",
-            )
+            words = f"demands of {type(self).__name__} need shape (rounds, pairs)"
+            raise WrongShape(f"{words}, not {tuple(self.demands.shape)}.", setting="demands")
         self._match("pairs", self.shape, self.pairs)
         if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
-            raise InvalidInput(
-                f"pairs of {type(self).__name__} are columns of demands, from 0 to {columns - 1}.",
-                setting="pairs",
+            words = (
+                f"pairs of {type(self).__name__} are columns of demands, from 0 to {columns - 1}."
             )
+            raise InvalidInput(words, setting="pairs")
 
     @property
     def shape(self) -> Shape:
@@ -297,7 +294,7 @@ class LoadRows(ManyRows):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LoadCost(OverPaths, LinearTotal, PiecewiseLinear):
+class LoadCost(OverPaths, AffineRows):
     """What the loads of links cost, when demands are split over paths.
 
     Parameters
@@ -356,7 +353,7 @@ class LoadCost(OverPaths, LinearTotal, PiecewiseLinear):
         return like(self._weighted(to_numpy(weights).astype(np.float64, copy=False)), x)
 
     def gradients(self, x: Array) -> Array:
-        return like(self._coefficients(slice(None)), x)
+        return like(self._a, x)
 
     def slopes(self, x: Array) -> Floats:
         return np.concatenate([row_norms(self._coefficients(some)) for some in self._parts()])
@@ -364,15 +361,9 @@ class LoadCost(OverPaths, LinearTotal, PiecewiseLinear):
     def total(self) -> tuple[Floats, float]:
         return self._weighted(np.ones(len(self))), 0.0
 
-    def epigraph(self) -> Halfspaces:
-        return self.halfspaces()
-
-    def halfspaces(self) -> Halfspaces:
-        rounds = np.arange(len(self))
-        return Halfspaces(self._coefficients(slice(None)), self.offsets(), rounds)
-
-    def offsets(self) -> Floats:
-        return np.zeros(len(self))
+    @property
+    def _a(self) -> Floats:
+        return self._coefficients(slice(None))
 
     def _coefficients(self, rounds: slice) -> Floats:
         """Those of some rounds, (rounds, paths)."""
@@ -464,9 +455,8 @@ class LoadLimit(LinkLoads):
         self._require_demands()
         self._match("capacities", (len(self), self._links), self.demands)
         if self.names and len(self.names) != self._links:
-            raise WrongShape(
-                f"names of LoadLimit are one for each of {self._links} links.", setting="names"
-            )
+            words = f"names of LoadLimit are one for each of {self._links} links."
+            raise WrongShape(words, setting="names")
 
     @classmethod
     def one(
@@ -573,10 +563,8 @@ class MaxUtilization(LinkLoads):
         self._match("capacities", (self._links,), self.demands)
         capacities = to_numpy(self.capacities)
         if (capacities <= 0).any():
-            raise InvalidInput(
-                f"capacities of MaxUtilization must be above 0, not {capacities.min():g}.",
-                setting="capacities",
-            )
+            words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
+            raise InvalidInput(words, setting="capacities")
 
     @classmethod
     def one(

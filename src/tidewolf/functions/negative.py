@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import like, namespace, to_numpy
+from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NegativeCapacity
 from tidewolf.core.oracle import HasLMO
@@ -27,58 +26,40 @@ MOST_ASKED = 100
 """Entries whose minimum over the set is asked for, an oracle call each."""
 
 
-def negative_capacities(
-    K: HasLMO, constraints: Batch, asked: set[int]
-) -> list[tuple[int, int, float]]:
-    """Entry, round and value of the first such capacity of each entry that was not asked about
-    before; `asked` takes note of those that are now.
+def warn_of_negative_capacities(
+    K: HasLMO, constraints: Batch, asked: set[int], first_round: int = 0, *, stacklevel: int = 3
+) -> None:
+    """One warning that names the first, and says how many entries have one; `asked` are entries
+    that were looked at before, and takes note of those that are now.
     """
     found = []
     for start, part in _limits(constraints):
-        if not isinstance(part, Capacity) or not _lowest(part.c) < 0.0:
+        c = to_numpy(rows(part.c)) if isinstance(part, Capacity) else np.zeros((0, 0))
+        if not c.min(initial=0.0) < 0.0:
             continue
-        c = to_numpy(rows(part.c))
         for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
             if entry not in asked and len(asked) < MOST_ASKED:
                 asked.add(entry)
                 if _never_negative(K, entry):
                     row = int(np.argmax(c[:, entry] < 0))
-                    found.append((entry, start + row, float(c[row, entry])))
-    return found
-
-
-def _lowest(c: Any) -> float:
-    if type(c) is np.ndarray:
-        return float(np.minimum.reduce(c, axis=None, initial=np.inf))
-    return float(namespace(c).min(c)) if c.shape[0] else np.inf
+                    found.append((entry, start + row + first_round + 1, float(c[row, entry])))
+    if found:
+        entry, number, value = found[0]
+        names = getattr(K, "names", None)
+        place = entry if len(K.shape) == 1 else tuple(map(int, np.unravel_index(entry, K.shape)))
+        what = f"The capacity of {names[entry] if names else f'entry {place}'} is {value:g}"
+        words = f"{what} in round {number}: {breaks(len(found))}"
+        warnings.warn(words, NegativeCapacity, stacklevel=stacklevel)
 
 
 def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
     """The limits that are to be kept each by itself, and the rounds they start in."""
-    if isinstance(constraints, Max):
+    if isinstance(constraints, Max | Chain):
         for part in constraints.parts:
             yield from _limits(part, start)
-    elif isinstance(constraints, Chain):
-        for part in constraints.parts:
-            yield from _limits(part, start)
-            start += len(part)
+            start += len(part) if isinstance(constraints, Chain) else 0
     else:
         yield start, constraints
-
-
-def warn_of_negative_capacities(
-    K: HasLMO, constraints: Batch, asked: set[int], first_round: int = 0, *, stacklevel: int = 3
-) -> None:
-    """One warning that names the first, and says how many entries have one."""
-    found = negative_capacities(K, constraints, asked)
-    if found:
-        entry, t, value = found[0]
-        place = np.unravel_index(entry, K.shape)
-        name = f"entry {int(place[0]) if len(place) == 1 else tuple(map(int, place))}"
-        if getattr(K, "names", None):
-            name = getattr(K, "names")[entry]  # noqa: B009  not every set has them
-        what = f"The capacity of {name} is {value:g} in round {first_round + t + 1}"
-        warnings.warn(f"{what}: {breaks(len(found))}", NegativeCapacity, stacklevel=stacklevel)
 
 
 def breaks(entries: int) -> str:

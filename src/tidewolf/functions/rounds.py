@@ -51,10 +51,8 @@ def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = Non
     else:
         raise WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
     if found.shape != tuple(center.shape):
-        raise WrongShape(
-            f"The functions of round {t} take points of shape {found.shape}; the learner's set has "
-            f"points of shape {tuple(center.shape)}."
-        )
+        words = f"Expected functions of points of shape {tuple(center.shape)} in round {t}"
+        raise WrongShape(f"{words}, not {found.shape}.")
     return found
 
 
@@ -72,10 +70,8 @@ def _batches(limit: Any) -> bool:
 
 def _point(x: Any, what: str, points: Points) -> Array:
     if callable(x):
-        raise WrongType(
-            f"{what} has a number for each entry of a point, and {shown(x)} is a callable: "
-            "functions.from_torch, from_jax and Custom make a batch of it."
-        )
+        words = "functions.from_torch, from_jax and Custom make a batch of it"
+        raise WrongType(f"{what} is a number for each entry; {shown(x)} is a callable: {words}.")
     return like(as_point(_row(x, what, points), tuple(points[0].shape), what), points[0])
 
 
@@ -89,10 +85,8 @@ def _named(item: Mapping[Any, Any], t: int, points: Points) -> Stream:
     losses = [item[key] for key in _LOSS if item.get(key) is not None]
     limits = [item[key] for key in _LIMIT if item.get(key) is not None]
     if unknown or len(losses) != 1 or len(limits) > 1:
-        raise InvalidInput(
-            f"Round {t} has costs or a loss, and capacities, a constraint or neither, with "
-            f"{', '.join(_WITH[:-1])} and {_WITH[-1]} where known; {shown(list(item))} was given."
-        )
+        words = f"Expected costs or a loss, and perhaps a limit, {', '.join(_WITH)} in round {t}"
+        raise InvalidInput(f"{words}, not {shown(list(item))}.")
     more = {key: _one(key, item[key], t, points) for key in _WITH if item.get(key) is not None}
     return _stream(losses[0], limits[0] if limits else None, t, points, **more)
 

@@ -12,15 +12,7 @@ from tidewolf.core.arrays import as_number, eps_of, flat, like, namespace, to_nu
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats, NDArray, Shape
-from tidewolf.functions.base import (
-    ArrayBatch,
-    PerRound,
-    Uncopied,
-    one_round,
-    row_norms,
-    rows,
-    shaped,
-)
+from tidewolf.functions import base
 
 # Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and
 # positive semidefinite.
@@ -30,7 +22,7 @@ from tidewolf.functions.base import (
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Quadratic(ArrayBatch):
+class Quadratic(base.ArrayBatch):
     """Convex quadratics of vectors, 1/2 <x, P_t x> + <q_t, x> + r_t.
 
     Parameters
@@ -52,10 +44,11 @@ class Quadratic(ArrayBatch):
     """
 
     P: Annotated[
-        Array, Uncopied("Symmetric and positive semidefinite, (rounds, n, n), or (n, n) for all.")
+        Array,
+        base.Uncopied("Symmetric and positive semidefinite, (rounds, n, n), or (n, n) for all."),
     ]
-    q: Annotated[Array, PerRound("The linear parts, of shape (rounds, n).")]
-    r: Annotated[Array, PerRound("The constants, one a round. None: zeros.", axes=1)] = None
+    q: Annotated[Array, base.PerRound("The linear parts, of shape (rounds, n).")]
+    r: Annotated[Array, base.PerRound("The constants, one a round. None: zeros.", axes=1)] = None
     exp_concavity: Annotated[
         float | None,
         Number("An alpha for which exp(-alpha f) is concave on the set. None: unknown.", above=0.0),
@@ -64,11 +57,8 @@ class Quadratic(ArrayBatch):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.q.ndim != 2:
-            raise WrongShape(
-                "A Quadratic batch takes vectors, so q has shape (rounds, n); it has shape "
-                f"{tuple(self.q.shape)}.",
-                setting="q",
-            )
+            words = f"q of Quadratic needs shape (rounds, n), not {tuple(self.q.shape)}."
+            raise WrongShape(words, setting="q")
         rounds, n = self.q.shape
         if self.r is None:
             object.__setattr__(self, "r", np.zeros(rounds))
@@ -79,7 +69,7 @@ class Quadratic(ArrayBatch):
     @classmethod
     def one(cls, P: Array, q: Array, r: float = 0.0) -> Quadratic:
         """A single round 1/2 <x, P x> + <q, x> + r."""
-        q = one_round(q, "q of Quadratic.one")
+        q = base.one_round(q, "q of Quadratic.one")
         return cls(P, q, like(np.array([as_number(r, "r of Quadratic.one")]), q))
 
     @property
@@ -104,7 +94,7 @@ class Quadratic(ArrayBatch):
         return self.P @ x + self.q
 
     def slopes(self, x: Array) -> Floats:
-        return row_norms(self.gradients(x))
+        return base.row_norms(self.gradients(x))
 
     @classmethod
     def examples(cls) -> Sequence[Quadratic]:
@@ -124,10 +114,9 @@ def _require_convex(P: NDArray, eps: float) -> None:
     skew = np.max(np.abs(stack - np.swapaxes(stack, 1, 2)), axis=(1, 2))
     least = np.linalg.eigvalsh(stack)[:, 0]
     for t in np.flatnonzero((skew > slack) | (least < -slack))[:1]:
+        words = f"mirrored entries differ by {skew[t]:.3g}, the least eigenvalue is {least[t]:.3g}"
         raise (InvalidInput if skew[t] > slack[t] else NotConvex)(
-            "P of Quadratic must be symmetric, such as (P + P') / 2, without eigenvalues below 0; "
-            f"in round {t + 1} mirrored entries differ by {skew[t]:.3g}, and the least eigenvalue "
-            f"is {least[t]:.3g}.",
+            f"P of Quadratic must be symmetric, positive semidefinite; in round {t + 1} {words}.",
             setting="P",
         )
 
@@ -142,7 +131,7 @@ def _require_convex(P: NDArray, eps: float) -> None:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LogWealth(ArrayBatch):
+class LogWealth(base.ArrayBatch):
     """Minus the logarithm of growth, -log <r_t, x>, where every <r_t, x> is positive.
 
     Parameters
@@ -163,13 +152,13 @@ class LogWealth(ArrayBatch):
     by_round = ("returns",)
 
     returns: Annotated[
-        Array, PerRound("What a unit of each asset becomes, (rounds, *shape); also a frame.")
+        Array, base.PerRound("What a unit of each asset becomes, (rounds, *shape); also a frame.")
     ]
 
     @classmethod
     def one(cls, returns: Array) -> LogWealth:
         """A single round with these returns."""
-        return cls._unchecked(returns=one_round(returns, "returns of LogWealth.one"))
+        return cls._unchecked(returns=base.one_round(returns, "returns of LogWealth.one"))
 
     @property
     def shape(self) -> Shape:
@@ -180,21 +169,21 @@ class LogWealth(ArrayBatch):
 
     def values_at(self, points: Array) -> Array:
         return -namespace(points).log(
-            _positive(namespace(points).vecdot(rows(self.returns), rows(points)))
+            _positive(namespace(points).vecdot(base.rows(self.returns), base.rows(points)))
         )
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(-((weights / self._growth(x)) @ rows(self.returns)), self.shape)
+        return base.shaped(-((weights / self._growth(x)) @ base.rows(self.returns)), self.shape)
 
     def gradients(self, x: Array) -> Array:
         xp, growth = namespace(self.returns), self._growth(x)
         return -self.returns / xp.reshape(growth, (len(self),) + (1,) * len(self.shape))
 
     def slopes(self, x: Array) -> Floats:
-        return np.asarray(row_norms(rows(self.returns)) / to_numpy(self._growth(x)))
+        return np.asarray(base.row_norms(base.rows(self.returns)) / to_numpy(self._growth(x)))
 
     def _growth(self, x: Array) -> Array:
-        return _positive(rows(self.returns) @ flat(x))
+        return _positive(base.rows(self.returns) @ flat(x))
 
     @classmethod
     def examples(cls) -> Sequence[LogWealth]:
@@ -210,8 +199,6 @@ def _positive(growth: Array) -> Array:
     xp = namespace(growth)
     if growth.shape[0] and not bool(xp.all(growth > 0)):
         t = int(np.argmin(to_numpy(growth) > 0))
-        raise InvalidInput(
-            f"LogWealth is defined on {LogWealth.domain}; at this point <r, x> is "
-            f"{float(growth[t]):g} in round {t + 1} of it."
-        )
+        words = f"<r, x> is {float(growth[t]):g} at this point in round {t + 1} of it"
+        raise InvalidInput(f"LogWealth is defined on {LogWealth.domain}; {words}.")
     return growth

@@ -170,10 +170,8 @@ class LiveRunner:
         volumes = None if network is None else [float(one) for one in network.volumes]
         rows = {} if log is None else log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
-            raise OtherSettings(
-                f"{path} was begun with the demands {rows[0].demands}, not {volumes}: put them "
-                "back, or begin another database."
-            )
+            what = f"{path} was begun with the demands {rows[0].demands}, not {volumes}"
+            raise OtherSettings(f"{what}: put them back, or begin another database.")
         if not rows and log is not None and not self._read_only:
             log.write(Row(0, demands=volumes))
         self._times = [] if log is None else log.last_times()

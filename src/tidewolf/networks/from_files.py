@@ -49,11 +49,9 @@ def find_node(
 ) -> Hashable:
     """The node of a graph that has this name."""
     if str(called) not in nodes:
-        raise UnknownNode(
-            f"no link of {graph} touches the node {called!r}, {what}."
-            f"{did_you_mean(str(called), nodes)}",
-            setting=setting,
-        )
+        near = did_you_mean(str(called), nodes)
+        words = f"no link of {graph} touches the node {called!r}, {what}.{near}"
+        raise UnknownNode(words, setting=setting)
     return nodes[str(called)]
 
 
@@ -108,10 +106,8 @@ class LinkColumns(NamedTuple):
                 continue  # the way back has the name of the way there
             called = name or link_name(link)
             if (first := found.setdefault(called, i)) != i:
-                raise InvalidInput(
-                    f"{graph.places[i]}: {called!r} is the link of {graph.places[first]} too; give "
-                    "links names of their own in a column name."
-                )
+                words = f"{graph.places[i]}: {called!r} is the link of {graph.places[first]} too"
+                raise InvalidInput(f"{words}; name links in a column name.")
 
 
 def link_name(link: Sequence[Any]) -> str:
@@ -434,10 +430,8 @@ def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, 
     called = next((name for name in header if name.lower() == "demand"), None)
     if called is None and len(header) > 2:
         others = [name for name in header if name.lower() not in ("source", "target")]
-        raise InvalidInput(
-            f"{path}, line 1: beside source and target must be a column demand, or none, not "
-            f"{listed(others)}."
-        )
+        words = f"{path}, line 1: expected source, target and perhaps demand"
+        raise InvalidInput(f"{words}, not {listed(others)}.")
     return [
         (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))
         for row in rows

@@ -234,11 +234,9 @@ class Middleware:
             raise Refused(400, "The request has two Authorization headers: send one.")
         caller = self._service.tokens.caller(given[0] if given else None, basic=is_page)
         if caller is None:
-            raise Refused(
-                401,
-                "A known token is needed: send it as Authorization: Bearer TOKEN.",
-                www_authenticate='Basic realm="tidewolf"' if is_page else "Bearer",
-            )
+            header = 'Basic realm="tidewolf"' if is_page else "Bearer"
+            detail = "A known token is needed: send it as Authorization: Bearer TOKEN."
+            raise Refused(401, detail, www_authenticate=header)
         return caller
 
     def _require_own_site(self, method: str, headers: dict[bytes, bytes]) -> None:
@@ -246,11 +244,10 @@ class Middleware:
         name, _, port = host.rpartition(b":")
         name = (name if name and port.isdigit() else host).lower()
         if self._loopback_only and name not in LOOPBACK:
-            raise Refused(
-                403,
-                "A server without tokens answers to localhost and 127.0.0.1 alone: start it with "
-                "--token-file, or with --insecure, to be reached under another name.",
+            what = (
+                "A server without tokens answers to localhost alone: --token-file, or --insecure."
             )
+            raise Refused(403, what)
         is_read = method in ("GET", "HEAD", "OPTIONS")
         if origin is not None and not is_read and origin.partition(b"://")[2] != host:
             raise Refused(403, "A page of another site may not change anything here.")
@@ -368,11 +365,8 @@ class Operation(APIRoute):
         found: dict[str, Any] = dict(params)
         if "name" in params:
             if not m.NAME.fullmatch(params["name"]):
-                raise Refused(
-                    422 if "PUT" in methods else 404,
-                    "A session has a name of at most 100 letters, digits, '.', '_' and '-' that "
-                    "begins with a letter or a digit.",
-                )
+                what = f"The name of a session fits {m.NAME.pattern}."
+                raise Refused(422 if "PUT" in methods else 404, what)
             if not params["name"].startswith(call.caller.prefix):
                 raise UnknownSession(f"There is no session called {params['name']!r}.")
         if "round" in params:
@@ -434,24 +428,16 @@ def get(call: Call, name: Name) -> Reply:
 )
 def put(call: Call, name: Name, body: Description) -> Reply:
     """Create a session, or find it there; another description is refused."""
-    service = call.service
-    if service.quotas.sessions is None:
-        return service.sessions.put(name, body, call.caller)
-    with service.quotas.creating:
-        _require_room(call, name, service.quotas.sessions)
-        return service.sessions.put(name, body, call.caller)
-
-
-def _require_room(call: Call, name: str, most: int) -> None:
-    """Refuse one session more than a token may have; one that is there already is none."""
-    there = call.service.sessions.list(call.caller.prefix, "", most).body["sessions"]
-    if len(there) < most or any(each["name"] == name for each in there):
-        return
-    if call.service.sessions.store.info(name) is None:
-        raise TooMany(
-            f"This token may have {most:,} sessions, and has as many: delete one first.",
-            retry_after=60.0,
-        )
+    sessions, quotas = call.service.sessions, call.service.quotas
+    if quotas.sessions is None:
+        return sessions.put(name, body, call.caller)
+    with quotas.creating:
+        if sessions.store.info(name) is None:
+            own = sessions.list(call.caller.prefix, "", quotas.sessions).body["sessions"]
+            if len(own) >= quotas.sessions:
+                what = f"This token has {len(own):,} sessions, as many as it may: delete one first."
+                raise TooMany(what, retry_after=60.0)
+        return sessions.put(name, body, call.caller)
 
 
 @api.delete(ONE, tags=["sessions"], response_model=m.Answer)

@@ -44,24 +44,11 @@ from tidewolf.core.arrays import LARGEST_COUNT
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember
 from tidewolf.core.types import Array, NDArray
+from tidewolf.experiments import models
 from tidewolf.experiments.building import RoundReader, make_learner
 from tidewolf.experiments.experiment import USUAL
 from tidewolf.experiments.keys import FILE_FORMAT, Choice, Place, learner_keys
 from tidewolf.experiments.keys import Request as Document
-from tidewolf.experiments.models import (
-    NO_FILES,
-    Count,
-    Described,
-    Learner,
-    One,
-    Positive,
-    Seed,
-    SetTable,
-    Source,
-    entries_of,
-    refused,
-    require_modest_learner,
-)
 from tidewolf.live.entries import Entries, paths_of
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
@@ -120,10 +107,8 @@ class Built:
     def require_member(self, x: Array, what: str) -> None:
         """Refuse a point outside of the set, by more than rounding."""
         if not is_member(self.K, x):
-            raise NotAMember(
-                f"{what} should be a point of the set, and exceeds its limits by "
-                f"{self.K.infeasibility(x):g}."
-            )
+            by = self.K.infeasibility(x)
+            raise NotAMember(f"{what} should be a point of the set, and is off by {by:g}.")
 
     def paths(
         self, x: Array, demands: Sequence[float] | None = None
@@ -132,7 +117,7 @@ class Built:
         return paths_of(self.reader, x, demands)
 
 
-class Description(Described, Request):
+class Description(models.Described, Request):
     """A session: its set, its learner, and how it is served.
 
     `read` makes one of a request's body, `parse` of its canonical text.
@@ -151,22 +136,26 @@ class Description(Described, Request):
         set={"kind": "Simplex", "n": 3}, rounds=1000, learners=[{"name": "Ensemble"}]
     )
     format: Annotated[int, Field(ge=1, le=FILE_FORMAT)] | None = None
-    set: SetTable = Field(description="As [set] of an experiment file; graphs inline.")
+    set: models.SetTable = Field(description="As [set] of an experiment file; graphs inline.")
     names: list[Annotated[str, Field(min_length=1)]] | None = Field(
         None, description="Names of the entries, in order."
     )
-    learners: One[Learner] | None = Field(None, description="Who decides; Ensemble by default.")
-    seeds: Seed | One[Seed] | None = Field(None, description="The seed of everything random.")
-    caution: Positive | One[Positive] | None = Field(
+    learners: models.One[models.Learner] | None = Field(
+        None, description="Who decides; Ensemble by default."
+    )
+    seeds: models.Seed | models.One[models.Seed] | None = Field(
+        None, description="The seed of everything random."
+    )
+    caution: models.Positive | models.One[models.Positive] | None = Field(
         None, validation_alias=AliasChoices("caution", "cautions"), description="How careful."
     )
-    expire_after: Count | None = Field(
+    expire_after: models.Count | None = Field(
         None, description="Rounds after which a decision is no longer pending."
     )
     deadline: Annotated[float, Field(gt=0.0, le=3600.0)] | None = Field(
         None, description="How long a decision may take. Unit: seconds."
     )
-    stale_after: Positive | None = Field(
+    stale_after: models.Positive | None = Field(
         None, description="When missing feedback is an alarm. Unit: seconds."
     )
     fallback: list[Any] | dict[str, Any] | None = Field(
@@ -178,9 +167,9 @@ class Description(Described, Request):
     @model_validator(mode="after")
     def _is_modest(self) -> Self:
         try:
-            require_modest_learner(self.learner.given, entries_of(self.set))
+            models.require_modest_learner(self.learner.given, models.entries_of(self.set))
         except InvalidInput as error:
-            raise refused(str(error), "learners", 0, error.setting or "") from None
+            raise models.refused(str(error), "learners", 0, error.setting or "") from None
         return self
 
     @classmethod
@@ -193,7 +182,7 @@ class Description(Described, Request):
             If it is not accepted: the sentence begins with the keys that lead there.
         """
         require_plain(given)
-        found = super().read(given, Source(None))
+        found = super().read(given, models.Source(None))
         text = {key: value for key, value in given.items() if key != "why" and value is not None}
         found._canonical = json.dumps(text, sort_keys=True, allow_nan=False, separators=(",", ":"))
         return found
@@ -246,7 +235,7 @@ def _one(given: Any) -> Any:
 
 
 def _no_table(path: Path, place: Place) -> NDArray:
-    raise InvalidInput(f"{place.words()}{NO_FILES}.")
+    raise InvalidInput(f"{place.words()}{models.NO_FILES}.")
 
 
 def require_plain(data: Any) -> None:
@@ -265,7 +254,7 @@ def require_plain(data: Any) -> None:
         elif isinstance(value, str):
             if len(value) > LONGEST_TEXT:
                 raise InvalidInput(
-                    f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}: shorten it."
+                    f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}."
                 )
             if _CONTROL.search(value):
                 raise InvalidInput(f"A text of the request has a control character: {value!a}.")
@@ -338,10 +327,8 @@ class Settings:
         try:
             return TypeAdapter(cls).validate_json(text, strict=True)
         except ValidationError:
-            raise BrokenFile(
-                "How the session is operated was changed on disk, and cannot be read: go back to "
-                "an earlier copy."
-            ) from None
+            what = "The settings of the session were changed on disk: go back to an earlier copy."
+            raise BrokenFile(what) from None
 
     @classmethod
     def shown(cls, text: str) -> Self:

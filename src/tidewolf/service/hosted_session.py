@@ -81,6 +81,8 @@ BROKEN = 1e-9
 """Limits that are broken by less are not: that is rounding."""
 ONLY_LIMIT = "the limit"
 """The name of a limit if a round has no other."""
+_OTHER_INFORMATION = "Round {} was decided with other side information: roll back to decide again."
+_OTHER_CONTENT = "Round {} is over: it was observed with other content, or it expired."
 
 
 def on_disk(future: Future[None]) -> None:
@@ -316,10 +318,8 @@ class ReadFeedback(NamedTuple):
         """What an observation contains, whose keys are checked."""
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
-            raise InvalidInput(
-                f"The observation has {min(numbers)} and {min(values)}: give what the round turned "
-                "out to be, or gradients or values at what was played."
-            )
+            both = f"{min(numbers)} and {min(values)}"
+            raise InvalidInput(f"The observation has {both}: give numbers, or values or gradients.")
         if not values:
             if "budget" in given and "budgets" not in given:
                 given = {**given, "budgets": given["budget"]}
@@ -329,10 +329,8 @@ class ReadFeedback(NamedTuple):
                 raise type(error)(str(error).replace(", line 1:", ":")) from None
             return cls({"loss": losses, "constraint": limits}, (losses, limits))
         if "constraint_value" not in values:
-            raise InvalidInput(
-                f"The observation has {min(values)} and no constraint_value: give it; if there is "
-                "no limit, any number that is not above 0."
-            )
+            what = f"The observation has {min(values)}: give constraint_value, too, such as 0."
+            raise InvalidInput(what)
         arguments, limits = {key: given[key] for key in values}, given["constraint_value"]
         is_list = isinstance(limits, list)
         if is_list:
@@ -499,25 +497,21 @@ class HostedSession:
         if self._is_over(number):
             note = self.note_of(number)
             if note is None:
-                raise OtherContent(
-                    f"Round {number + 1} is over, and its decision is not known: it expired, or "
-                    f"was not noted. Round {self.session.round + 1} is current."
-                )
+                what = f"Round {number + 1} is over, and its decision is not known"
+                raise OtherContent(f"{what}; round {self.session.round + 1} is current.")
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
         most = self.host.limits.pending
         if number > self.session.round and waiting > most:
-            raise errors.TooMany(
-                f"Round {number + 1} would leave {waiting:,} rounds waiting for their feedback; at "
-                f"most {most:,} do. Observe some of them first."
-            )
+            what = f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback"
+            raise errors.TooMany(f"{what}; at most {most:,} are allowed. Observe some first.")
         note = self.answers.get(number)
         if note is None or not self._is_valid(number, note):
             note = self._decide(number, body, info, known)
         elif known is not None and known.identity and known.identity != note.info_id:
-            raise _other_information(number)
+            raise OtherContent(_OTHER_INFORMATION.format(number + 1))
         self.asked_at.setdefault(number, self.host.clock())
         self.trim()
         self.host.count("decisions", note.source)
@@ -569,7 +563,7 @@ class HostedSession:
         try:
             return _flat(ask()), ""
         except OtherContent:
-            raise _other_information(number) from None
+            raise OtherContent(_OTHER_INFORMATION.format(number + 1)) from None
         except Exception as error:
             is_refusal = may_refuse and isinstance(error, InvalidInput | NotSupported)
             if is_refusal or isinstance(error, errors.CheckpointError):
@@ -615,10 +609,8 @@ class HostedSession:
         """The answer of a round that is over, waits, or is current, without asking for it."""
         note = self.note_of(number)
         if note is None:
-            raise errors.UnknownSession(
-                f"The decision of round {number + 1} of {self.name} is not known: it was not asked "
-                "for yet, expired, or nothing was noted of it."
-            )
+            what = f"The decision of round {number + 1} of {self.name} is not known"
+            raise errors.UnknownSession(f"{what}: not asked for yet, expired, or not noted.")
         return self._answer(number, note)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
@@ -650,13 +642,11 @@ class HostedSession:
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
         if number > current:
-            raise InvalidInput(
-                f"Round {number + 1} was not asked for yet, so nothing can be observed of it: ask "
-                f"for its decision first. Round {current + 1} is current."
-            )
+            what = f"Round {number + 1} was not asked for yet: ask for its decision first"
+            raise InvalidInput(f"{what}. Round {current + 1} is current.")
         if number in self._fresh:
             if content != self._fresh[number]:
-                raise _other_content(number)
+                raise OtherContent(_OTHER_CONTENT.format(number + 1))
             note = self.recent[number]
         elif number < current and number not in pending:
             note = self.note_of(number) or Note(None)
@@ -665,7 +655,7 @@ class HostedSession:
             try:
                 session.observe(round=number, played=played, **feedback.arguments)
             except OtherContent:
-                raise _other_content(number) from None
+                raise OtherContent(_OTHER_CONTENT.format(number + 1)) from None
         else:
             if (
                 body.time is not None
@@ -690,10 +680,8 @@ class HostedSession:
         note = note._replace(played="" if played is None else "given", observed=True)
         if played is None and note.source != "learner" and self.takes_late:
             if note.decision is None:
-                raise InvalidInput(
-                    f"Round {number + 1} is in shadow, and no incumbent's point is known: say what "
-                    "was played."
-                )
+                what = f"Round {number + 1} is in shadow without an incumbent: say what was played."
+                raise InvalidInput(what)
             played = note.decision.reshape(self.K.shape)
             note = note._replace(played="answered")
         session.observe(round=number, played=played, **feedback.arguments)
@@ -810,20 +798,6 @@ class HostedSession:
             "limits": dict(self.broken),
             "audit": [one._asdict() for one in entries],
         }
-
-
-def _other_information(number: int) -> OtherContent:
-    return OtherContent(
-        f"Round {number + 1} was decided with other side information, and that decision is kept: "
-        "ask for it without side information, or go back to the round to decide it again."
-    )
-
-
-def _other_content(number: int) -> OtherContent:
-    return OtherContent(
-        f"Round {number + 1} is over: it was observed with other content, which is kept, or it "
-        "expired. Nothing was learned."
-    )
 
 
 def _flat(x: Array) -> Floats:

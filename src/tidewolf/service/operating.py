@@ -53,10 +53,8 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
     try:
         session.rollback(number)
     except InvalidInput:
-        raise InvalidInput(
-            f"Round {number + 1} cannot be gone back to: it is after round {before + 1}, which is "
-            "next, or the history before it is not stored."
-        ) from None
+        what = f"Round {number + 1} cannot be gone back to: it is after round {before + 1}"
+        raise InvalidInput(f"{what}, or is not stored.") from None
     store.forget_rounds(name, number + 1, session.rounds)
     if hosted.settings.since >= number:  # that round is another one
         hosted.settings = replace(hosted.settings, since=-1)
@@ -148,6 +146,6 @@ def _require_overrides(hosted: HostedSession) -> None:
     """Refuse to play other points if the learner can observe only its own."""
     if not hosted.takes_late:
         raise NotSupported(
-            f"{hosted.settings.learner} takes feedback on its own decisions alone, so no other "
-            "point can be played for it: choose an Ensemble, or a LyapunovDescent."
+            f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
+            "Ensemble, or a LyapunovDescent."
         )

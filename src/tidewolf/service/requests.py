@@ -193,10 +193,7 @@ def _token(words: list[str], where: str, number: int) -> tuple[bytes, Caller]:
     role, prefix, token, name = [*given, f"token-{number}"][:4]
     fits = len(words) <= 4 and role in ROLES and token not in ROLES and _TOKEN.fullmatch(token)
     if not fits or not all(NAME.fullmatch(one) for one in (name, prefix.replace("*", "all"))):
-        raise InvalidInput(
-            f"{where}: a line is {_LINE}; a role is reader or writer, a token printable ASCII, and "
-            "a name or prefix at most 100 letters, digits, '.', '_' and '-' (a prefix * is all)."
-        )
+        raise InvalidInput(f"{where}: a line is {_LINE}; a role is {' or '.join(ROLES)}.")
     caller = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
     return sha256(token.encode()).digest(), caller
 
@@ -317,10 +314,8 @@ class Traffic:
         to `held` in the end.
         """
         if self.held > own and self.held + bytes_more > self.most_held:
-            raise Overloaded(
-                f"Bodies that take {self.held:,} bytes are being read already, as many as may be: "
-                "come again."
-            )
+            what = f"Bodies that take {self.held:,} bytes are being read already: come again."
+            raise Overloaded(what)
         self.held += bytes_more
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -386,10 +381,8 @@ class Quotas:
             missing = 1.0 - level
             self._levels[what, who] = level if missing > 0.0 else level - amount, now
         if missing > 0.0:
-            raise TooMany(
-                f"This token may send {rate:g} {what} per second, and sent more: wait.",
-                retry_after=missing / rate,
-            )
+            what = f"This token may send {rate:g} {what} per second, and sent more: wait."
+            raise TooMany(what, retry_after=missing / rate)
 
 
 # --- problems -------------------------------------------------------------------------------------

@@ -235,19 +235,15 @@ class Sessions:
             status = 201 if self._create(name, description, caller) else 200
             info = self.store.info(name)
         if info is not None and info.description != description.canonical:
-            raise errors.AlreadyThere(
-                f"There is a session called {name!r} already, with another description: migrate "
-                "it, delete it, or choose another name."
-            )
+            what = f"There is a session called {name!r} already, with another description"
+            raise errors.AlreadyThere(f"{what}: migrate or delete it, or choose another name.")
         return self.get(name)._replace(status=status)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
-            raise errors.TooMany(
-                f"There are {count:,} sessions, and at most {self.limits.sessions:,} are allowed: "
-                "delete one first."
-            )
+            what = f"{count:,} sessions are there, at most {self.limits.sessions:,} are allowed"
+            raise errors.TooMany(f"{what}: delete one first.")
         built = description.build()
         settings = Settings(
             type(built.learner).__name__,
@@ -320,10 +316,8 @@ class Sessions:
     def _observed(self, hosted: HostedSession, items: Sequence[Any]) -> dict[str, Any]:
         """Each in order, up to the first that is refused."""
         if len(items) > self.limits.observations:
-            raise InvalidInput(
-                f"{len(items):,} observations were given; a request has at most "
-                f"{self.limits.observations:,}. Send them in parts."
-            )
+            what = f"{len(items):,} observations were given; send {self.limits.observations:,}"
+            raise InvalidInput(f"{what} at most.")
         found: list[dict[str, Any]] = []
         for item in items:
             try:
@@ -462,10 +456,8 @@ class Sessions:
                 with self._mutex:
                     place = self._places.setdefault(name, _Place())
             if not place.lock.acquire(timeout=self.limits.wait):
-                raise errors.Overloaded(
-                    f"The session {name} has answered others for {self.limits.wait:g} s: try again "
-                    "later."
-                )
+                what = f"The session {name} has answered others for {self.limits.wait:g} s"
+                raise errors.Overloaded(f"{what}: try again later.")
             if not place.gone:
                 return place
             place.lock.release()
@@ -566,7 +558,5 @@ def _built(info: SessionInfo) -> Built:
     try:
         return Description.parse(info.description).build()
     except InvalidInput as error:
-        raise errors.BrokenFile(
-            f"The description of the session {info.name} was changed on disk: {error} Go back to "
-            "an earlier copy."
-        ) from None
+        what = f"The description of the session {info.name} was changed on disk"
+        raise errors.BrokenFile(f"{what}: {error} Go back to an earlier copy.") from None

@@ -85,10 +85,8 @@ class Cluster:
         except BaseException as error:
             self.writer.close()
             if isinstance(error, self.writer.errors):
-                raise CheckpointError(
-                    f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}. Give "
-                    "a database, and a user who may make tables there."
-                ) from None
+                what = f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}"
+                raise CheckpointError(f"{what}. May the user make tables there?") from None
             raise
 
     def claim(self, db: Database, number: int) -> None:
@@ -102,9 +100,8 @@ class Cluster:
         except db.errors as error:
             if getattr(error, "sqlstate", "") != _LOCKED:
                 raise
-            raise CheckpointError(
-                "The last commit of the session is still under way: try again in a moment."
-            ) from None
+            what = "The last commit of the session is under way: try again in a moment."
+            raise CheckpointError(what) from None
         self._require_free(db, number)
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
@@ -274,10 +271,8 @@ class Heartbeat:
         except BaseException as error:
             connection.close()
             if isinstance(error, self._driver.errors.LockNotAvailable):
-                raise InUse(
-                    f"Another server of the name {self.name} serves from {self.where}: give this "
-                    "one another name."
-                ) from None
+                what = f"Another server of the name {self.name} serves from {self.where}"
+                raise InUse(f"{what}: give this one another name.") from None
             raise
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 

@@ -20,17 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf.core.errors import AlreadyThere, CheckpointError, InvalidInput, UnknownSession
+from tidewolf.storage import tables
 from tidewolf.storage.database import Database, SQLite, explained
 from tidewolf.storage.postgres import Postgres, is_address, without_password
 from tidewolf.storage.session_store import NAME, opened
-from tidewolf.storage.tables import (
-    OF_A_SESSION,
-    STORE_FILE,
-    add_entry,
-    make_store,
-    next_number,
-    require_format,
-)
 
 _AT_ONCE = 256
 """Rows that are copied at a time."""
@@ -168,22 +161,20 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
     old, name, *what = info
     sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
     there, epoch = target.rows(sql, (name,)), 0
-    number = there[0][0] if there else next_number(target, "sessions")
+    number = there[0][0] if there else tables.next_number(target, "sessions")
     if there:
         if not replace:
-            raise AlreadyThere(
-                f"There is a session called {name!r} already: --replace puts the copy in its "
-                "place, and what it observed since is lost."
-            )
+            words = f"There is a session called {name!r} already"
+            raise AlreadyThere(f"{words}: --replace puts the copy in its place.")
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
         ((epoch,),) = target.rows(sql, (number,))
-        for table in OF_A_SESSION:
+        for table in tables.OF_A_SESSION:
             target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
     target.execute(_WRITE_SESSION, (number, name, *what))
     _copy_rows(source, target, old, number)
     sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
     target.execute(sql, (epoch, epoch, number))
-    add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
+    tables.add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
 
 
 def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
@@ -202,7 +193,7 @@ def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
 
 def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
     """All that belongs to a session, a few rows at a time."""
-    for table in OF_A_SESSION:
+    for table in tables.OF_A_SESSION:
         with closing(source.stream(f"SELECT * FROM {table} WHERE session = ?", (old,))) as found:
             while rows := [(new, *row[1:]) for row in islice(found, _AT_ONCE)]:
                 marks = ", ".join("?" * len(rows[0]))
@@ -227,7 +218,7 @@ def _reading(where: str | Path) -> Iterator[Database]:
         with _remote(str(where)) as remote:
             if not remote.has_table("store"):
                 raise InvalidInput(f"{remote.where} keeps no sessions.")
-            require_format(remote, remote.where)
+            tables.require_format(remote, remote.where)
             with remote.snapshot():
                 yield remote
         return
@@ -236,7 +227,7 @@ def _reading(where: str | Path) -> Iterator[Database]:
         raise InvalidInput(f"There is no file {path}.")
     with closing(SQLite(path, "ro", _PATIENCE)) as db:
         db.execute("BEGIN")
-        require_format(db, path)
+        tables.require_format(db, path)
         yield db
 
 
@@ -251,9 +242,9 @@ def _new_file(path: Path) -> Iterator[Database]:
     journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
         with closing(SQLite(path, "rwc")) as db:
-            db.pragmas("synchronous = FULL", f"application_id = {STORE_FILE}")
+            db.pragmas("synchronous = FULL", f"application_id = {tables.STORE_FILE}")
             with db.transaction():
-                make_store(db)
+                tables.make_store(db)
                 yield db
     except BaseException:
         path.unlink(missing_ok=True)

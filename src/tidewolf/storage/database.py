@@ -142,10 +142,8 @@ def locked(path: Path, in_use: str) -> SQLite:
     except sqlite3.DatabaseError as error:
         lock.close()
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise CheckpointError(
-                f"{path} cannot be locked: {error}. Remove it, if no session is open, and try "
-                "again."
-            ) from None
+            what = f"{path} cannot be locked: {error}"
+            raise CheckpointError(f"{what}. Remove it if no session is open.") from None
         raise InUse(in_use) from None
     return lock
 
@@ -175,9 +173,8 @@ class InPlace:
         """Refuse to write if they are not."""
         if not self.holds():
             raise CheckpointError(
-                f"{self._paths[0]}, or its log, was deleted or replaced while it was open, so "
-                "nothing more is kept there. Put it back from a copy, or save(path) what the "
-                "session knows, and open it again."
+                f"{self._paths[0]}, or its log, was deleted or replaced while it was open. Put it "
+                "back, or save(path) what the session knows."
             )
 
 

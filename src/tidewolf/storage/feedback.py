@@ -105,9 +105,8 @@ def encode_function(batch: Batch) -> tuple[str, SavedRecord]:
     kind = type(batch).written_as()
     if kind is functions.Custom or _functions().get(kind.__name__) is not kind:
         raise NotSupported(
-            "A durable session keeps the functions a learner needs as kinds and arrays; a "
-            f"{kind.__name__} cannot be kept so. Use the functions of tidewolf.functions made of "
-            "arrays, a learner that needs less, or a Session in memory."
+            f"A {kind.__name__} cannot be kept in a file. Use functions that are made of arrays, "
+            "a learner that needs less, or a Session in memory."
         )
     made: Any = batch  # a dataclass, which its type does not say
     own = {field.name: getattr(batch, field.name) for field in fields(made)}

@@ -20,17 +20,8 @@ from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
+from tidewolf.storage import tables
 from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
-from tidewolf.storage.tables import (
-    FORMAT,
-    SESSION_FILE,
-    SESSION_TABLES,
-    Content,
-    Tables,
-    digest,
-    make_tables,
-    require_format,
-)
 
 _ATTEMPTS = 20
 """How often files are copied again that a writer changed meanwhile."""
@@ -48,22 +39,22 @@ class File:
         self._read_only = as_flag(read_only, "read_only")
         self._process = os.getpid()
         self._db: SQLite | None = None
-        self._tables: Tables | None = None
+        self._tables: tables.Tables | None = None
         self._lock: SQLite | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._in_place = InPlace(self.path)
         self._acknowledged = 0
 
-    def open(self, learner: Learner[Any]) -> tuple[Content, int]:
+    def open(self, learner: Learner[Any]) -> tuple[tables.Content, int]:
         """All there is, checked, and the epoch of this writer, one more than that of the writer
         before; made if there is no file.
         """
         try:
             db = self._db = self._look() if self._read_only else self._opened(learner)
-            self._tables = Tables(db)
+            self._tables = tables.Tables(db)
             with db.connection:
                 db.execute("BEGIN")
-                require_format(db, self.path, SESSION_FILE)
+                tables.require_format(db, self.path, tables.SESSION_FILE)
                 if db.rows("PRAGMA quick_check(1)") != [("ok",)]:
                     raise BrokenFile(f"{self.path} is truncated. Go back to an earlier copy.")
                 content = self._tables.read_content(self.where)
@@ -72,8 +63,7 @@ class File:
                 if self._acknowledged > (last := content.head.last):
                     raise BrokenFile(
                         f"{self.path} holds {last} observations, and {self._acknowledged} were "
-                        f"acknowledged: {self.path.name}-wal is missing or was cut short. Put it "
-                        f"back, or remove {self.path.name}-lock to resume without them."
+                        "acknowledged: put its -wal back, or remove its -lock to do without them."
                     )
                 db.pragmas(*DURABLE)
                 self._in_place.require()
@@ -88,12 +78,10 @@ class File:
         return self._lock is not None
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> tables.Tables:
         """To be read; refused if it is closed."""
         if self._tables is None:
-            raise CheckpointError(
-                f"The session in {self.where} is closed: open it again with Session.open."
-            )
+            raise CheckpointError(f"The session in {self.where} is closed: open it again.")
         return self._tables
 
     def require_writable(self) -> None:
@@ -104,7 +92,7 @@ class File:
             raise CheckpointError(f"The session in {self.where} was opened {how}: it only reads.")
         self._in_place.require()
 
-    def write(self, do: Callable[[Tables], None], last: int) -> None:
+    def write(self, do: Callable[[tables.Tables], None], last: int) -> None:
         """One transaction, on disk when this returns; `last` is the number of the last observation
         then, which is noted beside the file: the note is not flushed, and never too high.
         """
@@ -123,7 +111,7 @@ class File:
                 self._lock.execute(f"PRAGMA user_version = {count}")
         self._acknowledged = count
 
-    def reread(self) -> Tables | None:
+    def reread(self) -> tables.Tables | None:
         """What the file holds after an interrupt; None if that is not known."""
         assert self._db is not None
         self._db.connection.rollback()  # else rows would be read that are not committed
@@ -143,7 +131,7 @@ class File:
         """The file, looked at, then locked, and made if there is none."""
         if self.path.exists():
             self._db = SQLite(self.path, "rw")
-            require_format(self._db, self.path, SESSION_FILE)
+            tables.require_format(self._db, self.path, tables.SESSION_FILE)
         self._lock = locked(
             Path(f"{self.path}-lock"),
             f"Another session, of this process or of another, writes to {self.path}: close it "
@@ -160,7 +148,7 @@ class File:
         """
         self._db = SQLite(self.path, "ro")
         try:
-            require_format(self._db, self.path, SESSION_FILE)
+            tables.require_format(self._db, self.path, tables.SESSION_FILE)
             return self._db
         except sqlite3.OperationalError:
             if not os.access(self.path, os.R_OK):
@@ -176,10 +164,10 @@ class File:
         for stale in (fresh, f"{fresh}-journal", f"{self.path}-wal", f"{self.path}-shm"):
             Path(stale).unlink(missing_ok=True)
         with closing(SQLite(fresh, "rwc")) as db, db.transaction():
-            make_tables(db, SESSION_TABLES)
-            db.pragmas(f"application_id = {SESSION_FILE}", f"user_version = {FORMAT}")
+            tables.make_tables(db, tables.SESSION_TABLES)
+            db.pragmas(f"application_id = {tables.SESSION_FILE}", f"user_version = {tables.FORMAT}")
             db.execute("INSERT INTO head VALUES (1, 0, x'', 0, x'', 0, 0, 0)")
-            Tables(db).begin(digest(identity(learner).encode()), state)
+            tables.Tables(db).begin(tables.digest(identity(learner).encode()), state)
         os.replace(fresh, self.path)
 
 
@@ -197,10 +185,7 @@ def _copied(path: Path, folder: Path) -> Path:
         if before == [_changed(file) for file in files]:
             return folder / path.name
         time.sleep(0.01)
-    raise CheckpointError(
-        f"{path} changes faster than it can be copied; try again, or open it from a folder where "
-        "files can be made."
-    )
+    raise CheckpointError(f"{path} changes faster than it can be copied: try again.")
 
 
 def _changed(path: Path) -> tuple[int, int, int] | None:

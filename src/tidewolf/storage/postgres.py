@@ -94,9 +94,8 @@ def driver() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise MissingExtra(
-            'Sessions in PostgreSQL need psycopg: pip install "tidewolf[serve]".'
-        ) from None
+        what = 'Sessions in PostgreSQL need psycopg: pip install "tidewolf[serve]".'
+        raise MissingExtra(what) from None
     return psycopg
 
 
@@ -127,9 +126,8 @@ class Postgres:
             self._driver.conninfo.conninfo_to_dict(url)
         except self._driver.Error:
             raise InvalidInput(
-                f"{self.where} cannot be read: give postgresql://USER:PASSWORD@HOST/DATABASE, and "
-                "write what is no letter and no digit in a name or password as % and two digits, "
-                "@ as %40 and / as %2F."
+                f"{self.where} cannot be read: give postgresql://USER:PASSWORD@HOST/DATABASE, with "
+                "@ in a name or password as %40, and / as %2F."
             ) from None
         self._url = url
         self.errors: tuple[type[Exception], ...] = (self._driver.Error,)
@@ -175,9 +173,8 @@ class Postgres:
         try:
             return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
-            raise CheckpointError(
-                f"{self.where} cannot keep this: {self.sentence(error)}."
-            ) from None
+            what = f"{self.where} cannot keep this: {self.sentence(error)}."
+            raise CheckpointError(what) from None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """The same statement for every row, all or none."""
@@ -311,9 +308,8 @@ def connected(url: str) -> Connection[Any]:
             raise
     except psycopg.Error as error:
         text = hide_password(url, " ".join(str(error).split())).rstrip(".")
-        raise CheckpointError(
-            f"{without_password(url)} does not answer: {text}. Check the address, and that it runs."
-        ) from None
+        what = f"{without_password(url)} does not answer: {text}. Does it run there?"
+        raise CheckpointError(what) from None
     return connection
 
 

@@ -56,16 +56,7 @@ from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
-from tidewolf.storage import tables
-from tidewolf.storage.database import (
-    DURABLE,
-    Database,
-    FateUnknown,
-    InPlace,
-    SQLite,
-    explained,
-    locked,
-)
+from tidewolf.storage import database, tables
 from tidewolf.storage.file import File
 from tidewolf.storage.postgres import is_address
 from tidewolf.storage.tables import Content, Tables
@@ -77,7 +68,7 @@ NAME = "tidewolf.db"
 
 # --- commits --------------------------------------------------------------------------------------
 
-Write: TypeAlias = Callable[[Database], object]
+Write: TypeAlias = Callable[[database.Database], object]
 
 _LATELY = 8
 """Groups that are remembered."""
@@ -104,7 +95,11 @@ class Commits:
     """
 
     def __init__(
-        self, db: Database, within: float, where: str, look: Callable[[], None] = lambda: None
+        self,
+        db: database.Database,
+        within: float,
+        where: str,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._db, self._within, self.where, self._look = db, within, where, look
         self._waiting: deque[tuple[Write, Future[None]]] = deque()
@@ -168,7 +163,7 @@ class Commits:
                     future.set_result(None)
 
     def _sentence(self, error: Exception) -> str:
-        if isinstance(error, FateUnknown):
+        if isinstance(error, database.FateUnknown):
             return str(error)
         return (
             f"Nothing more can be kept in {self.where}: {' '.join(str(error).split()).rstrip('.')}."
@@ -204,7 +199,7 @@ class Commits:
             with self._db.transaction():
                 for write, _ in group:
                     write(self._db)
-        except FateUnknown:
+        except database.FateUnknown:
             raise  # again could be twice
         except Exception:
             with self._db.transaction():
@@ -237,34 +232,34 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path.resolve() / NAME
         self.where = str(self.path)
-        self._lock: SQLite | None = None
+        self._lock: database.SQLite | None = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = locked(
+            self._lock = database.locked(
                 Path(f"{self.path}-lock"),
                 f"Another process serves the sessions in {self.path.parent}: stop it first, or "
                 "give another folder.",
             )
             self.writer = opened(self.path)
-            self.reader = SQLite(self.path, "rw")
+            self.reader = database.SQLite(self.path, "rw")
         except BaseException as error:
             if self._lock is not None:
                 self._lock.close()
             if isinstance(error, OSError | sqlite3.Error):
                 fix = "Give a folder where files can be made."
-                raise explained(error, self.where, fix) from None
+                raise database.explained(error, self.where, fix) from None
             raise
-        self._in_place = InPlace(self.path)
+        self._in_place = database.InPlace(self.path)
         self._in_place.require()
         self.require_there = self._in_place.require
         """refuse to write if the file was deleted or replaced"""
 
-    def claim(self, db: Database, number: int) -> None:
+    def claim(self, db: database.Database, number: int) -> None:
         """Hold a session, within a transaction: its epoch is one more."""
         if not db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,)):
             raise UnknownSession("There is no such session any more: it was deleted.")
 
-    def require_held(self, db: Database, number: int) -> None:
+    def require_held(self, db: database.Database, number: int) -> None:
         """No other process writes to the file."""
 
     def lease(self) -> int:
@@ -272,9 +267,9 @@ class Folder:
         return 0
 
     @contextmanager
-    def reading(self) -> Iterator[Database]:
+    def reading(self) -> Iterator[database.Database]:
         """As it is at this moment, whatever is written meanwhile."""
-        db = SQLite(self.path, "rw")
+        db = database.SQLite(self.path, "rw")
         try:
             db.execute("BEGIN")
             yield db
@@ -288,11 +283,11 @@ class Folder:
                 connection.close()
 
 
-def opened(path: Path) -> SQLite:
+def opened(path: Path) -> database.SQLite:
     """A connection whose commits are on disk when they return; tables are made if there are
     none.
     """
-    db = SQLite(path, "rwc")
+    db = database.SQLite(path, "rwc")
     try:
         with db.transaction():
             if db.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
@@ -301,7 +296,7 @@ def opened(path: Path) -> SQLite:
             tables.require_format(db, path)
             db.execute("UPDATE store SET value = value")  # fails now if the file cannot be written
         # pages: each checkpoint of the log takes syncs beside those of commits
-        db.pragmas(*DURABLE, "wal_autocheckpoint = 4000")
+        db.pragmas(*database.DURABLE, "wal_autocheckpoint = 4000")
     except BaseException:
         db.close()
         raise
@@ -392,7 +387,7 @@ class Transaction:
     def __init__(self, name: str) -> None:
         self.name, self.writes = name, list[Write]()
 
-    def write(self, db: Database) -> None:
+    def write(self, db: database.Database) -> None:
         """All of it."""
         for write in self.writes:
             write(db)
@@ -493,11 +488,11 @@ class SessionStore:
     def create(self, name: str, description: str, settings: str = "{}") -> Future[None]:
         """A session that has no learner yet; its first `session` gives it one."""
 
-        def require_free(db: Database) -> None:
+        def require_free(db: database.Database) -> None:
             if db.rows("SELECT 1 FROM sessions WHERE name = ?", (name,)):
                 raise AlreadyThere(f"There is a session called {name!r} already.")
 
-        def write(db: Database) -> None:
+        def write(db: database.Database) -> None:
             number = tables.next_number(db, "sessions")
             require_free(db)
             values = (number, name, description, settings, time.time(), "")
@@ -512,7 +507,7 @@ class SessionStore:
         number = self._number(name)
         self.let_go(name)
 
-        def write(db: Database) -> None:
+        def write(db: database.Database) -> None:
             self._backing.claim(db, number)
             for table in tables.OF_A_SESSION:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
@@ -558,7 +553,7 @@ class SessionStore:
         """Keep this of a round, in place of what was kept; and how many were observed by now."""
         number = self._held_number(name)
 
-        def write(db: Database) -> None:
+        def write(db: database.Database) -> None:
             db.execute(_WRITE_ROUND, (number, *round))
             if observed is not None:
                 db.execute(_OBSERVED, (observed, number))
@@ -708,7 +703,7 @@ class SessionHandle:
         if self._store._rows("SELECT base FROM head WHERE session = ?", self.number) == [(b"",)]:
             begun = tables.digest(identity(learner).encode()), learner.save(learner.begin())
 
-        def claim(db: Database) -> None:
+        def claim(db: database.Database) -> None:
             self._backing.claim(db, self.number)
             own = Tables(db, self.number)
             if begun is not None and not own.read_head().base:
@@ -747,7 +742,7 @@ class SessionHandle:
         if self._epoch is None:  # not yet
             return write
 
-        def checked(db: Database) -> None:
+        def checked(db: database.Database) -> None:
             self._backing.require_held(db, self.number)
             write(db)
 
@@ -774,7 +769,7 @@ class SessionHandle:
         if error is not None:
             self.lose(error if isinstance(error, CheckpointError) else str(error))
 
-    def look(self, db: Database) -> None:
+    def look(self, db: database.Database) -> None:
         """Let go if another has it by now."""
         found = db.rows("SELECT epoch FROM head WHERE session = ?", (self.number,))
         if self._epoch is not None and found != [(self._epoch,)]:
@@ -806,10 +801,7 @@ def backend(
     if not is_address(where):
         return File(where, read_only=read_only)
     if read_only:
-        raise NotSupported(
-            "A session in PostgreSQL is held by the one that opened it: read_only=True looks at "
-            "files."
-        )
+        raise NotSupported("Only a session in a file, not in PostgreSQL, can be read_only=True.")
     store = SessionStore.open(str(where), commit_within=0.0)
     try:
         if store.info(as_text(name, "The name of a session")) is None:

@@ -122,10 +122,8 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
     version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
     if version != FORMAT:
         error = NewerFormat if version > FORMAT else OlderFormat
-        raise error(
-            f"{where} has format {version}; this tidewolf reads format {FORMAT}. Install the "
-            "tidewolf that wrote it, or give a new path, folder or database."
-        )
+        what = f"{where} has format {version}; this tidewolf reads format {FORMAT}"
+        raise error(f"{what}. Install the tidewolf that wrote it, or give a new path.")
     if kind == SESSION_FILE:
         there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
@@ -434,10 +432,8 @@ class Tables:
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
         if not held:
-            raise BrokenFile(
-                f"{where} is truncated or was changed: its checksums do not match. Go back to an "
-                "earlier copy."
-            )
+            what = f"{where} is truncated or was changed: its checksums do not match"
+            raise BrokenFile(f"{what}. Go back to an earlier copy.")
         return Content(head, states[head.snapshot][0], links[head.snapshot], left, pending)
 
     def _followed(
