@@ -305,7 +305,7 @@ def test_the_commented_file_explains_every_key_and_no_other():
     )
     network = kind_keys(tw.networks.Network)
     files = settings_of(FileFormat)
-    more = ("problem", "kind", "phase", "horizons", "gaps")
+    more = ("problem", "kind", "phase", "horizons", "gaps", "context", "advice")
     known = {
         *(File.model_fields.keys() - {"left_out"}),
         *TABLES,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,155 +43,137 @@ _COMMODITIES = (("SEA", "NYC", 40), ("LAX", "BOS", 15), ("MIA", "SFO", 10))
 _START = np.datetime64("2026-03-02T00:00")
 _DAYS, _HOURS = 7, 24
 
-_GRAPH = """\
-# A network with data of its own: tidewolf run {file}
-# It runs as it is: put your files in place of those in {data}/, and change what they say.
-# What stands behind a # may be left out; the values there are the defaults, or examples.
-# Paths are seen from this file's folder. docs/how-to/own-data.md tells the whole story.
+_HEAD = """\
+# An experiment of tidewolf: tidewolf run {file}
+# It runs as it is. Lines behind a # may be left out: their values are the defaults, or examples.
+# Paths are seen from the folder of this file. docs/how-to/own-data.md explains how to use own data.
 
 format = {format}                      # of this file; an older tidewolf refuses a newer format
 name = {quoted}                # in tables and on the page
-# title = "Who decides what here."
-# rounds = 48                   # as many as the tables have by default
-# seeds = [0]                   # one run a seed; of everything random
+# title = "What is decided, under which limits."
+# rounds = 48                   # as many as the stream has by default
+# seeds = [0]                   # one run per seed; of everything random
 # caution = [3, 10, 30]         # more is more careful about limits: learners that have it run at
-#                               # each value; 10 by default. tidewolf compare {file} shows
-#                               # what each value costs and buys
+#                               # each value; 10 by default. tidewolf compare shows what it costs
 # incumbent = "decided.csv"     # what was decided in these rounds, in columns as decisions.csv has
-#                               # them (shares): what would have been saved? Or tidewolf run
-#                               # --incumbent decided.csv
-
-
-# The network: links, and what must go from where to where over them. A decision says which share
-# of the demand takes which link, round after round.
-
-[set]
-graph = "{data}/links.csv"
-#                               # tail,head and perhaps length, capacity, name: one line a link, in
-#                               # its direction. Or .xlsx, .parquet, .graphml, .gml
-# directed = true               # false: every line is a link each way
-# lengths = "length"            # the column that says how long links are, 1 where there is none.
-#                               # Lengths tell which links lead away, and which paths are short
-source = "SEA"                  # or several with their shares: {{SEA = 0.6, SFO = 0.4}}
-target = "NYC"                  # likewise
-demand = 50                     # how much is sent, in the unit of the capacities; 1 by default
-#
-# In place of source, target and demand, many commodities: a table source,target,demand
-# commodities = "{data}/commodities.csv"
-
-paths = "away"                  # which links may carry it (links left out are listed):
-#                               #   "away"        those that lead away from the source: fast, and
-#                               #                 nothing goes round in circles
-#                               #   "all"         every link: detours, too; slower
-#                               #   "k-shortest"  tunnels: the k shortest paths, a column each
-# k = 3                         # so many tunnels a commodity
-
-
-# What rounds bring: tables with one row a round. Their column called time says when; it is what
-# "1d" is counted in, and what decisions are filed under. One column a link, called "SEA > DEN" or
-# as the column name of the edge list says, in any order. CSV (.gz), Excel ("book.xlsx#Sheet"),
-# Parquet, NPZ.
-
-[stream]
-costs = "{data}/costs.csv"
-#                               # what a unit costs on each link; without it, its length
-capacities = "{data}/capacities.csv"
-#                               # what a link may carry, for the links that have a column; the
-#                               # others have the edge list's capacity, or no limit
-# demands = "{data}/demands.csv"
-#                               # what commodities send, a column each ("SEA > NYC"): demands that
-#                               # move. Needs commodities = ... above, or one column for the one
-# gaps = "refuse"               # cells without a number, and rows that one table has and another
-#                               # has not; "last": the last number of the column; "unseen": such a
-#                               # round is played, and no learner learns from it
-# context = "kinds.csv"         # what kind of round each is, where that is known before it
+#                               # them (shares, not volumes): what would have been saved?
+"""
+_KNOWN_BEFORE = """\
+# gaps = "refuse"               # cells without a number, and rows that only some tables have;
+#                               # "last": the last number of the column; "unseen": such a round is
+#                               # played, and no learner learns from it
+# context = "kinds.csv"         # known before a round: its category, or a column per category
 # advice = {{incumbent = "decisions.csv"}}
-#                               # what others would have decided, in columns as decisions have; a
+#                               # points that others proposed, in columns as decisions have; a
 #                               # learner uses it if its experts name it
+"""
+_REST = """\
 
-
-# How text is written in CSV files, where not with commas, points and UTF-8 (a file that does not
-# fit is refused with what would fit), and whose clock dates without an offset were read from.
-#
-# [files]
-# separator = ";"
-# decimal = ","
-# encoding = "cp1252"
-# date_format = "%d.%m.%Y %H:%M"    # by default ISO, such as 2024-01-31T06:00
-# timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
-
-
-# Who decides (tidewolf list; tidewolf list Ensemble has all settings). Without any [[learners]]:
-# Ensemble beside SinhaVaze and Resolve. The first one's decisions are decisions.csv.
-
-[[learners]]
-name = "Ensemble"               # mixes descent at several steps, a season and other experts
-season = "1d"                   # what comes again; or a number of rounds
-experts = ["last", "1d"]        # re-solve with the last round's data, and with those of a day ago,
-#                               # at several sizes of headroom; or a name of [stream] advice
-# caution = 10.0                # here for this learner alone
-# calls_per_round = 1.0         # how often the set may be asked, on average
-
-[[learners]]
-name = "Resolve"                # what one would try first: re-solve with the last round's data
-# headroom = 0.0                # and leave so much of the capacities free
-
-
-# What `tidewolf sweep` runs through, one run for each combination.
+# What `tidewolf sweep` runs through, one run for each combination: horizons in place of rounds, and
+# any settings of the learners.
 #
 # [sweep]
 # horizons = [48, 168]
 # caution = [3.0, 10.0, 30.0]
 
 
-# What comes of it: a folder with report.html, decisions.csv (shares by link), paths.csv (shares
-# and volumes by path), summary.json.
+# How text is written in CSV files, if not with commas, points and UTF-8 (a file that does not fit
+# is refused, with the format that would fit).
+#
+# [files]
+# separator = ";"
+# decimal = ","
+# encoding = "cp1252"
+# date_format = "%d.%m.%Y %H:%M"    # by default ISO, such as 2024-01-31T06:00
+# timezone = "Europe/Berlin"    # dates without an offset become UTC; by default they stay
+
+
+# Results: a folder with report.html, summary.json, decisions.csv and, on flows, paths.csv.
 
 [outputs]
-# folder = "results"            # out by default; --out says otherwise
+# folder = "results"            # out by default; or --out
 # decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
 #                               # up to a million cells
 # smallest_path = 0.01          # paths with a smaller share go to the others in paths.csv
 checkpoint_seconds = 10.0       # at most so much work is lost in a power cut: tidewolf resume
-#                               # continues from the last checkpoint
 """
+_GRAPH = f"""\
+{_HEAD}
 
-_PROBLEM = """\
-# An experiment of tidewolf: tidewolf run {name}.toml
-# What stands behind a # may be left out; the values there are the defaults, or examples.
-# Paths are seen from this file's folder.
+# The network: links, and what is sent over them. A decision is the share of the demand on each link
+# in each round.
 
-format = {format}                      # of this file; an older tidewolf refuses a newer format
-name = {quoted}                # in tables and on the page
-# title = "What is decided, under which limits."
-# rounds = 1000                 # as many as the stream has by default
-seeds = [0]                     # one run a seed; of everything random
-# caution = [1, 10, 100]        # the knob between regret and violation: learners that have it run
-#                               # at each value; their own default is 10
-# incumbent = "decided.csv"     # what was decided in these rounds, as decisions.csv has it (shares,
-#                               # not volumes): one more line, and what would have been saved
+[set]
+graph = "{{data}}/links.csv"
+#                               # tail,head and perhaps length, capacity, name: a line per link, in
+#                               # its direction. Or .xlsx, .parquet, .graphml, .gml
+# directed = true               # false: every line is a link each way
+# lengths = "length"            # the column with the lengths of links, 1 without it. Lengths decide
+#                               # which links lead away, and which paths are short
+source = "SEA"                  # or several with their shares: {{{{SEA = 0.6, SFO = 0.4}}}}
+target = "NYC"                  # likewise
+demand = 50                     # how much is sent, in the unit of the capacities; 1 by default
+#
+# In place of source, target and demand, many commodities: a table source,target,demand
+# commodities = "{{data}}/commodities.csv"
+
+paths = "away"                  # which links may carry it:
+#                               #   "away"        those that lead away from the source: fast
+#                               #   "all"         every link: detours, too; slower
+#                               #   "k-shortest"  tunnels: the k shortest paths, a column each
+# k = 3                         # so many tunnels per commodity
 
 
-# The stream: a loss and a limit a round. Either a built-in problem (tidewolf list), with its
-# settings ...
+# The rounds: tables with one row per round, a column `time` if rounds have times, and one column
+# per link, called "SEA > DEN" or as the column name of the edge list says, in any order. CSV (.gz),
+# Excel ("book.xlsx#Sheet"), Parquet, NPZ.
 
 [stream]
-{stream}
-# ... or tables, one row a round, one column a coordinate: CSV (a header line, numbers, perhaps a
-# first column called time), Excel ("book.xlsx", or "book.xlsx#Sheet"), NPZ, Parquet ...
+costs = "{{data}}/costs.csv"
+#                               # what a unit costs on each link; without it, its length
+capacities = "{{data}}/capacities.csv"
+#                               # what a link may carry, for the links that have a column; the
+#                               # others have the edge list's capacity, or no limit
+# demands = "{{data}}/demands.csv"
+#                               # what commodities send, a column each ("SEA > NYC"): demands that
+#                               # move. Needs commodities = ... above, or one column for the one
+{_KNOWN_BEFORE}
+
+# The learners (tidewolf list; tidewolf list Ensemble has all settings). Without any [[learners]]:
+# Ensemble beside SinhaVaze and Resolve. The first one's decisions are decisions.csv.
+
+[[learners]]
+name = "Ensemble"               # mixes descent at several steps, a season and other experts
+season = "1d"                   # the period of patterns; or a number of rounds
+experts = ["last", "1d"]        # re-solve with the last round's data, and with those of a day ago,
+#                               # at several sizes of headroom; or a name of [stream] advice
+# caution = 10.0                # here for this learner alone
+# calls_per_round = 1.0         # how often the set may be asked, on average
+
+[[learners]]
+name = "Resolve"                # re-solve with the last round's data
+# headroom = 0.0                # and leave so much of the capacities free
+
+{_REST}"""
+_PROBLEM = f"""\
+{_HEAD}
+
+# The stream: a loss and a limit per round. Either a built-in problem (tidewolf list) ...
+
+[stream]
+{{stream}}
+# ... or tables, one row per round, one column per coordinate (the first may be called time): CSV,
+# Excel ("book.xlsx", or "book.xlsx#Sheet"), NPZ, Parquet ...
 #
 # [stream]
 # costs = "costs.csv"           # the loss of a round is the sum of cost times share
 # capacities = "capacities.csv" # the limit: no share above its capacity; without one there is none
 # weights = "weights.csv"       # or, in place of capacities: the sum of weight times share ...
 # budgets = "budgets.csv"       # ... is at most the round's budget, one column
-# demands = "demands.csv"       # of a network whose demands move: a column a commodity
-# gaps = "refuse"               # cells without a number, and rows that one table has and another
-#                               # has not; "last": the last number of the column; "unseen": such a
-#                               # round is played, and no learner learns from it
-#
-# ... or, for either of the two, functions by name (tidewolf list), their arrays as lists or as
-# names of tables, rounds first (NPZ and NPY for more than two axes):
+# demands = "demands.csv"       # of a network whose demands move: a column per commodity
+{_KNOWN_BEFORE}#
+# ... or, for losses or limits, functions by name (tidewolf list), their arrays as lists or as names
+# of tables, rounds first (NPZ and NPY for more than two axes):
 #
 # [stream.losses]
 # kind = "LogWealth"
@@ -200,106 +183,49 @@ seeds = [0]                     # one run a seed; of everything random
 # kind = "Affine"
 # A = "weights.csv"
 # b = "budgets.csv"
-#
-# What is known before a round, in tables, too: their column called time; under [stream] also
-# `context = "kinds.csv"`, a category a round (or a column of weights for each category), and
-# `advice = {{incumbent = "incumbent.csv"}}`, points that others proposed (an empty cell: none).
-
-#
-# How text is written in CSV files, where not with commas, points and UTF-8 (a file that does not
-# fit is refused with what would fit), and whose clock dates without an offset were read from:
-#
-# [files]
-# separator = ";"
-# decimal = ","
-# encoding = "cp1252"
-# date_format = "%d.%m.%Y %H:%M"    # by default ISO, such as 2024-01-31T06:00
-# timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
 
 
-# The set, where the stream is no built-in problem (adversarial takes one too). A network
-# (tidewolf new network writes one with data; docs/how-to/own-data.md):
+# The set, if the stream is no built-in problem (adversarial takes one too). A network, which
+# `tidewolf new network` explains:
 #
 # [set]
-# kind = "Network"              # may be left out where there is a graph with ends, as here
-# graph = "links.csv"           # an edge list with columns tail and head (or .graphml, .gml, or
-#                               # pairs [["SEA", "DEN"], ...]); columns of tables are called
-#                               # "SEA > DEN", or as the column name of the edge list says
-# source = "SEA"                # or shares of several: {{SEA = 0.6, SFO = 0.4}}
+# kind = "Network"              # may be left out
+# graph = "links.csv"
+# source = "SEA"
 # target = "NYC"
-# demand = 1.0                  # how much is sent, in the unit of the capacities; what is decided,
-#                               # and broken, are shares of it
-# commodities = "pairs.csv"     # in place of these three, many: columns source, target, demand
-# paths = "away"                # links that lead away from the source; "all": every link;
-#                               # "k-shortest": tunnels
-# k = 3                         # so many tunnels a commodity
-# lengths = "km"                # the column of the edge list that says how long links are; they
-#                               # tell which links lead away and which paths are short
-# directed = true               # false: every link carries both ways; by default what the file
-#                               # says, and an edge list is directed
+# demand = 1.0
+# commodities = "pairs.csv"     # in place of these three
+# paths = "away"
+# k = 3
+# lengths = "km"
+# directed = true
 #
-# Or any other (tidewolf list), by its settings (tidewolf list CappedSimplex); n is as many as the
-# costs have columns by default:
+# Or any other (tidewolf list), by its settings (tidewolf list CappedSimplex); n is by default the
+# number of columns of the costs. A set made of sets has tables of its own, [set.K], or
+# [[set.parts]] once for each part.
 #
 # [set]
 # kind = "CappedSimplex"
 # cap = 0.5
 # total = 1.0
-#
-# A set made of sets has tables of its own, [set.K], or [[set.parts]] once for each part.
 
 
 # The learners, by name (tidewolf list), with any of their settings (tidewolf list Ensemble).
-# Where a file names none, the first two and Resolve, without who refuses the problem.
+# Without any: the first two and Resolve, without those that refuse the problem.
 
 [[learners]]
 name = "Ensemble"               # mixes descent at several steps, a season and other experts
 experts = ["last"]              # what proposes decisions: "last" re-solves with the last round's
 #                               # data; a number of rounds, or "1d" with times, with data that old;
 #                               # or a name of [stream] advice
-# season = 96                   # what comes again: so many rounds, or "1d" with times
+# season = 96                   # the period of patterns: so many rounds, or "1d" with times
 # caution = 10.0                # more is more careful about limits
 # calls_per_round = 1.0         # how often the set may be asked, on average
 
 [[learners]]
 name = "SinhaVaze"              # projects exactly
 
-# [[learners]]
-# name = "Resolve"              # re-solves with the last round's data, and nothing else; sets and
-#                               # functions that make a linear program
-#
-# [[learners]]
-# name = "LyapunovDescent"      # one descent alone, the plain learner
-#
-# [[learners]]
-# name = "DriftPlusPenalty"     # the paper's three: this one sees whole functions ...
-#
-# [[learners]]
-# name = "PrimalDual"           # ... this one gradients ...
-#
-# [[learners]]
-# name = "BanditPrimalDual"     # ... and this one two numbers a round
-
-
-# What `tidewolf sweep` runs through, one run for each combination: horizons in place of rounds,
-# and any settings of the learners.
-#
-# [sweep]
-# horizons = [500, 1000, 2000]
-# caution = [1.0, 10.0, 100.0]
-# calls_per_round = [1.0, 10.0]
-
-
-# What comes of it.
-
-[outputs]
-# folder = "results"            # out by default; --out says otherwise
-checkpoint_seconds = 10.0       # at most so much work is lost in a power cut: tidewolf resume
-#                               # continues from the last checkpoint
-# decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
-#                               # up to a million cells
-# smallest_path = 0.01          # paths with a smaller share go to the others in paths.csv
-"""
+{_REST}"""
 
 
 def template(name: str, problem: str) -> str:
@@ -310,12 +236,11 @@ def template(name: str, problem: str) -> str:
         if read_plain(setting, setting.default) is not None
     }
     stream = to_toml({"problem": problem, **defaults})
-    return _PROBLEM.format(
-        name=name,
-        format=FILE_FORMAT,
-        quoted=to_toml({"name": name}).partition(" = ")[2].strip(),
-        stream=stream,
-    )
+    return _PROBLEM.format(file=f"{name}.toml", stream=stream, **_head(name))
+
+
+def _head(name: str) -> dict[str, Any]:
+    return {"format": FILE_FORMAT, "quoted": to_toml({"name": name}).partition(" = ")[2].strip()}
 
 
 def data_folder(path: Path) -> Path:
@@ -326,12 +251,7 @@ def data_folder(path: Path) -> Path:
 def network_template(path: Path) -> dict[Path, bytes]:
     """The files of a network that runs as it is, by path: its experiment last."""
     data = data_folder(path)
-    text = _GRAPH.format(
-        file=path.name,
-        data=data.name,
-        format=FILE_FORMAT,
-        quoted=to_toml({"name": path.stem}).partition(" = ")[2].strip(),
-    )
+    text = _GRAPH.format(file=path.name, data=data.name, **_head(path.stem))
     return {**{data / name: told.encode() for name, told in _tables()}, path: text.encode()}
 
 
