@@ -16,7 +16,6 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.kernels import rounds as names
-from tidewolf.kernels.columns import LONGEST, WIDTH
 from tidewolf.kernels.factor_rounds import factor_rounds
 from tidewolf.kernels.groups import BLOCK
 from tidewolf.kernels.rounds import UNUSUAL
@@ -41,14 +40,13 @@ from tidewolf.sets.simplices import SimplexProduct
 class Shape(NamedTuple):
     """The data of a set for the kernel."""
 
-    starts: Int64s
-    sizes: Floats
-    """how many entries each factor has"""
+    bounds: Int64s
+    """where factors begin, and the last one ends"""
     D: Floats
     """the diameter of each factor"""
     lower: Floats
     upper: Floats
-    """the bounds of a box; empty where factors are simplices"""
+    """the bounds of a box; empty if factors are simplices"""
     center: Floats
 
 
@@ -177,16 +175,9 @@ class _Scratch:
     """Arrays that no state keeps."""
 
     def __init__(self, shape: Shape) -> None:
-        n, size = len(shape.center), int(shape.sizes.max())
-        width = BLOCK if len(shape.starts) == n else WIDTH
-        gradients = np.zeros((2, n))
-        self._own = (
-            gradients,
-            read_only(gradients),
-            np.zeros((3, size, width)),
-            np.empty((6, width)),
-            np.empty(-(-n // BLOCK)),
-        )
+        n, gradients = len(shape.center), np.zeros((2, len(shape.center)))
+        work = np.empty(len(shape.D)), np.empty(n), np.empty(max(n, 2 * BLOCK))
+        self._own = (gradients, read_only(gradients), *work)
         self._pieces = np.empty(n)
 
     def arrays(self, pieces: int) -> tuple[NDArray, ...]:
@@ -201,10 +192,10 @@ def compiled_factors(K: HasLMO, **settings: float) -> CompiledFactors | None:
     factors, whole = factors_of(K), K.whole if isinstance(K, Product) else K
     if factors is None or not factors.exact or not K.diameter > 0.0 or len(K.shape) > 1:
         return None
-    sizes = np.diff(factors.starts, append=len(K.center)).astype(np.float64)
-    shape, bounds = (factors.starts, sizes, factors.diameters), (np.zeros(0),) * 2
+    lower = upper = np.zeros(0)
     if isinstance(whole, Box):
-        bounds = (whole.lower, whole.upper)
-    elif not isinstance(whole, SimplexProduct) or sizes.max() > LONGEST:
+        lower, upper = whole.lower, whole.upper
+    elif not isinstance(whole, SimplexProduct):
         return None
-    return CompiledFactors(K, Shape(*shape, *bounds, K.center), **settings)
+    bounds = np.append(factors.starts, len(K.center))
+    return CompiledFactors(K, Shape(bounds, factors.diameters, lower, upper, K.center), **settings)
