@@ -73,23 +73,6 @@ def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def closes_no_cycle(tree, ends, nodes):  # type: ignore[no-untyped-def]
-    """Whether these edges close no cycle.
-
-    Naive twin: `trees_of` in tests/polytopes.py.
-    """
-    leader = np.empty(nodes, dtype=np.int32)
-    for v in range(nodes):
-        leader[v] = v
-    for e in tree:
-        p, q = leader_of(leader, ends[e, 0]), leader_of(leader, ends[e, 1])
-        if p == q:
-            return False
-        leader[p] = q
-    return True
-
-
-@kernel
 def subset_infeasibility(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
     """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of
     which one takes nothing, the others 1.

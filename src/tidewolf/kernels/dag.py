@@ -108,40 +108,6 @@ def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
 
 
 @light_kernel
-def covering_flow(first, by_tail, first_out, flow):  # type: ignore[no-untyped-def]
-    """A flow of at least 1 on every arc, by rank, in two sweeps; returns its value.
-
-    Backwards, a node that sends more than it receives scales what it receives; forwards, one that
-    receives more scales what it sends. Naive twin: balances node by node, in
-    tests/test_flows.py.
-    """
-    nodes = len(first) - 1
-    for p in range(len(flow)):
-        flow[p] = 1.0
-    for v in range(nodes - 2, 0, -1):
-        received, sent = 0.0, 0.0
-        for p in range(first[v], first[v + 1]):
-            received += flow[p]
-        for k in range(first_out[v], first_out[v + 1]):
-            sent += flow[by_tail[k]]
-        if sent > received:
-            for p in range(first[v], first[v + 1]):
-                flow[p] *= sent / received
-    value = 0.0
-    for k in range(first_out[0], first_out[1]):
-        value += flow[by_tail[k]]
-    for v in range(1, nodes - 1):
-        received, sent = 0.0, 0.0
-        for p in range(first[v], first[v + 1]):
-            received += flow[p]
-        for k in range(first_out[v], first_out[v + 1]):
-            sent += flow[by_tail[k]]
-        for k in range(first_out[v], first_out[v + 1]):
-            flow[by_tail[k]] *= received / sent
-    return value
-
-
-@light_kernel
 def flow_infeasibility(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
     """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
     node supplies, and is used up.

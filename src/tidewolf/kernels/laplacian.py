@@ -1,7 +1,6 @@
-"""What a projection on circulations needs in loops: divergences, gradients, potentials from a
-factor L D L' of the graph's Laplacian, and how large a sparse factor would be.
+"""Projection on circulations by a factor L D L' of the graph's Laplacian, for compiled rounds.
 
-For compiled rounds a graph is packed into whole numbers: how many nodes, arcs, free nodes and
+A graph is packed into whole numbers: how many nodes, arcs, free nodes and
 entries of L there are, then `arcs` and their `tails`, head after head, and the `first` of each
 head; the nodes in the order of the factor, and the starts and rows of the columns of L; and into
 floats, the entries of L and 1/D.
@@ -11,55 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.jit import kernel, light_kernel
-
-
-@light_kernel
-def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
-    """Add to `divergence` what d sends out of every node less what it brings in.
-
-    Naive twin: the incidence matrix, by which tests/test_flows.py projects.
-    """
-    for p in range(len(arcs)):
-        divergence[tails[p]] += d[arcs[p]]
-        divergence[heads[p]] -= d[arcs[p]]
-
-
-@light_kernel
-def subtract_gradient(  # type: ignore[no-untyped-def]
-    d, arcs, tails, heads, potentials, projected
-):
-    """Fill `projected` with d less the differences of potentials along arcs.
-
-    Naive twin: the incidence matrix, by which tests/test_flows.py projects.
-    """
-    for p in range(len(arcs)):
-        projected[arcs[p]] = d[arcs[p]] - (potentials[tails[p]] - potentials[heads[p]])
-
-
-@kernel
-def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-untyped-def]
-    """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its
-    elimination tree; stops past `limit`.
-
-    Naive twin: `cholesky_entries` in tests/test_flows.py.
-    """
-    n, count = len(indptr) - 1, 0
-    for i in range(n):
-        parent[i], mark[i] = -1, i
-        count += 1
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if j < i:
-                while mark[j] != i:
-                    if parent[j] == -1:
-                        parent[j] = i
-                    mark[j] = i
-                    count += 1
-                    j = parent[j]
-        if count > limit:
-            return count
-    return count
+from tidewolf.core.jit import kernel
 
 
 @kernel

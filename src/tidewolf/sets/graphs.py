@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,8 +26,7 @@ from tidewolf.core.frames import is_frame
 from tidewolf.core.names import all_different, listed
 from tidewolf.core.settings import Check, Number, Numbers
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
-from tidewolf.kernels.blocks import label_blocks
-from tidewolf.kernels.dag import covering_flow, widest_path
+from tidewolf.kernels.dag import widest_path
 
 # Nodes by name and by number: what users call them, and what arrays count.
 
@@ -376,10 +376,19 @@ class Dag(NamedTuple):
     """ranks of arcs out of position u are by_tail[first_out[u] .. first_out[u + 1]]"""
 
     def covering_flow(self) -> Floats:
-        """A unit flow that is positive on every useful arc, by rank."""
-        flow = np.empty(len(self.arcs))
-        value: float = covering_flow(self.first, self.by_tail, self.first_out, flow)
-        return flow / value
+        """A unit flow that is positive on every useful arc, by rank.
+
+        From a flow of 1 on each: backwards, a node that sends more than it receives scales what it
+        receives; forwards, one that receives more scales what it sends.
+        """
+        flow, inner = np.ones(len(self.arcs)), range(1, len(self.order) - 1)
+        into = [slice(*ends) for ends in pairwise(self.first.tolist())]
+        out = [self.by_tail[slice(*ends)] for ends in pairwise(self.first_out.tolist())]
+        for v in reversed(inner):
+            flow[into[v]] *= max(1.0, flow[out[v]].sum() / flow[into[v]].sum())
+        for v in inner:
+            flow[out[v]] *= flow[into[v]].sum() / flow[out[v]].sum()
+        return flow / flow[out[0]].sum()
 
     def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
@@ -516,17 +525,33 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
     """The two-connected blocks and the parts of a graph whose edges are the rows of `ends`
     (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
 
-    A depth-first walk numbers the nodes; `low` is the smallest number that a node's part of the
-    walk reaches by one edge back. If a child's low is not below its parent's number, the edges
-    walked since the child was reached are a block. A bridge is a block of one edge, parallel edges
-    are a cycle, and a loop is a block by itself.
+    A depth-first walk, from a further node beside one of each part, numbers the nodes; `low` is the
+    smallest number that a node's part of the walk reaches by one edge. If that is below its
+    parent's number, its edge to the parent is in the block of the parent's own edge; the other
+    edges that lead up from a node are in the block of that one. A bridge is a block of one edge,
+    parallel edges are a cycle, and a loop is a block by itself.
     """
-    near = incidence(ends, nodes)
-    of_edge, part = np.full(len(ends), -1, dtype=np.int32), np.full(nodes, -1, dtype=np.int32)
-    count = int(label_blocks(ends, near.first, near.edges, of_edge, part))
-    loops = np.flatnonzero(of_edge < 0)
-    of_edge[loops] = np.arange(count, count + len(loops))
-    return Blocks(of_edge, part, count + len(loops))
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import depth_first_order
+
+    part = connected_parts(ends[:, 0], ends[:, 1], nodes)
+    roots = np.unique(part, return_index=True)[1]
+    walked = np.concatenate([ends, np.stack([roots, np.full(len(roots), nodes)], axis=1)])
+    graph = csr_array((np.ones(len(walked)), tuple(walked.T)), shape=(nodes + 1, nodes + 1))
+    order, parent = depth_first_order(graph, nodes, directed=False)
+    number = np.argsort(order)
+    deep = np.where(number[ends[:, 0]] > number[ends[:, 1]], ends[:, 0], ends[:, 1])
+    low, label = number.copy(), np.arange(nodes + 1)
+    np.minimum.at(low, deep, number[ends.sum(axis=1) - deep])
+    for v in order[:0:-1]:
+        low[parent[v]] = min(low[parent[v]], low[v])
+    for v in order[1:]:
+        label[v] = label[parent[v]] if low[v] < number[parent[v]] else v
+    label = label[deep]
+    loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
+    label[loops] = nodes + 1 + loops
+    known, of_edge = np.unique(label, return_inverse=True)
+    return Blocks(of_edge.astype(np.int32), part, len(known))
 
 
 def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:

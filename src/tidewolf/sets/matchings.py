@@ -17,7 +17,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.boruvka import closes_no_cycle, lightest_tree, subset_infeasibility
+from tidewolf.kernels.boruvka import lightest_tree, subset_infeasibility
 from tidewolf.sets import graphs
 from tidewolf.sets.base import (
     CostlyMembership,
@@ -529,7 +529,9 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
         known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
-        return bool(known and closes_no_cycle(edges, self.edges, len(self.nodes)))
+        return (
+            bool(known) and not graphs.connected_parts(*self.edges[edges].T, len(self.nodes)).any()
+        )
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         tree = self._tree(to_numpy(direction))
