@@ -7,7 +7,6 @@ SciPy, without scaling, warm starts or headroom of its own.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -19,10 +18,8 @@ import tidewolf as tw
 from covering import covered, thinned
 from polytopes import vertices_of
 from tidewolf.baselines import Resolve as Baseline
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
-from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.experts import solving
 from tidewolf.experts.headroom import FORGETTING
 from tidewolf.functions import (
@@ -32,7 +29,6 @@ from tidewolf.functions import (
     Custom,
     Linear,
     MaxAffine,
-    MaxUtilization,
     Quadratic,
     Unlimited,
 )
@@ -227,27 +223,6 @@ def test_a_window_counts_all_its_losses_and_limits(K):
         for t in (2, 3, 7):
             rounds = slice(max(0, t - 3), t)
             assert_best(K, every[t].points[0], stream.losses[rounds], stream.constraints[rounds])
-
-
-def test_utilisations_and_streams_without_limits_make_programs():
-    K = tw.sets.SimplexProduct([2, 3])
-    rng = np.random.default_rng(0)
-    incidence, pairs = rng.integers(0, 2, (6, 5)).astype(float), [0, 0, 1, 1, 1]
-    losses = MaxUtilization(incidence, rng.uniform(1.0, 9.0, (5, 2)), np.arange(1.0, 7.0), pairs)
-    stream, f = tw.Stream(losses), losses[3:4]
-    rows = f.epigraph()
-    best = linprog(
-        np.append(np.zeros(5), 1.0),
-        np.hstack([rows.A.toarray(), -np.ones((len(rows.b), 1))]),
-        rows.b,
-        [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0]],
-        [1, 1],
-        [(0, None)] * 5 + [(None, None)],
-    )
-    x = played(tw.experts.Resolve(), K, stream)[4].points[0]
-    assert float(f.values(x)[0]) == pytest.approx(best.fun, abs=1e-9)
-    last = played(tw.experts.Resolve(columns=True), K, stream)[-1]
-    assert all(x is not None for x in last.points)
 
 
 def test_a_program_that_is_not_solved_is_no_advice(monkeypatch):
@@ -522,62 +497,33 @@ def test_a_model_answers_by_question_and_basis_alone():
             basis = found.basis
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"columns": 1, "statuses": np.array([9], dtype=np.int8)},
-        {"columns": 3, "statuses": np.zeros(2, dtype=np.int8)},
-        {"columns": 1, "statuses": np.zeros(2)},
-        {"columns": None, "statuses": np.zeros(2, dtype=np.int8)},
-    ],
-)
-def test_a_basis_that_is_none_is_refused(parts):
-    with pytest.raises(ValueError, match="a basis has a status from 0 to 4"):
-        Basis.restored(parts)
+WARM = {"columns": 1, "statuses": np.zeros(2, dtype=np.int8)}
+BOXED = {"columns": 4, "basis": np.array([0, 3]), "inverse": np.eye(2), "age": 3}
 
 
 @pytest.mark.parametrize(
-    "parts",
+    ("kind", "good", "wrong"),
     [
-        {"basis": np.array([0, 0])},
-        {"basis": np.array([0, 7])},
-        {"basis": np.array([0.0, 1.0])},
-        {"inverse": np.zeros((1, 2))},
-        {"inverse": np.full((2, 2), np.nan)},
-        {"age": -1},
+        (Basis, WARM, {"statuses": np.array([9], dtype=np.int8)}),
+        (Basis, WARM, {"columns": 3}),
+        (Basis, WARM, {"statuses": np.zeros(2)}),
+        (Basis, WARM, {"columns": None}),
+        (BoxedBasis, BOXED, {"basis": np.array([0, 0])}),
+        (BoxedBasis, BOXED, {"basis": np.array([0, 7])}),
+        (BoxedBasis, BOXED, {"basis": np.array([0.0, 1.0])}),
+        (BoxedBasis, BOXED, {"inverse": np.zeros((1, 2))}),
+        (BoxedBasis, BOXED, {"inverse": np.full((2, 2), np.nan)}),
+        (BoxedBasis, BOXED, {"age": -1}),
     ],
 )
-def test_a_boxed_basis_that_is_none_is_refused(parts):
-    good = {"columns": 4, "basis": np.array([0, 3]), "inverse": np.eye(2), "age": 3}
-    assert str(BoxedBasis.restored(good).parts()) == str(good)
-    with pytest.raises(ValueError, match="a basis has different variables"):
-        BoxedBasis.restored(good | parts)
+def test_a_basis_that_is_none_is_refused(kind, good, wrong):
+    assert str(kind.restored(good).parts()) == str(good)
+    with pytest.raises(ValueError, match="a basis has"):
+        kind.restored(good | wrong)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class OwnLimit(Batch, PiecewiseLinear):
-    """x_1 <= 1/2, by somebody else."""
-
-    shape = (2,)
-
-    def __len__(self):
-        return 1
-
-    def view(self, rounds):
-        return self
-
-    def values(self, x):
-        return x[:1] - 0.5
-
-    def subgradient(self, x, weights):
-        return weights * np.array([1.0, 0.0])
-
-    def halfspaces(self):
-        return Halfspaces(np.array([[1.0, 0.0]]), np.array([0.5]), np.zeros(1, dtype=np.int64))
-
-    @classmethod
-    def examples(cls):
-        return (cls(),)
+class OwnLimit(Affine):
+    """A limit of a kind that files do not know."""
 
 
 def test_functions_of_python_cannot_be_saved_and_say_so():
@@ -587,8 +533,7 @@ def test_functions_of_python_cannot_be_saved_and_say_so():
     state = learner.update(learner.start(), FullInformation(curved, Unlimited.one(2)))
     assert learner.save(state)  # linearised: numbers alone
     adviser = tw.experts.Resolve()
-    own = OwnLimit()
-    seen = FullInformation(Linear.one([1.0, 0.0]), own)
+    seen = FullInformation(Linear.one([1.0, 0.0]), OwnLimit.one([1.0, 0.0], 0.5))
     kept = adviser.observe(K, adviser.start(K), seen, K.center)
     with pytest.raises(NotSupported, match=r"remembers OwnLimit functions, which cannot be saved"):
         kept.recent.parts()

@@ -277,17 +277,6 @@ def test_a_graph_of_too_much_text_is_refused(name, tmp_path, monkeypatch):
         read_graph(tmp_path / name)
 
 
-def test_packed_nonsense_is_refused(tmp_path):
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-6] + b"\xff" * 6)
-    with pytest.raises(InvalidInput, match="cannot be read as CSV"):
-        read_table(tmp_path / "t.csv.gz")
-    (tmp_path / "t.csv.gz").write_bytes(
-        b"\x1f\x8b\x08\x00" + bytes(6) + zlib.compress(b"x")[2:-4][::-1] + b"\xff" * 30
-    )
-    with pytest.raises(InvalidInput, match="cannot be read as CSV"):
-        read_table(tmp_path / "t.csv.gz")
-
-
 # --- states of another hand -----------------------------------------------------------------------
 
 SPARSE, LOW_RANK = (

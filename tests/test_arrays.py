@@ -30,7 +30,7 @@ from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, Wron
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.experiments import RunFolder, load
 from tidewolf.experiments.jobs import on_processes, plan_sweep, serial
-from tidewolf.experiments.sweep import Sweep, sweep
+from tidewolf.experiments.sweep import sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
@@ -113,19 +113,6 @@ def test_long_numbers_go_through_a_sweep_and_back(here):
     assert sorted(set(table["knob_block"].to_pylist())) == [2, 2**53 + 1]
     again = sweep(plan, here / "out", engine=serial())
     assert {row["seed"] for row in again.rows} == set(LONG)
-
-
-def test_a_column_of_a_setting_is_as_wide_as_its_values():
-    rows = [
-        {"settings": {"a": a, "b": b, "c": c}, "failure": ""}
-        for a, b, c in ((1, 1, 1), (2, 0.5, "x"))
-    ]
-    table = Sweep(tuple(rows)).table()
-    assert [str(table.schema.field(f"knob_{name}").type) for name in "abc"] == [
-        "int64",
-        "double",
-        "string",
-    ]
 
 
 # --- absurd ones ----------------------------------------------------------------------------------
@@ -331,18 +318,3 @@ def test_a_learner_runs_on_strict_arrays(K, kind, dtype, block):
         np.testing.assert_allclose(ours.losses, numpys.losses, atol=1e-12)
         np.testing.assert_array_equal(ours.calls, numpys.calls)
     assert ours.regret is None or ours.regret[0] <= ours.bound.regret + 1e-6
-
-
-def test_a_saved_state_returns_to_its_library_and_goes_on():
-    K, stream = (
-        SETS["hull"].to(strict.zeros(1)),
-        streams(40, 4, strict.asarray)["affine under maxima"],
-    )
-    learner = tw.LyapunovDescent(K, horizon=40)
-    *_, half = tw.play(learner, stream[:20])
-    again = learner.load(learner.save(half.state))
-    assert type(again.point.y) is type(K.center)
-    for whole, resumed in zip(
-        tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True
-    ):
-        np.testing.assert_array_equal(np.asarray(whole.x), np.asarray(resumed.x))

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
 import array_api_strict as strict
@@ -248,36 +246,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     checkpoint.write(str(path), b"new")
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["state"]
-
-
-def test_another_process_goes_on_bit_for_bit(tmp_path):
-    program = """
-import sys, numpy as np, tidewolf as tw
-from tidewolf.core import checkpoint
-from tidewolf.core.conforming import conforming
-from tidewolf.functions import Capacity, Linear
-learner = tw.LyapunovDescent(tw.sets.CappedSimplex(5, 0.5), horizon=30, block=3)
-rng = np.random.default_rng(0)
-stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
-state = learner.load(open(sys.argv[1], "rb").read())
-last = list(tw.play(learner, stream[11:], state))[-1].state
-checkpoint.write(sys.argv[1], learner.save(last))
-"""
-    learner = LyapunovDescent(CappedSimplex(5, 0.5), horizon=30, block=3)
-    rng = np.random.default_rng(0)
-    stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
-
-    def played(part, state=None):
-        return list(tw.play(learner, part, state))[-1].state
-
-    path, first = tmp_path / "state", played(stream[:11])
-    checkpoint.write(path, learner.save(first))
-    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
-    there, here = path.read_bytes(), played(stream[11:], first)
-    assert learner.save(here) == there
-    whole, split = played(stream), learner.load(there)
-    assert whole.t == split.t == 40
-    np.testing.assert_allclose(whole.point.x, split.point.x, atol=1e-9)
 
 
 # --- randomness -----------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ and the command.
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from datetime import UTC, datetime
@@ -37,8 +36,6 @@ from tidewolf.evaluation.comparison import (
 )
 from tidewolf.evaluation.formatting import applying
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
-from tidewolf.evaluation.run import RunProgress
-from tidewolf.experiments.jobs import Stage
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
@@ -473,20 +470,3 @@ def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
     ]
     assert main([*short, "--learner", "PrimalDual", "--quiet", "--force"]) == 0
     assert capsys.readouterr() == ("", "")
-
-
-def test_a_terminal_sees_which_run_is_under_way(capsys):
-    from rich.console import Console
-
-    from tidewolf.cli import screen
-
-    console = Console(force_terminal=True, stderr=True, width=150, file=io.StringIO())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(screen, "Console", lambda **_: console)
-        with screen.progress(True) as bar:
-            bar.ended(Stage(2, 0, 5))
-            bar.moved("abilene, SinhaVaze", 5, RunProgress(60, 60, 12, 1.0, 0.25))
-            bar.ended(Stage(3, 1, 5))
-    seen = console.file.getvalue()
-    assert "abilene, SinhaVaze (3 of 5)" in seen
-    assert "3 of 5 runs, 1 failed" in seen

@@ -11,7 +11,7 @@ import tidewolf as tw
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import Bandit
-from tidewolf.evaluation.decisions import KeptDecisions, entry_names, time_texts
+from tidewolf.evaluation.decisions import entry_names, time_texts
 
 PROBLEM = tw.problems.adversarial(rounds=23, kind="moving")
 LEARNERS = {
@@ -51,20 +51,6 @@ def test_a_run_keeps_the_points_that_were_played_their_means_and_their_moves(nam
     last = points[run.trajectory.begins[-1] :].mean(axis=0)
     np.testing.assert_allclose(run.trajectory.mean, points.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(run.trajectory.means[-1], last, atol=1e-12)
-
-
-@pytest.mark.parametrize("every", [1, 2, 3, 7])
-def test_blocks_of_any_length_keep_the_same_rounds(every):
-    rng, points = np.random.default_rng(0), np.arange(40.0)[:, None]
-    for _ in range(30):
-        kept, t = KeptDecisions(40, (1,), every), 0
-        while t < 40:
-            k = min(int(rng.integers(1, 9)), 40 - t)
-            one = rng.integers(2) == 0
-            points[t : t + k] = points[t] if one else points[t : t + k]
-            kept.see(points[t : t + 1] if one else points[t : t + k], k)
-            t += k
-        np.testing.assert_array_equal(kept.points, points[::every])
 
 
 def test_nothing_is_kept_unless_it_is_asked_for():

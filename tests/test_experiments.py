@@ -21,7 +21,6 @@ from tidewolf.core.settings import settings_of
 from tidewolf.core.sparse import is_sparse
 from tidewolf.experiments import Choice, Experiment, load
 from tidewolf.experiments.building import TABLES, build_choice
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS
 from tidewolf.experiments.jobs import plan_sweep as plan
 from tidewolf.experiments.keys import Place, function_kinds, kind_keys, parse, set_kinds, to_toml
 from tidewolf.experiments.models import File, Outputs
@@ -29,13 +28,8 @@ from tidewolf.experiments.templates import template
 from tidewolf.files import FileFormat
 
 LINKS = [
-    ("SEA", "DEN"),
-    ("SEA", "SFO"),
-    ("SFO", "DEN"),
-    ("SFO", "HOU"),
-    ("DEN", "NYC"),
-    ("HOU", "NYC"),
-    ("DEN", "HOU"),
+    *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
+    *(("DEN", "NYC"), ("HOU", "NYC"), ("DEN", "HOU")),
 ]
 NAMES = [f"{tail} > {head}" for tail, head in LINKS]
 ROUNDS = 40
@@ -606,13 +600,3 @@ def test_a_learner_is_the_files_where_the_file_has_it():
     assert named.taken(problem).learners == (Choice("Ensemble"),), (
         "the file set nothing, and so be it"
     )
-
-
-def test_who_refuses_is_told_of_the_three_of_files_and_of_the_six_of_problems():
-    builtin = replace(Experiment.builtin("sdp"), rounds=2)
-    problem = builtin.problem(0)
-    of_a_file = replace(builtin, learners=tuple(map(Choice, DEFAULT_LEARNERS)))
-    for experiment, count in ((builtin, 5), (of_a_file, 2)):
-        taken = experiment.taken(problem)
-        assert len(taken.learners) == count
-        assert list(dict(taken.left_out)) == ["Resolve"]

@@ -88,21 +88,18 @@ def refused(path, match, read=read_table, error=InvalidInput, **options):
         ("t.csv", 'a,b\n"1\n",2\n3,\n4\n', "line 5: "),
         ("t.csv", "a,b\n1,2\n\n3,\n", 'line 4, column "b": '),
         ("t.csv", "a,b\n1,two\n", "line 2, column \"b\": .*'two'"),
-        ("t.csv", "a,b\n-inf,1\n", "line 2, column \"a\": .*'-inf'"),
         ("t.csv", "time,a\n2,1\n1,1\n", "line 3: the time 1.0 does not come after 2.0"),
         ("t.csv", "time,a\n2024-01-02,1\nsoon,1\n", "line 3, column \"time\": .*'soon'"),
         ("t.csv", "time,a\n1,1\n2024-01-02,1\n", 'line 3, column "time": '),
         ("t.csv", "time,a\n1,1\n,1\n", 'line 3, column "time": '),
         ("t.csv", "a,a\n1,2\n", "column 2 beside the times: .*'a' comes twice"),
         ("t.csv", "a,\n1,2\n", "column 2 beside the times: .*no name"),
-        ("t.csv", "time,a,\n0,1,7\n", "column 2 beside the times: .*no name"),
         ("t.csv", 'a,b\n1,"2\n', "cannot be read as csv"),
         ("t.csv", "Zeit,a\n2026-03-01T06:00,1\n", 'line 2, column "Zeit": '),
         ("t.csv", gzip.compress(b"a,b\n1,2\n", mtime=0), "line 1: it cannot be read in utf-8"),
         ("t.csv", b"a,b\n1,\x81\n", "line 2: it cannot be read in utf-8"),
         ("t.csv", b"a,b\n1,2\n\x00\x01", "line 1: it cannot be read in utf-8"),
         ("t.csv", b"a,b\n1,2\n3,\x93x\x94\n", 'line 3: .* encoding = "cp1252"'),
-        ("t.csv", "a,ü\n1,2\n".encode("utf-32"), 'encoding = "utf-32"'),
         ("t.xls", "", "expected a file that ends in .csv"),
         ("t.csv.gz", b"plain", "cannot be read as CSV"),
         ("t.npz", {"x": np.ones((2, 1)), "y": np.ones((2, 1))}, r"x \(2, 1\) .*y \(2, 1\)"),
@@ -181,39 +178,33 @@ def whole(tmp_path_factory):
     return {path: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-@settings(max_examples=60)
-@given(seed=st.integers(0, 2**32 - 1), cut=st.booleans(), gaps=st.booleans())
-def test_broken_bytes_are_refused_or_read(tmp_path_factory, whole, seed, cut, gaps):
-    folder, rng = tmp_path_factory.mktemp("broken"), np.random.default_rng(seed)
-    for path, data in whole.items():
-        there = folder / path.name
-        there.write_bytes(broken(data, rng, cut))
-        with suppress(InvalidInput):
-            table = read_table(there, gaps=gaps)
-            assert gaps or np.isfinite(table.values).all()
-        with suppress(InvalidInput):
-            read_records(there, ["tail"])
-        with suppress(InvalidInput):
-            read_graph(there)
+OTHER_FORMAT = FileFormat(decimal=",", encoding="cp1252", timezone="UTC")
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
 @settings(max_examples=60)
 @given(
-    data=st.one_of(
-        st.binary(max_size=200),
-        st.text(max_size=60).map(str.encode),
-        st.text("0123456789.,;\t\n\"'-/: eE", max_size=80).map(str.encode),
-    )
+    seed=st.integers(0, 2**32 - 1),
+    cut=st.booleans(),
+    gaps=st.booleans(),
+    format=st.sampled_from([PLAIN, OTHER_FORMAT]),
+    data=st.binary(max_size=200)
+    | st.text("0123456789.,;\t\n\"'-/: eE", max_size=80).map(str.encode),
 )
-def test_any_bytes_are_refused_or_read(tmp_path_factory, name, data):
-    path = tmp_path_factory.mktemp("any") / name
-    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    for format in (FileFormat(), FileFormat(decimal=",", encoding="cp1252", timezone="UTC")):
+def test_broken_bytes_and_any_bytes_are_refused_or_read(
+    tmp_path_factory, whole, seed, cut, gaps, format, data
+):
+    folder, rng = tmp_path_factory.mktemp("broken"), np.random.default_rng(seed)
+    found = {path.name: broken(bytes_, rng, cut) for path, bytes_ in whole.items()}
+    for name, bytes_ in (found | {"any.csv": data, "any.csv.gz": gzip.compress(data)}).items():
+        there = folder / name
+        there.write_bytes(bytes_)
         with suppress(InvalidInput):
-            assert np.isfinite(read_table(path, format=format).values).all()
+            table = read_table(there, gaps=gaps, format=format)
+            assert gaps or np.isfinite(table.values).all()
         with suppress(InvalidInput):
-            read_graph(path, format=format)
+            read_records(there, ["tail"], format=format)
+        with suppress(InvalidInput):
+            read_graph(there, format=format)
 
 
 # tables

@@ -223,17 +223,6 @@ def test_flows_are_pickled_with_whatever_they_have_computed():
 # --- ways in, and what is no graph ----------------------------------------------------------------
 
 
-def test_a_graph_of_networkx_gives_its_edges_in_their_order():
-    import networkx
-
-    graph = networkx.DiGraph([("s", "a"), ("a", "t"), ("s", "t")])
-    K = FlowPolytope.from_edges(graph, source="s", target="t")
-    assert FlowPolytope.from_edges(graph.edges(), source="s", target="t") == K
-    assert edges_of(K) == list(graph.edges())
-    with pytest.raises(CyclicGraph):  # an edge without a direction is a link each way
-        FlowPolytope.from_edges(networkx.Graph([(0, 1)]), source=0, target=1)
-
-
 @pytest.mark.parametrize(
     ("edges", "cycle"),
     [

@@ -10,7 +10,7 @@ from itertools import combinations
 import array_api_strict
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refused import refused
@@ -184,17 +184,6 @@ def test_long_and_wide_streams():
 
 
 # --- no solver is believed ------------------------------------------------------------------------
-
-
-@quick
-@given(seed=seeds)
-def test_any_multipliers_give_a_lower_bound(seed):
-    stream, rng = a_stream(seed, 3, 4, 0.5), np.random.default_rng(seed)
-    truth = best_in_hindsight(Simplex(3), stream)
-    assume(truth.feasible)
-    task = Task.of(Simplex(3), stream.losses, stream.constraints)
-    lam = rng.exponential(size=len(task.b)) * rng.integers(0, 2, len(task.b))
-    assert task.lower_bound(Solution(None, lam)) <= truth.upper
 
 
 LINEAR, CAPACITY = Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])

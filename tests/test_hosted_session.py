@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from test_deadline import GATE, Policy
 from tidewolf.core.errors import (
     AlreadyThere,
     CheckpointError,
@@ -25,7 +25,6 @@ from tidewolf.core.errors import (
     TooMany,
     UnknownSession,
 )
-from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.service import models as m
 from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession, Settings
@@ -107,18 +106,14 @@ def door(tmp_path):
 
 def test_the_first_rounds_of_a_session(door):
     first = door.decide("a")
-    assert first["round"] == 1
-    assert first["source"] == "learner"
-    assert first["mode"] == "live"
+    told = {"round": 1, "source": "learner", "mode": "live"}
+    none = dict.fromkeys(("previous", "moved", "paths"))
+    assert {key: first[key] for key in (*told, *none)} == told | none
     assert first["decision"] == dict.fromkeys(("entry 0", "entry 1", "entry 2"), 1 / 3)
-    assert first["previous"] is None
-    assert first["moved"] is None
-    assert first["paths"] is None
     assert "proposal" not in first
     seen = door.observe("a", {"round": 1, "costs": COSTS, "capacities": CAPACITIES})
-    assert seen["round"] == seen["rounds"] == 1
+    assert (seen["round"], seen["rounds"], seen["violation"]) == (1, 1, 0.0)
     assert seen["cost"] == pytest.approx(0.5)
-    assert seen["violation"] == 0.0
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
     session.observe(costs=COSTS, capacities=CAPACITIES)
     second = door.decide("a", {})
@@ -130,11 +125,7 @@ def test_the_first_rounds_of_a_session(door):
     with pytest.raises(UnknownSession, match="not asked for yet"):
         door.decision("a", 3)
     (row,) = door.history("a")["rounds"]
-    assert {key: row[key] for key in ("round", "mode", "source")} == {
-        "round": 1,
-        "mode": "live",
-        "source": "learner",
-    }
+    assert {key: row[key] for key in told} == told
 
 
 def test_what_is_put_twice_is_there_once(door):
@@ -245,10 +236,12 @@ def test_shadow_plays_the_incumbent_and_says_what_the_learner_would_have_saved(d
     with pytest.raises(InvalidInput, match="say what was played"):
         door.observe("a", {"round": 1, "costs": COSTS})
     door.observe("a", {"round": 1, "costs": COSTS, "played": [1.0, 0.0, 0.0]})
+    with pytest.raises(NotAMember, match="incumbent"):
+        door.decide("a", {"advice": {"incumbent": [0.0, 3.0, 0.0]}})
     told = door.decide("a", {"advice": {"incumbent": [0.0, 0.0, 1.0]}})
     assert told["decision"]["entry 2"] == 1.0
     assert told["previous"]["entry 0"] == 1.0
-    door.observe("a", {"round": 2, "costs": COSTS})
+    assert door.observe("a", {"round": 2, "costs": COSTS})["cost"] == 0.5
     door.mode("a", {"mode": "shadow", "incumbent": [0.0, 1.0, 0.0]})
     assert door.decide("a")["decision"]["entry 1"] == 1.0
     assert door.get("a")["saved"]["rounds"] == 2
@@ -406,44 +399,14 @@ def test_a_learner_that_follows_the_clock_is_told_the_time(door):
         door.decide("day", {"round": 9, "time": "2026-03-01T20:00"})
 
 
-GATE = threading.Event()
-"""Shut: nobody who waits for it gets through."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Planner(Adviser):
-    """Proposes the first vertex, unless it hangs, or fails."""
-
-    hangs: bool = False
-    waits: bool = False  # type: ignore[assignment]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("planner",)
-
-    def start(self, K: Any) -> tuple[()]:
-        return ()
-
-    def observe(self, K: Any, state: tuple[()], seen: Any, x: Any) -> tuple[()]:
-        return state
-
-    def propose(self, K: Any, state: tuple[()], *_: Any) -> Proposals:
-        if threading.current_thread() is not threading.main_thread():
-            if self.hangs:
-                GATE.wait()
-            raise RuntimeError("the planner's server is down")
-        return Proposals((np.eye(3)[0],), state, found=())
-
-
-@pytest.mark.parametrize("hangs", [True, False])
-def test_advisers_that_hang_or_fail_sleep_and_the_decision_comes(door, hangs):
+@pytest.mark.parametrize("how", ["hangs", "fails"])
+def test_advisers_that_hang_or_fail_sleep_and_the_decision_comes(door, how):
+    GATE.clear()
     made = Description.read(THREE).build()
-    learner = tw.Ensemble(made.K, experts=[Planner(hangs)])
+    learner = tw.Ensemble(made.K, experts=[Policy("planner", **{how: True})])
     store = door.sessions.store
     store.create("planned", "", Settings("Ensemble").text).result()
-    info = store.info("planned")
-    built = Built(made.reader, learner)
-    served = HostedSession(door.sessions, info, built)
+    served = HostedSession(door.sessions, store.info("planned"), Built(made.reader, learner))
     try:
         with store.transaction("planned"):
             answer = served.decide(m.DecisionRequest.read({"deadline": 0.05}))
@@ -509,8 +472,9 @@ def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
     door.decide("a", {"round": 1})
     door.now += 61.0
     assert door.decide("a", {"round": 4})["round"] == 4
-    assert door.get("a")["pending"] == [3, 4]
-    assert not door.get("a")["stale"]
+    said = door.get("a")
+    assert (said["pending"], said["stale"]) == ([3, 4], False)
+    assert said["notes"][0].endswith("expired without feedback: 1, 2.")
     with pytest.raises(OtherContent, match="Round 1 is over"):
         door.decide("a", {"round": 1})
     with pytest.raises(OtherContent, match="Round 1 is over"):
@@ -571,15 +535,6 @@ def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
     assert door.observe("a", {"costs": COSTS})["round"] == 1
 
 
-def test_an_incumbent_outside_of_the_set_is_refused_when_it_is_said(door):
-    door.mode("a", {"mode": "shadow"})
-    with pytest.raises(NotAMember, match="incumbent"):
-        door.decide("a", {"round": 1, "advice": {"incumbent": [0.0, 3.0, 0.0]}})
-    right = {"round": 1, "advice": {"incumbent": [0.0, 1.0, 0.0]}}
-    assert door.decide("a", right)["source"] == "incumbent"
-    assert door.observe("a", {"round": 1, "costs": COSTS})["cost"] == 0.0
-
-
 def test_a_fallback_that_fits_no_more_is_changed_with_the_set(door):
     learners = [{"name": "LyapunovDescent"}]
     body = {"set": network(LINKS), "learners": learners, "fallback": {"s > a": 1.0, "a > t": 1.0}}
@@ -593,13 +548,6 @@ def test_a_fallback_that_fits_no_more_is_changed_with_the_set(door):
     assert door.migrate("net", {"fallback": None})["settings"]["fallback"] is None
     door.reopen()
     assert door.get("net")["settings"]["fallback"] is None
-
-
-def test_notes_count_rounds_from_one(door):
-    door.put("late", {**THREE, "expire_after": 2})
-    door.decide("late", {"round": 6})
-    (note,) = door.get("late")["notes"]
-    assert note.endswith("expired without feedback: 1, 2, 3, 4.")
 
 
 @pytest.mark.parametrize("kill", [False, True])

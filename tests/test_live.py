@@ -30,13 +30,8 @@ from tidewolf.live import Follower, LiveRunner, lines, live_learner, parse
 from tidewolf.live.lines import expected, time_of
 
 LINKS = [
-    ("SEA", "DEN"),
-    ("SEA", "SFO"),
-    ("SFO", "DEN"),
-    ("SFO", "HOU"),
-    ("DEN", "NYC"),
-    ("HOU", "NYC"),
-    ("DEN", "HOU"),
+    *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
+    *(("DEN", "NYC"), ("HOU", "NYC"), ("DEN", "HOU")),
 ]
 NAMES = [f"{tail} > {head}" for tail, head in LINKS]
 NETWORK = """

@@ -136,14 +136,6 @@ def test_first_order_feedback_is_the_sums_over_the_rounds():
             )
 
 
-def test_full_information_is_the_functions_themselves(monkeypatch):
-    monkeypatch.setattr(Listener, "needs", FullInformation)
-    learner = Listener(Simplex(4))
-    list(tw.play(learner, STREAM))
-    assert [seen.rounds for seen in learner.heard] == [3] * 7 + [2]
-    assert learner.heard[1] == FullInformation(STREAM.losses[3:6], STREAM.constraints[3:6])
-
-
 def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch):
     points = RNG.dirichlet(np.ones(4), 23)
     monkeypatch.setattr(Listener, "needs", Bandit)
@@ -197,46 +189,34 @@ class Spied(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Obedient(Learner[Spied]):
+class Obedient(Listener):
     """Plays what it is advised, a round at a time, and writes down what happens in which order."""
 
-    needs: ClassVar[Any] = FirstOrder
     state_type: ClassVar = Spied
-    diary: ClassVar[list[Any]] = []
-
-    K: Any
+    left: ClassVar[int] = 1
 
     def start(self):
+        self.heard.clear()
         return Spied()
 
     def with_info(self, state, known):
-        self.diary.append(("known", state.t, known.time))
+        self.heard.append(("known", state.t, known.time))
         return state._replace(advised=known.advice["oracle"])
 
     def act(self, state, info=None):
-        self.diary.append(("act", state.t))
+        self.heard.append(("act", state.t))
         return self.K.center if state.advised is None else state.advised
 
-    def rounds_left(self, state):
-        return 1
-
     def update(self, state, seen):
-        self.diary.append(("update", state.t))
+        self.heard.append(("update", state.t))
         return Spied(state.t + 1)
-
-    def bound(self, record):
-        return Bound(None, None, "Nothing is promised.")
-
-    @classmethod
-    def examples(cls, K, horizon):
-        return (cls(K),)
 
 
 class Watched(Linear):
     """Losses that write down when they are shown."""
 
     def view(self, rounds):
-        Obedient.diary.append(("shown", rounds.start))
+        Obedient.heard.append(("shown", rounds.start))
         return super().view(rounds)
 
 
@@ -252,10 +232,9 @@ def spied(mask=None):
 def test_what_is_known_of_a_round_is_said_before_anything_of_it_is_shown():
     learner = Obedient(Simplex(4))
     points, stream = spied()
-    learner.diary.clear()
     decisions = np.array([played.x for played in tw.play(learner, stream)])
     assert decisions.tobytes() == points.tobytes()
-    said = list(learner.diary)
+    said = list(learner.heard)
     for t in range(9):
         mine = [entry[0] for entry in said if entry[1] == t]
         assert mine == ["known", "act", "shown", "update"]
@@ -308,6 +287,7 @@ def test_a_learner_is_told_what_it_reads_of_such_losses():
     for losses, kind in ((STREAM.losses[:6], FirstOrder), (curved, FullInformation)):
         list(tw.play(learner, tw.Stream(losses, STREAM.constraints[:6])))
         assert [type(seen) for seen in learner.heard] == [kind] * 2
+    assert learner.heard[1] == FullInformation(curved[3:], STREAM.constraints[3:6])
 
 
 # --- rounds that come one by one ------------------------------------------------------------------

@@ -18,7 +18,6 @@ from tidewolf.functions import (
     MaxAffine,
     MaxUtilization,
     Sum,
-    Unlimited,
     loads,
 )
 from tidewolf.hindsight import cutting_planes, lp
@@ -64,15 +63,6 @@ def test_any_multipliers_prove_a_lower_bound(seed, zero):
     )
     below = task.below_pieces(mu)
     assert task.lower_bound(Solution(None, lam, below=below)) <= best.upper + 1e-9
-
-
-@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0, 40.0])
-def test_weights_of_pieces_are_shares(weight):
-    """A loss that is 1 everywhere, of two equal pieces: any weights of them prove 1 a round."""
-    flat = MaxAffine(np.zeros((3, 2, 2)), -np.ones((3, 2)))
-    task = Task.of(Simplex(2), flat, Unlimited(2, 3))
-    below = task.below_pieces(np.full(6, weight))
-    assert task.least(below)[0] == pytest.approx(3.0)
 
 
 def test_the_fullest_link_over_splits_and_flows():

@@ -149,29 +149,6 @@ def test_no_point_that_keeps_the_limit_ends_up_farther_than_a_plain_step_may_lea
         )
 
 
-@given(
-    seed=seeds,
-    n=st.integers(1, 6),
-    owed=st.sampled_from([0.0, 1e-3, 1.0, 30.0]),
-    kept=st.floats(0.0, 1.0),
-)
-def test_what_is_soften_overshoot_is_that_share_of_what_was_too_much(seed, n, owed, kept):
-    _, _, x, _, grad, eta, plain, moved = step(seed, n, owed, kept)
-    least = soften_overshoot(plain, x, grad, owed, eta, 0.0)
-    np.testing.assert_allclose(moved, kept * plain + (1.0 - kept) * least, atol=1e-9)
-    before, after = (owed + grad @ (end - x) for end in (plain, least))
-    if before >= 0.0:
-        assert least is plain, "a step that does not pass the limit stays as it is"
-    else:
-        assert after <= 1e-9 * (1.0 + abs(before)), "what is left still keeps the limit"
-        losses_alone = plain + eta * grad
-        held_back = owed + grad @ (losses_alone - x) <= 0.0
-        np.testing.assert_allclose(least, losses_alone if held_back else least, atol=1e-9)
-        assert held_back or after == pytest.approx(0.0, abs=1e-9 * (1.0 + abs(before))), (
-            "and reaches it, unless no push was needed"
-        )
-
-
 def test_the_flagship_goes_less_far_past_a_limit_the_less_cautious_it_is():
     """One broken limit, no losses: the next point moves away from it by what is needed, and by more
     the larger the caution.

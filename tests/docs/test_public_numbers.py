@@ -35,15 +35,6 @@ def test_the_page_has_every_block_once(name: str) -> None:
     assert text.count(f"<!-- begin {name}: python -m benchmarks tables {name} -->") == 1
 
 
-def test_a_block_is_found_and_replaced_alone() -> None:
-    text = "a\n<!-- begin x: cmd -->\n\n1\n\n<!-- end x -->\n<!-- begin y: c -->\n2\n<!-- end y -->"
-    after = pages.replaced(text, "x", "3\n4")
-    assert [pages.find(after, name) for name in "xyz"] == ["3\n4", "2", None]
-    assert pages.replaced(after, "x", "1") == text
-    with pytest.raises(ValueError, match="'z'"):
-        pages.replaced(text, "z", "1")
-
-
 def test_tables_are_compared_cell_by_cell() -> None:
     rows = [("a", "1,000.0 / 2e-3", "3"), ("b", "[2, 4]", "")]
     table = Table(("who", "loss", "CPU seconds"), rows)

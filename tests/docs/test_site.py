@@ -18,7 +18,7 @@ from docutils.core import publish_doctree
 from docutils.utils import Reporter
 from hypothesis import given
 from hypothesis import strategies as st
-from tools import links, name_links, reference, source_pages
+from tools import links, reference
 from tools.docstring_markup import as_rst
 from tools.public import PACKAGES, PARTS, aliases, parts, public
 
@@ -44,12 +44,6 @@ def read(lines: list[str]) -> str:
 def test_a_docstring_reads_on_the_site_as_in_the_source(words: list[str]) -> None:
     text = "So " + " ".join(words)
     assert read(as_rst([text])) == text.replace("`", "")
-
-
-def test_blocks_are_code_and_heads_stay() -> None:
-    given = ["A set.", "", "    { |x| <= 1 }", "", "Examples", "--------", ">>> 2 * 3", "6"]
-    block = [".. code-block:: text", "", "    { |x| <= 1 }"]
-    assert as_rst(given) == [*given[:2], *block, *given[3:]]
 
 
 # --- the reference --------------------------------------------------------------------------------
@@ -80,18 +74,6 @@ def test_every_command_and_every_option_is_on_the_page() -> None:
 
 
 # --- names and files as links ---------------------------------------------------------------------
-
-
-def test_files_and_tests_are_found_where_pages_name_them() -> None:
-    here = "tests/docs/test_site.py"
-    assert source_pages.find(f"{here}::test_files_and_tests_are_found_where_pages_name_them")
-    assert source_pages.find("learners/ensemble.py") == ("src/tidewolf/learners/ensemble.py", "")
-    assert source_pages.find(f"{here}::test_nothing") is None
-    assert source_pages.find("no/such_file.py") is None
-    assert source_pages.find_object("tidewolf", "run") == ("src/tidewolf/evaluation/run.py", "run")
-    assert name_links.target("Simplex(40)") == "tidewolf.sets.Simplex"
-    assert name_links.target("Session.open") == "tidewolf.Session.open"
-    assert name_links.target("Resolve") is name_links.target("run") is None, "two things, a word"
 
 
 # --- links ----------------------------------------------------------------------------------------

@@ -1,9 +1,6 @@
-"""The suite itself: no skip goes unnoticed, every file's cost is said, and .ci/run says last what
-was skipped and why; covering arrays cover.
-"""
+"""The suite itself: no skip goes unnoticed, every file's cost is said; covering arrays cover."""
 
 import ast
-import math
 import os
 import re
 import shutil
@@ -18,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import extras
-from covering import cover, few, pairs, thinned
+from covering import cover, pairs
 
 HERE = Path(__file__).parent.parent
-RUN = HERE.parent / ".ci" / "run"
 TESTS = {
     "listed": 'pytest.skip("torch is not installed; pip install it")',
     "unlisted": 'pytest.skip("I did not feel like it")',
@@ -121,39 +117,6 @@ def test_a_law_is_tried_again_in_the_soak_on_more_examples(tmp_path):
     assert "6 passed, 1 deselected" in whole.stdout, whole.stdout
 
 
-def ci_run(folder, make, **tools):
-    """.ci/run with a `make` of this text and nothing installed but what a shell has, in a copy of
-    the tree's top.
-    """
-    shutil.copytree(RUN.parent, folder / ".ci")
-    there = folder / "bin"
-    there.mkdir()
-    for tool in ("bash", "dirname", "timeout", "tail", "sed", "rm"):
-        (there / tool).symlink_to(shutil.which(tool))
-    for name, text in {"make": make, "id": "echo 0", "postgres": "", **tools}.items():
-        (there / name).write_text(f"#!{shutil.which('bash')}\n{text}\n")
-        (there / name).chmod(0o755)
-    environment = {"PATH": str(there), "TMPDIR": str(folder)}
-    return ran([str(there / "bash"), ".ci/run"], environment, folder)
-
-
-@pytest.mark.parametrize("code", [0, 3])
-def test_the_last_lines_say_what_was_skipped_in_either_run(tmp_path, code):
-    make = (
-        'case "$1" in test) [ "$CI" = true ] && echo "a.py (1): first" > "$TIDEWOLF_SKIPPED";; '
-        'portable) [ "$2" = ARITHMETICS=Prescott ] && echo "b.py (1): second" > '
-        f'"$TIDEWOLF_SKIPPED"; exit {code};; esac'
-    )
-    done = ci_run(tmp_path, make)
-    assert done.returncode == code, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[0] == "not installed: chromium: there is no apt-get here to install it with"
-    assert lines[1].startswith("not installed: torch: pip failed: ")
-    second = "skipped in the run of portable: b.py (1): second"
-    assert lines[-2:] == ["skipped: a.py (1): first", second]
-    assert not list(tmp_path.glob("tidewolf-skipped*"))
-
-
 def functions_of(path):
     return {
         node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
@@ -217,20 +180,3 @@ def test_every_pair_that_can_meet_does(sizes, refused):
     assert set().union(*(cases[i] for i in chosen)) == set().union(*cases)
     assert len(chosen) == len(set(chosen)) <= len(cases)
     assert len(chosen) <= 2 * sorted(sizes)[-1] * sorted(sizes)[-2] or refused
-
-
-@given(every=st.integers(1, 6), sizes=st.lists(st.integers(1, 7), min_size=1, max_size=3))
-def test_every_value_is_quick_somewhere(every, sizes):
-    """As long as some factor has as many values as one of `every` leaves out, and one."""
-    factors = {name: {str(i): i for i in range(n)} for name, n in zip("abc", sizes, strict=False)}
-    cases = thinned(every, **factors).args[1]
-    assert len(cases) == len({case.values for case in cases}) == math.prod(sizes)
-    quick = [case.values for case in cases if not case.marks]
-    assert (0,) * len(sizes) in quick
-    for place, n in enumerate(sizes):
-        rest = [size for other, size in enumerate(sizes) if other != place]
-        if sum(rest) - len(rest) >= every - 1:
-            assert {values[place] for values in quick} == set(range(n))
-    first, *others = few(1, "abc")
-    assert first == "a"
-    assert [value.marks[0].name for value in others] == ["soak", "soak"]
