@@ -18,9 +18,9 @@ DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_slopes.py"
 ADVICE = "tests/test_advice.py"
-PLAIN_STEPS = "tests/test_learners.py::test_steps_are_those_of_the_formulas_written_plainly"
+PLAIN_STEPS = "tests/test_learner_bounds.py::test_steps_are_those_of_the_formulas_written_plainly"
 UNKNOWN_CONTEXT = "tests/test_ensemble.py::test_rounds_of_unknown_context_count_by_their_slopes"
-PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
+PLAIN_BOUNDS = "tests/test_learner_bounds.py::test_bounds_are_those_of_the_formulas_written_plainly"
 FACTORED, FACTORS = "tests/test_factored.py", "tests/test_descent.py"
 REFERENCES = "tests/test_functions.py::test_batches_agree_with_the_formula"
 
@@ -501,14 +501,14 @@ PATCHES = (
         "methods/clock.py",
         "return self.step(state, state.open) if state.open.rounds else state",
         "return state",
-        "tests/test_learners.py::test_a_block_that_is_still_open_has_its_bound",
+        "tests/test_learner_bounds.py::test_a_block_that_is_still_open_has_its_bound",
     ),
     Patch(
         "Lyapunov weights: most below what was paid proves nothing",
         "methods/steps/lyapunov.py",
         "if dual.impossible or dual.paid - most > rounding:",
         "if dual.impossible or most <= 0.0:",
-        "tests/test_learners.py"
+        "tests/test_learner_bounds.py"
         "::test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid",
     ),
     Patch(
@@ -516,7 +516,7 @@ PATCHES = (
         "methods/steps/lyapunov.py",
         "violation, least_ratio = dual.violation + breach, dual.least_ratio",
         "violation, least_ratio = dual.violation + block.violation, dual.least_ratio",
-        "tests/test_learners.py::test_one_absurd_breach_does_not_silence_the_losses",
+        "tests/test_learner_bounds.py::test_one_absurd_breach_does_not_silence_the_losses",
     ),
     Patch(
         "Lyapunov weights: the exponent stands still without a horizon",
@@ -544,7 +544,7 @@ PATCHES = (
         "methods/certificate.py",
         " - size * answer.error",
         "",
-        "tests/test_learners.py::test_an_oracle_that_errs_adds_its_error",
+        "tests/test_learner_bounds.py::test_an_oracle_that_errs_adds_its_error",
     ),
     Patch(
         "certificate: sums keep the units of older weights",

@@ -1,8 +1,8 @@
 """Which learner takes which set: a test of a pair that is refused is not collected, so that a skip
 is always a hole.
 
-That the others refuse, and in a sentence, is
-`test_learners.py::test_who_refuses_a_set_says_so_in_a_sentence`.
+That the others refuse is
+`test_learners.py::test_a_learner_refuses_the_sets_it_cannot_play_on`.
 """
 
 from typing import Any

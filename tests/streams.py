@@ -43,3 +43,29 @@ def together(rounds: list[FirstOrder]) -> FirstOrder:
             total.rounds + seen.rounds,
         )
     return total
+
+
+def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
+    """A stream on which some point of K keeps every constraint."""
+    rng = np.random.default_rng([seed, len(kind)])
+    column, flat = (rounds, *[1] * len(K.shape)), (rounds, -1)
+    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
+    turns = np.where(np.arange(rounds) // max(2, rounds // 7) % 2, -1.0, 1.0).reshape(column)
+    C = turns * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
+    A, size = -C + 0.2 * rng.standard_normal(C.shape), np.ones(rounds)
+    if kind == "random signs":
+        C, A = rng.choice([-1.0, 1.0], C.shape), rng.choice([-1.0, 1.0], C.shape)
+    elif kind == "rare and huge":
+        size = np.where(rng.random(rounds) < 0.05, 1e3, 1e-2)
+    elif kind == "steady":
+        C = A = rng.standard_normal(K.shape) + 0.0 * C
+    elif kind == "losses that grow":
+        C = C * np.logspace(-3, 3, rounds).reshape(column)
+    elif kind == "capacities":
+        return tw.Stream(
+            Linear(-rng.random(C.shape)), Capacity(star + K.radius * 0.1 * rng.random(C.shape))
+        )
+    else:
+        assert kind == "switching"
+    A = A * size.reshape(column)
+    return tw.Stream(Linear(C), Affine(A, A.reshape(flat) @ star.reshape(-1)))
