@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from covering import few
 from tidewolf.functions import Affine, Capacity, Linear, LogWealth, MaxAffine, Quadratic
-from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
 
 SETS = [
@@ -83,18 +82,6 @@ def test_the_bracket_holds_every_feasible_member_and_is_narrow(K, seed):
                 assert losses.values(x).sum() >= best.lower - 1e-9 * size
 
 
-@pytest.mark.parametrize("K", [Simplex(3), L2Ball((3,), 1.0)], ids=repr)
-@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-def test_units_do_not_matter(K, scale):
-    rng = np.random.default_rng(1)
-    C, y = rng.standard_normal((5, 3)), rng.standard_normal(3)
-    limits = Quadratic(scale * np.eye(3), np.zeros((5, 3)), np.full(5, -0.2 * scale))
-    for losses in (Linear(scale * C), Quadratic(scale * np.eye(3), np.tile(-scale * y, (5, 1)))):
-        best = tw.best_in_hindsight(K, tw.Stream(losses, limits))
-        assert best.feasible
-        assert 0 <= best.upper - best.lower <= 1e-6 * scale
-
-
 def test_limits_that_exclude_each_other_are_proved_to():
     K = Simplex(2)
     # near (1, 0); near (0, 1); anywhere
@@ -133,23 +120,6 @@ def test_functions_are_asked_in_their_domain_only():
         best = tw.best_in_hindsight(Simplex(3), tw.Stream(losses, limits))
         assert best.feasible
         assert best.upper - best.lower <= 1e-6
-
-
-def test_the_lower_bound_holds_at_any_member_and_multipliers():
-    K, rng = Simplex(3), np.random.default_rng(4)
-    returns = rng.uniform(0.5, 2.0, (7, 3))
-    limits = Quadratic(np.eye(3), np.zeros((7, 3)), np.full(7, -0.25))
-    stream = tw.Stream(LogWealth(returns), limits)
-    task = Task.of(K, stream.losses, stream.constraints)
-    best = tw.best_in_hindsight(K, stream)
-    assert best.upper - best.lower <= 1e-6
-    for x in members(K, rng, 20):
-        assert task.lower_bound(Solution(None, rng.uniform(0, 3, 7), None, x)) <= best.upper
-    for lam in (np.zeros(7), rng.uniform(0, 1, 7)):
-        assert task.lower_bound(Solution(None, lam, None, best.point)) <= min(
-            float(stream.losses.values(x).sum() + lam @ stream.constraints.values(x))
-            for x in members(K, rng, 300)
-        )
 
 
 # portfolio

@@ -14,24 +14,11 @@ from scipy.optimize import isotonic_regression, linprog
 from scipy.sparse import csr_array
 
 from polytopes import trees, vertices_of
+from tidewolf import sets
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import simplices
-from tidewolf.sets import (
-    CappedSimplex,
-    Knapsack,
-    Matching,
-    Permutahedron,
-    Polytope,
-    Simplex,
-    SimplexProduct,
-    SpanningTrees,
-    Transportation,
-    VertexHull,
-    generic,
-    orders,
-)
-from tidewolf.sets.graphs import blocks
+from tidewolf.sets import generic, orders
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -46,9 +33,9 @@ def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, 
     rng = np.random.default_rng(seed)
     d = rng.integers(-1, 2, n).astype(float) if ties else rng.standard_normal(n)
     for K in (
-        Simplex(n, 2.0),
-        Simplex(n, 2.0, at_most=True),
-        CappedSimplex(n, 1.0, max(0.1, share * n)),
+        sets.Simplex(n, 2.0),
+        sets.Simplex(n, 2.0, at_most=True),
+        sets.CappedSimplex(n, 1.0, max(0.1, share * n)),
     ):
         expected = K.answer(d).vertex.key()
         assert K.minimiser(d).key() == expected
@@ -60,14 +47,15 @@ def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, 
 @given(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=7), seed=seeds)
 def test_compiled_passes_over_groups_do_what_their_source_says(sizes, seed):
     """At ties, zeros, near and far points; the reference is a product of simplices."""
-    K, rng = SimplexProduct(sizes), np.random.default_rng(seed)
+    K, rng = sets.SimplexProduct(sizes), np.random.default_rng(seed)
     kinds = [rng.integers(-1, 2, K.shape), rng.standard_normal(K.shape), 1e8 * rng.random(K.shape)]
     y, x = np.choose(rng.integers(0, 3, K.shape), kinds).astype(float), np.empty(K.shape)
     room = 1e-15 * (1 + np.abs(y).max())
     simplices.onto_simplices.plain(y, K.starts, x)
     np.testing.assert_allclose(x, K.project(y), atol=1e-15)
     alone = [
-        Simplex(n).project(part) for n, part in zip(sizes, np.split(y, K.starts[1:-1]), strict=True)
+        sets.Simplex(n).project(part)
+        for n, part in zip(sizes, np.split(y, K.starts[1:-1]), strict=True)
     ]
     np.testing.assert_allclose(x, np.concatenate(alone), atol=1e-7 * np.abs(y).max() + 1e-15)
     simplices.within_groups.plain(y, K.starts, x)
@@ -89,7 +77,7 @@ def test_halving_fills_a_large_knapsack_as_sorting_does(seed, n, at_most, ties):
         if d[i] < 0 or not at_most:
             x[i] = min(upper[i], left / weights[i])
             left -= weights[i] * x[i]
-    np.testing.assert_allclose(Knapsack(weights, total, upper, at_most).lmo(d), x, atol=1e-9)
+    np.testing.assert_allclose(sets.Knapsack(weights, total, upper, at_most).lmo(d), x, atol=1e-9)
 
 
 # --- permutahedron and transportation -------------------------------------------------------------
@@ -98,7 +86,7 @@ def test_halving_fills_a_large_knapsack_as_sorting_does(seed, n, at_most, ties):
 @given(seed=seeds, n=st.integers(1, 12), far=st.sampled_from([0.1, 1.0, 30.0]))
 def test_the_projection_on_a_permutahedron_agrees_with_isotonic_regression(seed, n, far):
     rng = np.random.default_rng(seed)
-    K, y = Permutahedron(rng.integers(0, 4, n)), far * rng.standard_normal(n).round(1)
+    K, y = sets.Permutahedron(rng.integers(0, 4, n)), far * rng.standard_normal(n).round(1)
     order = np.argsort(-y, kind="stable")
     v = isotonic_regression(y[order] - np.sort(K.weights)[::-1], increasing=False).x
     np.testing.assert_allclose(K.project(y)[order], y[order] - v, atol=1e-12 * max(1.0, far))
@@ -111,7 +99,7 @@ def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, gr
     rng, warm = np.random.default_rng(seed), None
     plan = rng.integers(0, 3, (m, n)).astype(float) if seed % 2 else rng.random((m, n))
     plan[0, 0] += 1.0
-    K, c = Transportation(plan.sum(axis=1), plan.sum(axis=0)), rng.standard_normal((m, n))
+    K, c = sets.Transportation(plan.sum(axis=1), plan.sum(axis=0)), rng.standard_normal((m, n))
     A_eq, b_eq = K.description().A_eq, K.description().b_eq
     for _ in range(3):
         c = c + 0.3 * rng.standard_normal((m, n))
@@ -130,68 +118,11 @@ def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, gr
     "warm", [np.zeros(4, dtype=np.int8), np.zeros(15, dtype=np.int8), np.ones(15), np.arange(15)]
 )
 def test_a_basis_that_is_none_is_not_used(warm):
-    K, c = Transportation([1.0, 2.0, 3.0], [2.0, 2.0, 2.0]), np.arange(9.0).reshape(3, 3) % 4
+    K, c = sets.Transportation([1.0, 2.0, 3.0], [2.0, 2.0, 2.0]), np.arange(9.0).reshape(3, 3) % 4
     assert K.answer(c, warm).vertex.inner(c) == pytest.approx(K.answer(c).vertex.inner(c))
 
 
 # --- spanning trees and matchings -----------------------------------------------------------------
-
-
-@given(seed=seeds)
-def test_blocks_agree_with_networkx(seed):
-    import networkx as nx
-
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 9))
-    ends = rng.integers(0, n, (int(rng.integers(1, 14)), 2)).astype(np.int32)
-    found, graph = blocks(ends, n), nx.Graph()
-    graph.add_nodes_from(range(n))
-    graph.add_edges_from((a, b) for a, b in ends.tolist() if a != b)
-    part = {v: i for i, nodes in enumerate(nx.connected_components(graph)) for v in nodes}
-    block = {
-        frozenset(edge): i
-        for i, edges in enumerate(nx.biconnected_component_edges(graph))
-        for edge in edges
-    }
-    label = [block.get(frozenset(edge), -1 - i) for i, edge in enumerate(ends.tolist())]
-    for mine, theirs in (
-        (found.of_edge.tolist(), label),
-        (found.part_of_node.tolist(), [part[v] for v in range(n)]),
-    ):
-        assert len(set(zip(mine, theirs, strict=True))) == len(set(mine)) == len(set(theirs))
-    assert found.number == len(set(label))
-
-
-def kruskal(d: np.ndarray, edges: list) -> list[int]:
-    """The lightest tree by sorting, the plain twin of the oracle; ties go to the earlier edge."""
-    part, tree = {v: {v} for edge in edges for v in edge}, []
-    for e in np.argsort(d, kind="stable").tolist():
-        a, b = (part[v] for v in edges[e])
-        if a is not b:
-            tree.append(e)
-            part.update(dict.fromkeys(a | b, a | b))
-    return sorted(tree)
-
-
-@given(seed=seeds, n=st.integers(2, 30))
-def test_trees_are_as_light_as_networkx_finds(seed, n):
-    import networkx as nx
-
-    rng = np.random.default_rng(seed)
-    edges = [(v, int(rng.integers(v))) for v in range(1, n)] + rng.integers(
-        0, n, (2 * n, 2)
-    ).tolist()
-    K, d = SpanningTrees(edges), rng.standard_normal(len(edges))
-    graph = nx.MultiGraph()
-    graph.add_weighted_edges_from(
-        (*edge, weight) for edge, weight in zip(edges, d.tolist(), strict=True)
-    )
-    assert d @ K.lmo(d) == pytest.approx(
-        nx.minimum_spanning_tree(graph).size(weight="weight"), abs=1e-9
-    )
-    assert K.infeasibility(K.lmo(d)) <= 1e-12
-    ties = d.round()
-    np.testing.assert_array_equal(np.flatnonzero(K.lmo(ties)), kruskal(ties, edges))
 
 
 @pytest.mark.soak_examples(60)
@@ -216,9 +147,9 @@ def test_the_excess_of_trees_is_the_worst_over_all_sets_of_nodes(seed, far):
 
 def test_a_large_hull_of_perfect_matchings_settles_for_a_lower_bound(monkeypatch):
     edges = [(i, j) for i in range(3) for j in range(3)]
-    exact = Matching(edges, perfect=True).inner_radius
+    exact = sets.Matching(edges, perfect=True).inner_radius
     monkeypatch.setattr("tidewolf.sets.laplacian.DENSE_NODES", 0)
-    assert 0.0 < Matching(edges, perfect=True).inner_radius < exact
+    assert 0.0 < sets.Matching(edges, perfect=True).inner_radius < exact
 
 
 # --- polytopes and hulls --------------------------------------------------------------------------
@@ -231,9 +162,9 @@ def test_neither_the_size_nor_the_place_of_a_polytope_matters(seed, size, far):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 5))
     A, shift = rng.standard_normal((3, n)), far * rng.standard_normal(n)
-    plain = Polytope(A, np.ones(3), bounds=(-1.0, 2.0))
+    plain = sets.Polytope(A, np.ones(3), bounds=(-1.0, 2.0))
     bounds = np.stack([-1.0 + shift, 2.0 + shift], axis=1)
-    K, room = Polytope(A, size * (1.0 + A @ shift), bounds=size * bounds), 1e-9 * max(1.0, far)
+    K, room = sets.Polytope(A, size * (1.0 + A @ shift), bounds=size * bounds), 1e-9 * max(1.0, far)
     for d in rng.standard_normal((3, n)):
         assert d @ K.lmo(d) / size - d @ shift == pytest.approx(d @ plain.lmo(d), abs=room)
     assert (K.radius / size, K.inner_radius / size) == pytest.approx(
@@ -244,7 +175,7 @@ def test_neither_the_size_nor_the_place_of_a_polytope_matters(seed, size, far):
 def test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm():
     rng = np.random.default_rng(0)
     K, d = (
-        Polytope(rng.random((20, 40)), np.full(20, 8.0), bounds=(0.0, 1.0)),
+        sets.Polytope(rng.random((20, 40)), np.full(20, 8.0), bounds=(0.0, 1.0)),
         rng.standard_normal(40),
     )
     first, solver = K.answer(d), K._program._solver
@@ -268,9 +199,9 @@ def test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm():
 def test_without_highspy_scipy_solves(monkeypatch):
     rng = np.random.default_rng(1)
     A, d = rng.random((3, 4)), rng.standard_normal(4)
-    told = Polytope(csr_array(A), np.ones(3), bounds=(0.0, 1.0)).lmo(d)
+    told = sets.Polytope(csr_array(A), np.ones(3), bounds=(0.0, 1.0)).lmo(d)
     monkeypatch.setitem(sys.modules, "highspy", None)
-    K = Polytope(A, np.ones(3), bounds=(0.0, 1.0))
+    K = sets.Polytope(A, np.ones(3), bounds=(0.0, 1.0))
     answer = K.answer(d)
     assert answer.warm is None
     np.testing.assert_allclose(answer.vertex.dense(d), told, atol=1e-9)
@@ -292,7 +223,7 @@ class Liar:
 
 def test_what_the_solver_says_is_not_believed():
     d = np.array([-1.0, -0.5, 0.25])
-    K = Polytope([[1.0, 1.0, 1.0]], [1.5], bounds=(0.0, 1.0))
+    K = sets.Polytope([[1.0, 1.0, 1.0]], [1.5], bounds=(0.0, 1.0))
     best, program = d @ K.lmo(d), K._program
     K.__dict__["_program"] = Liar(program, lambda found: found._replace(x=found.x + 1e-8))
     answer = K.answer(d)
@@ -338,7 +269,7 @@ def distance_by_faces(points: np.ndarray, x: np.ndarray) -> float:
 def test_the_excess_of_a_hull_is_the_distance_to_it(seed, k, n, far):
     rng = np.random.default_rng(seed)
     points = rng.integers(-2, 3, (k, n)).astype(float)
-    K, x = VertexHull(points), far * rng.standard_normal(n)
+    K, x = sets.VertexHull(points), far * rng.standard_normal(n)
     assert K.infeasibility(x) == pytest.approx(distance_by_faces(points, x), abs=1e-9, rel=1e-9)
     inside = rng.dirichlet(np.ones(k)) @ points
     assert K.infeasibility(inside) <= 1e-12
@@ -347,10 +278,10 @@ def test_the_excess_of_a_hull_is_the_distance_to_it(seed, k, n, far):
 @given(seed=seeds, k=st.integers(2, 9), n=st.integers(1, 4))
 def test_without_facets_the_inner_radius_of_a_hull_is_a_lower_bound(seed, k, n):
     points = np.random.default_rng(seed).integers(-2, 3, (k, n)).astype(float)
-    K = VertexHull(points)
+    K = sets.VertexHull(points)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(generic, "_FLAT", 0)
-        bound = VertexHull(points).inner_radius
+        bound = sets.VertexHull(points).inner_radius
     assert (bound > 0.0) == (K.dimension > 0)
     assert bound <= K.inner_radius * (1 + 1e-9)
     if len(np.unique(points, axis=0)) == k == K.dimension + 1:

@@ -244,18 +244,6 @@ def check_paths(told: Told, shares: dict[str, pd.DataFrame], paths: pd.DataFrame
 # networks as they are
 
 
-def test_tunnels_are_listed_in_the_folder(place: Path) -> None:
-    experiment(f'{ENDS}paths = "k-shortest"\nk = 4\n')
-    played(ONE)
-    tunnels = pd.read_csv("out/tunnels.csv")
-    assert list(tunnels) == ["commodity", "tunnel", "path", "length"]
-    assert tunnels["length"].is_monotonic_increasing
-    assert len(tunnels) == 4
-    km = {name: link[2] for name, link in zip(NAMES, LINKS, strict=True)}
-    for each in tunnels.itertuples():
-        assert each.length == sum(km[link] for link in links_of(each.path))
-
-
 SENT = [volume for *_, volume in PAIRS] * (0.9 + 0.3 * np.sin(HOURS / 2.0))
 MOVING = {"all": series(list(MANY), SENT), "one": series(["A > E"], 8.0 + 2.0 * np.sin(HOURS / 2))}
 PLACES = "source = {A = 0.6, B = 0.4}\ntarget = {E = 0.75, D = 0.25}\ndemand = 8\n"
@@ -303,12 +291,6 @@ def test_capacities_of_the_edge_list_and_of_some_links_only(place: Path) -> None
     experiment()
     told = Told(ONE.commodities, capacities=some, static=dict(list(static.items())[:3]))
     played(told, "--force")
-
-
-# files as people have them
-
-
-# choosing, asking what would have been, and live
 
 
 # a new network

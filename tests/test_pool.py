@@ -22,17 +22,6 @@ def moved(pool, rounds, over=K, seed=0, budget=3):
     return pool
 
 
-@pytest.mark.parametrize("over", [K, BOX], ids=["ball", "product"])
-def test_the_other_points_stay_and_all_are_members(over):
-    pool = Pool.start(over, 3)
-    for t in range(12):
-        before = [pool.x(i).copy() for i in range(3)]
-        pool = moved(pool, 1, over, seed=t)
-        for i in (1, 2):
-            assert pool.x(i).tobytes() == before[i].tobytes()
-        assert all(over.infeasibility(pool.x(i)) <= 1e-9 for i in range(3))
-
-
 def test_a_vertex_that_one_found_costs_the_others_no_call():
     pool = Pool.start(K, 2)
     y = np.array([2.0, 0.0, 0.0])
@@ -41,16 +30,6 @@ def test_a_vertex_that_one_found_costs_the_others_no_call():
     assert first.calls > 0
     assert second.calls == 0
     assert second.x == pytest.approx(first.x, abs=1e-2)
-
-
-def test_others_who_append_to_the_table_change_nothing():
-    pool = moved(Pool.start(K, 2), 4)
-    alone = moved(pool, 3, seed=1)
-    moved(pool, 5, seed=2)  # another branch
-    again = moved(pool, 3, seed=1)
-    for i in range(2):
-        assert again.x(i).tobytes() == alone.x(i).tobytes()
-    assert again.count == alone.count
 
 
 def test_new_vertices_are_told_once_and_known_ones_not_kept_twice():

@@ -82,33 +82,3 @@ def test_cautions_of_the_command_count_in_place_of_the_files(file, capsys):
     assert cautions() == [4.0, None]
     assert cautions("--caution", "7") == [7.0, None]
     assert cautions("--caution", "1,10,10") == [1.0, 10.0, None]
-
-
-@pytest.fixture
-def net(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "links.csv").write_text("tail,head,capacity\nA,B,1\nB,A,1\nB,C,1\nA,C,\n")
-    hours = [f"2026-03-01T{hour:02}:00" for hour in range(5)]
-    rows = "".join(f"{hour},1,1,1,3\n" for hour in hours)
-    (tmp_path / "costs.csv").write_text(f"time,A > B,B > A,B > C,A > C\n{rows}")
-
-    def write(more=""):
-        (tmp_path / "net.toml").write_text(
-            'learners = ["Ensemble"]\n[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "C"\n'
-            f'{more}[stream]\ncosts = "costs.csv"\n'
-        )
-        return tmp_path
-
-    return write
-
-
-def test_every_file_of_a_network_is_named_before(net, capsys):
-    folder = net('paths = "k-shortest"\nk = 2\n')
-    assert main(["run", "net.toml", "--out", "there", "--dry-run", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert main(["run", "net.toml", "--out", "there", "--quiet"]) == 0
-    there = folder / "there"
-    left = {str(path.relative_to(there)) for path in there.rglob("*") if path.is_file()}
-    assert not {name for name in told["files"] if "/" not in name} - left
-    assert not {name for name in left if name.startswith(("paths", "tun"))} - set(told["files"])
-    assert "tunnels.csv" in left

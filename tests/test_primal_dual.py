@@ -13,29 +13,14 @@ from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
-from theorems import hostile
+from theorems import DIAMOND, HULL, SETS, hostile
 from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.primal_dual import PrimalDual, theorem_horizon
 from tidewolf.methods import paper
 from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
-
-DIAMOND = FlowPolytope.examples()[0]
-HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
-POINT = VertexHull(np.ones((1, 2)))
-SETS = [
-    Simplex(4),
-    DIAMOND,
-    CappedSimplex(6, 0.5),
-    Box([-1.0, 0.0], [1.0, 3.0]),
-    HULL,
-    L2Ball((2, 2), 3.0),
-    Simplex(1),
-    POINT,
-]
-
+from tidewolf.sets import CappedSimplex, L2Ball, Simplex
 
 # --- laws -----------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from polytopes import paths_of
 from refused import refused
 from tidewolf import problems
 from tidewolf.core.batch import Stream, Unlimited
@@ -26,7 +25,7 @@ from tidewolf.problems.data import RECORDS, data_folder, record
 from tidewolf.problems.records import COUNTED
 from tidewolf.problems.routing import MARGIN, SCALE, kilometres
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
-from tidewolf.sets.graph_tools import away, count_paths
+from tidewolf.sets.graph_tools import count_paths
 
 pairs, zoo = (import_module(f"tidewolf.problems.{name}") for name in ("pairs", "zoo"))
 needs_records = pytest.mark.skipif(
@@ -58,55 +57,6 @@ def tightest(problem):
 def breached(problem, x):
     """The share of rounds in which x is over a limit."""
     return float(np.mean(problem.stream.constraints.values(x) > 1e-9))
-
-
-# --- graphs ---------------------------------------------------------------------------------------
-
-ONE_WAY = [("a", "b", 1.0), ("a", "c", 3.0), ("b", "d", 4.0), ("c", "d", 1.0), ("b", "c", 1.5)]
-SQUARE = {**{(t, h): km for t, h, km in ONE_WAY}, **{(h, t): km for t, h, km in ONE_WAY}}
-LINKS, LENGTHS = list(SQUARE), list(SQUARE.values())
-
-
-def test_loads_follow_shortest_paths_also_those_of_gravity():
-    nodes, traffic = ["a", "b", "c", "d"], np.zeros((2, 4, 4))
-    traffic[0, 0, 3], traffic[1, 1, 0] = 5.0, 2.0
-    load = graphs.loads(LINKS, LENGTHS, nodes, traffic)
-    used = [{LINKS[i]: float(row[i]) for i in np.flatnonzero(row)} for row in load]
-    assert used == [{("a", "b"): 5.0, ("b", "c"): 5.0, ("c", "d"): 5.0}, {("b", "a"): 2.0}]
-    pull = np.random.default_rng(3).uniform(1, 2, (4, 4))
-    np.testing.assert_allclose(
-        graphs.gravity(LINKS, LENGTHS, nodes, pull),
-        graphs.loads(LINKS, LENGTHS, nodes, pull[:, :, None] * pull[:, None, :]),
-        atol=1e-12,
-    )
-
-
-def test_spread_gives_paths_exponential_shares():
-    kept = away(LINKS, source="a", target="d", lengths=LENGTHS)
-    links, lengths = [LINKS[i] for i in kept], np.array([LENGTHS[i] for i in kept])
-    paths = [list(path) for path in paths_of(links, "a", "d")]
-    shares = np.array([np.exp(-lengths[path].sum() / 2.0) for path in paths])
-    expected = np.zeros(len(links))
-    for path, share in zip(paths, shares / shares.sum(), strict=True):
-        expected[path] += share
-    assert len(paths) == 3
-    assert graphs.spread(links, lengths, "a", "d", scale=2.0) == pytest.approx(expected)
-
-
-def test_the_ends_have_most_paths_in_the_largest_part():
-    link_rows = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (5, 0)]
-    links = [*link_rows, *((v, u) for u, v in link_rows)]
-    source, target, paths = zoo.ends(links, np.ones(len(links)), range(6))
-    assert {source, target} in ({0, 3}, {1, 2})
-    assert paths == 2
-    assert zoo.largest_part([(0, 1), (2, 3), (3, 4), (7, 8)]) == [(2, 3), (3, 4)]
-
-
-def test_a_day_has_its_busiest_hour():
-    day = graphs.activity(96, np.array([0.0, 2.0]))
-    assert day.max(axis=0).tolist() == [1.0, 1.0]
-    assert day.argmax(axis=0).tolist() == [60, 68]  # 15:00, and two hours later
-    assert day.min() == pytest.approx(np.exp(-1.2))
 
 
 # --- one flow -------------------------------------------------------------------------------------

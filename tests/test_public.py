@@ -268,20 +268,6 @@ def test_atoms_of_another_kind_than_the_answers_are_told_apart() -> None:
     assert isinstance(tw.sets.Simplex(2).answer(np.ones(2)).vertex, Sparse)
 
 
-@pytest.mark.parametrize("size", [1e-80, 1e-12, 1e-8, 1.0, 1e8, 1e80])
-def test_the_comparator_knows_no_units(size: float) -> None:
-    rng = np.random.default_rng(1)
-    C, c = rng.random((50, 4)), 0.4 + 0.2 * rng.random((50, 4))
-    stream = tw.Stream(tw.functions.Linear(C), tw.functions.Capacity(size * c))
-    best = tw.best_in_hindsight(tw.sets.Simplex(4, total=size), stream)
-    unit = tw.best_in_hindsight(
-        tw.sets.Simplex(4), tw.Stream(tw.functions.Linear(C), tw.functions.Capacity(c))
-    )
-    assert best.feasible is True
-    assert best.lower / size == pytest.approx(unit.lower, rel=1e-9)
-    assert best.upper / size == pytest.approx(unit.upper, rel=1e-9)
-
-
 def test_the_users_functions_are_called_once_a_round() -> None:
     """But for the first ten, in which their gradients are tested; and never of a round to come."""
     asked: list[int] = []

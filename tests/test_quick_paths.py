@@ -13,15 +13,13 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import tidewolf as tw
 from tidewolf.core.arrays import SILENCE, as_point, like
-from tidewolf.core.batch import Stream
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.values import identity
-from tidewolf.functions import Capacity, Linear, Unlimited
+from tidewolf.functions import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
-from tidewolf.observation import content, point, require_functions
+from tidewolf.observation import content, point
 from tidewolf.storage.feedback import How, decode, encode, encode_played, stored
-from tidewolf.storage.tables import Row, digest
 
 NUMBERS = st.floats(allow_nan=False)
 DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
@@ -103,14 +101,6 @@ def test_a_content_is_the_identity_of_what_was_given(given_arrays, turned):
     assert content(seen, c) == identity(("FullInformation", tuple(seen), c))
 
 
-@given(st.integers(1, 2**40), st.integers(0, 3), st.binary(), st.none() | st.binary())
-def test_a_link_is_that_of_all_its_parts(number, rounds, feedback, played):
-    row, before = Row(number, number + 1, rounds, 2, feedback, None, played), b"before"
-    sizes = [len(feedback), -1, -1 if played is None else len(played)]
-    numbers = " ".join(map(str, (*row[:4], *sizes))).encode()
-    assert row.link(before) == digest(before, numbers, feedback, played or b"")
-
-
 # --- what a session looks at ----------------------------------------------------------------------
 
 GIVEN = st.one_of(
@@ -138,29 +128,6 @@ def test_a_point_is_looked_at_as_every_other(x):
     K = session.learner.hard_set
     due = answer(lambda: like(as_point(x, K.shape, "costs"), K.center))
     assert answer(lambda: point(session.learner, x, "costs")) == due
-
-
-@pytest.mark.parametrize("rounds", [1, 2])
-@pytest.mark.parametrize("sides", [2, 3])
-@pytest.mark.parametrize("limits", [1, 2])
-def test_functions_are_looked_at_as_every_stream(rounds, sides, limits):
-    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
-    seen = FullInformation(Linear(np.ones((rounds, sides))), Unlimited(3, limits))
-
-    def found():
-        require_functions(session.learner, session.state, seen, set())
-        return np.ones(1)
-
-    def due():
-        stream = Stream(*seen)
-        assert stream.shape == (3,)
-        if rounds != 1:
-            require_functions(
-                session.learner, session.state, seen, set()
-            )  # the sentence is its own
-        return np.ones(1)
-
-    assert answer(found) == answer(due)
 
 
 @given(arrays(np.float64, (2, 3), elements=st.floats(-1.0, 1.0)), st.sets(st.integers(0, 2)))

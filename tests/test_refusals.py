@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidewolf.core.errors import Overloaded, TidewolfError
+from tidewolf.core.errors import TidewolfError
 from tidewolf.experiments import load
 from tidewolf.service.app import make_app
 from tidewolf.service.description import Description
-from tidewolf.service.requests import LONGEST, SHORT, Limits, Traffic, loads, parsed_size
+from tidewolf.service.requests import LONGEST, SHORT, Limits, loads, parsed_size
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore
 
@@ -220,18 +220,3 @@ def test_no_body_takes_more_memory_than_is_estimated(raw):
     finally:
         tracemalloc.stop()
     assert found
-
-
-def test_bodies_wait_for_each_other_by_the_memory_they_take():
-    traffic = Traffic(most_held=1000)
-    traffic.hold(100)
-    traffic.hold(5000, 100)  # one may be as large as may be
-    with pytest.raises(Overloaded):
-        traffic.hold(1)
-
-
-@pytest.mark.parametrize(
-    "raw", [b"9" * 100_000, b'{"round": %b}' % (b"9" * 100_000), b"[" * 600_000, b'{"a":' * 10_000]
-)
-def test_bodies_that_are_endless_are_refused(service, raw):
-    assert service.call("POST", ADDRESS, raw)[0] == 400

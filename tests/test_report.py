@@ -284,20 +284,6 @@ def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
 # --- times and names ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("step", "rounds", "labels", "title"),
-    [
-        (1, 100, ["06:13:30", "06:14", "06:14:30"], "time, 2026"),
-        (86_400, 2000, ["2027", "2028", "2029", "2030", "2031"], "time, 2026\u20132031"),
-    ],
-)
-def test_ticks_are_round_dates(step, rounds, labels, title):
-    times = 1.772e9 + step * np.arange(rounds)
-    places, *said = clock_of(Stream(Linear(np.ones((rounds, 2))), time=times), rounds).ticks()
-    assert said == [labels, title]
-    assert 1 <= places[0] < places[-1] <= rounds
-
-
 def test_rounds_without_dates_have_numbers():
     losses = Linear(np.ones((4, 2)))
     for times in (None, [1.0, 2.0, 3.0, 4.0], [2e9, 1.9e9, 2e9, 2e9], [2e9, np.nan, 2e9, 2e9]):

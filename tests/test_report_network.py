@@ -17,7 +17,7 @@ from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.limits import broken_limits
 from tidewolf.report import network, page
 from tidewolf.report.charts import Clock, figure
-from tidewolf.report.network import networks_of, node_places, paths_in_use, paths_table
+from tidewolf.report.network import networks_of, node_places, paths_in_use
 from tidewolf.report.rendering import RunStyle
 from tidewolf.report.sections import limits_context, shown_runs
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
@@ -157,14 +157,3 @@ def test_limits_of_links_have_volumes_and_may_add_up_to_more_than_the_headline()
     assert limits_context([run])["table"].groups[0].rows[0][1].lines == ()
     one = run_on(Simplex(2), capacity=0.5)
     assert limits_context([one])["sentences"] == ["LyapunovDescent: no limit was broken."]
-
-
-def test_paths_that_are_not_listed_are_counted():
-    edges = [link for i in range(20) for link in (("s", i), (i, "t"))]
-    run = run_on(FlowPolytope.from_edges(edges, source="s", target="t"), 1)
-    shares = [0.4, 0.2, 0.1, 0.1, 0.1, 0.094, *[0.002] * 3, *[0.0] * 11]
-    run.trajectory.means[:] = np.repeat(shares, 2)
-    (shown,) = shown_runs([run])
-    (group,) = paths_table(shown, None, Clock(1)).groups
-    assert [row[0].text for row in group.rows] == ["0.4", "0.2", *["0.1"] * 3, "0.094", "..."]
-    assert group.rows[-1][1].text.startswith("3 more")

@@ -12,31 +12,17 @@ from hypothesis import strategies as st
 import theorems
 import tidewolf as tw
 from covering import thinned
+from theorems import DIAMOND, HULL, POINT, SETS
 from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.experiments import load
 from tidewolf.functions import Affine, Linear
 from tidewolf.service.description import Description
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
+from tidewolf.sets import CappedSimplex, L2Ball, Simplex
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import hostile_stream
 
-DIAMOND = FlowPolytope.examples()[0]
-HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
-POINT = VertexHull(np.ones((1, 2)))
-SETS = [
-    Simplex(4),
-    DIAMOND,
-    CappedSimplex(6, 0.5),
-    Box([-1.0, 0.0], [1.0, 3.0]),
-    HULL,
-    L2Ball((2, 2), 3.0),
-    Simplex(1),
-    POINT,
-    Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0]),
-    L2Ball(1),
-]
 each_kind = pytest.mark.parametrize("kind", [PrimalDual, DriftPlusPenalty, BanditPrimalDual])
 
 
@@ -49,21 +35,6 @@ def test_the_laws_hold_for_the_theorems_learners_on_every_set(kind, number):
     found = theorems.examples(kind, SETS[number], 20)
     learner = found[number % len(found)]
     check_learner(learner, hostile_stream(learner.hard_set, 13, number))
-
-
-@pytest.mark.soak
-@each_kind
-@given(
-    seed=st.integers(0, 2**32),
-    horizon=st.integers(1, 60),
-    block=st.sampled_from([1, 2, 5]),
-    calls=st.sampled_from([0.1, 1.0, 20.0]),
-)
-@settings(max_examples=8)
-def test_the_laws_hold_for_any_block_horizon_and_budget(kind, seed, horizon, block, calls):
-    K, more = (DIAMOND, {"seed": seed}) if kind is BanditPrimalDual else (HULL, {})
-    learner = kind(K, horizon=horizon, block=block, calls_per_round=calls, **more)
-    check_learner(learner, seed=seed)
 
 
 @each_kind

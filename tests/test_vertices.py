@@ -145,18 +145,6 @@ def test_find_knows_a_point_made_again_and_gives_its_first_row(make):
 
 
 @pytest.mark.parametrize("make", KINDS)
-@given(seed=seeds)
-def test_only_keeps_these_rows_in_this_order(make, seed):
-    rng = np.random.default_rng(seed)
-    vertices = [make(rng) for _ in range(10)]
-    rows = rng.permutation(10)[:4]
-    part, points = table_of(vertices).only(rows), rows_of(vertices)[rows]
-    assert len(part) == 4
-    np.testing.assert_allclose(rows_of(part.vertices), points, atol=0)
-    np.testing.assert_allclose(lengths(part.gram[:4, :4]), lengths(points @ points.T), atol=1e-11)
-
-
-@pytest.mark.parametrize("make", KINDS)
 @given(seed=seeds, count=st.integers(1, 20))
 def test_rows_kept_in_order_are_a_table_made_anew_bit_for_bit(make, seed, count):
     rng = np.random.default_rng(seed)

@@ -10,9 +10,17 @@ from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.core.errors import ShortHorizon
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.bandit_primal_dual import explorable_from
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 
 SLOPES = ("loss_lipschitz", "constraint_lipschitz")
 SIZES = (*SLOPES, "loss_size", "constraint_size")
+DIAMOND = FlowPolytope.examples()[0]
+HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
+POINT = VertexHull(np.ones((1, 2)))
+SETS = [
+    *(Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL),
+    *(L2Ball((2, 2), 3.0), Simplex(1), POINT, Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0]), L2Ball(1)),
+]
 
 
 def drift_plus_penalty(K: Any, horizon: int, *slopes: float, **given: Any) -> DriftPlusPenalty:
