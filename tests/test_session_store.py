@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import threading
 import time
-from concurrent.futures import Future
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from tidewolf.core.errors import (
     UnknownSession,
 )
 from tidewolf.storage import SessionStore
-from tidewolf.storage.database import SQLite
 from tidewolf.storage.session_store import Commits, Round
 
 K = tw.sets.Simplex(4)
@@ -165,28 +163,6 @@ def test_one_process_serves_a_folder_and_one_session_holds_a_name(tmp_path):
         observe(second, 3)
 
 
-def test_a_writer_of_an_earlier_epoch_keeps_nothing(store):
-    session, other = made(store), made(store, "other")
-    observe(session, 0)
-    store.flushed("one").result()
-    db = sqlite3.connect(store.where)
-    with db:
-        db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = 1")
-    db.close()
-
-    def go_on() -> None:
-        for t in range(1, 9):  # it may be noticed before the next commit, or by it
-            observe(session, t)
-            store.flushed("one").result()
-
-    with pytest.raises(CheckpointError):
-        go_on()
-    observe(other, 0)
-    store.flushed("other").result()
-    again = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
-    assert again.rounds == 1
-
-
 def test_files_that_are_none_of_ours(tmp_path):
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "tidewolf.db").write_text("no database at all, but long enough to be one")
@@ -308,28 +284,3 @@ def test_one_that_fails_takes_nobody_along(fails):
     for i, future in enumerate(futures):
         assert (future.exception() is not None) is fails[i]
     assert commits.trouble is None
-
-
-def test_a_disk_that_keeps_nothing_acknowledges_nothing_and_recovers(tmp_path):
-    path = tmp_path / "full.db"
-    db = SQLite(path, "rwc")
-    db.execute("CREATE TABLE notes (text)")
-    db.execute("PRAGMA max_page_count = 8")
-    commits = Commits(db, 0.01, "full.db")
-
-    def note(size: int) -> Future[None]:
-        return commits.submit(
-            lambda db: db.execute("INSERT INTO notes VALUES (?)", ("x" * size,)) and None
-        )
-
-    note(10).result()
-    with pytest.raises(CheckpointError, match="full"):
-        note(1_000_000).result()
-    assert "full" in (commits.trouble or "")
-    note(10).result()
-    assert commits.trouble is None
-    assert db.rows("SELECT count(*) FROM notes") == [(2,)]
-    commits.close()
-    with pytest.raises(CheckpointError, match="closed"):
-        note(10)
-    db.close()
