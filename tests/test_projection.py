@@ -22,30 +22,12 @@ from polytopes import (
     random_flow_polytope,
     vertices_of,
 )
-from tidewolf.core.errors import (
-    InvalidInput,
-    NotAMember,
-    NotFinite,
-    OracleError,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core import errors
 from tidewolf.core.jit import interpreting
 from tidewolf.core.jit import kernel as a_kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
-from tidewolf.kernels.active_set import (
-    BUDGET,
-    COUNT,
-    DONE,
-    DROP,
-    GRAIN,
-    PLACES,
-    TIE,
-    nearest_member,
-    pairwise_steps,
-    sparse_correct,
-)
+from tidewolf.kernels import active_set
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.projection.active_set import SPARE
 from tidewolf.projection.compiled import address_of, as_bytes, tie_margin
@@ -99,7 +81,7 @@ polytopes = pytest.mark.parametrize(
     "K", [pytest.param(K, id=name) for name, K in POLYTOPES.items()]
 )
 
-somewhere = thinned(3, K=POLYTOPES, where={where: where for where in WHERE})
+somewhere = thinned(6, K=POLYTOPES, where={where: where for where in WHERE})
 
 
 class Task(NamedTuple):
@@ -228,7 +210,7 @@ def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget)
     speed=st.sampled_from([0.05, 0.5, 5.0]),
     budget=st.sampled_from([None, 0, 1, 2]),
 )
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_a_chain_of_drifting_targets_keeps_every_promise(K, seed, tol, speed, budget):
     rng = np.random.default_rng(seed)
     tol *= K.radius**2 or 1.0
@@ -365,7 +347,7 @@ def sloppy(rank: int):
 
 
 @pytest.mark.soak_examples(8)
-@thinned(2, K=POLYTOPES, where={where: where for where in ("face", "vertex", "ball")})
+@thinned(4, K=POLYTOPES, where={where: where for where in ("face", "vertex", "ball")})
 @given(seed=seeds, rank=st.integers(1, 3), budget=st.sampled_from([1, 2, 5, 20]))
 @settings(max_examples=3)
 def test_an_oracle_that_errs_and_says_so_breaks_no_promise(K, where, seed, rank, budget):
@@ -430,12 +412,12 @@ def test_an_oracle_that_lies_is_found_out(name, liar):
     kept = y.copy(), x0.copy()
     if isinstance(liar, CompiledLiar) and name != "active set":
         return  # the others do not ask compiled oracles
-    with pytest.raises(OracleError, match=r"worse than .* does not minimise.*check_set"):
+    with pytest.raises(errors.OracleError, match=r"worse than .* does not minimise.*check_set"):
         METHODS[name](liar, y, x0, tol=1e-3)
     np.testing.assert_array_equal((y, x0), kept)
     active = ActiveSet.start(K).project(K, -y, tol=1e-4).active
     before = active.x.copy(), active.weights.copy()
-    with pytest.raises(OracleError):
+    with pytest.raises(errors.OracleError):
         active.project(liar, y, tol=1e-4)
     np.testing.assert_array_equal(before[0], active.x)
     np.testing.assert_array_equal(before[1], active.weights)
@@ -464,10 +446,10 @@ class Newcomer(ConvexSet):
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        ([2.0], OracleError),
-        ([math.nan], NotFinite),
-        ([1.0, 1.0], WrongShape),
-        ([-1.0], OracleError),
+        ([2.0], errors.OracleError),
+        ([math.nan], errors.NotFinite),
+        ([1.0, 1.0], errors.WrongShape),
+        ([-1.0], errors.OracleError),
     ],
 )
 def test_the_answers_of_a_users_oracle_are_checked(name, answer, error):
@@ -479,15 +461,15 @@ def test_the_answers_of_a_users_oracle_are_checked(name, answer, error):
 @pytest.mark.parametrize(
     ("bad", "error", "named"),
     [
-        ({"y": [np.nan, 0.0]}, NotFinite, "point to project"),
-        ({"y": [1.0, 0.0, 0.0]}, WrongShape, "point to project"),
-        ({"y": "here"}, WrongType, "point to project"),
-        ({"x0": [1.0]}, WrongShape, "starting point"),
-        ({"x0": [1.0, np.nan]}, NotFinite, "starting point"),
-        ({"tol": 0.0}, InvalidInput, "tol"),
-        ({"tol": "small"}, WrongType, "tol"),
-        ({"budget": -1}, InvalidInput, "budget"),
-        ({"budget": 1.5}, InvalidInput, "budget"),
+        ({"y": [np.nan, 0.0]}, errors.NotFinite, "point to project"),
+        ({"y": [1.0, 0.0, 0.0]}, errors.WrongShape, "point to project"),
+        ({"y": "here"}, errors.WrongType, "point to project"),
+        ({"x0": [1.0]}, errors.WrongShape, "starting point"),
+        ({"x0": [1.0, np.nan]}, errors.NotFinite, "starting point"),
+        ({"tol": 0.0}, errors.InvalidInput, "tol"),
+        ({"tol": "small"}, errors.WrongType, "tol"),
+        ({"budget": -1}, errors.InvalidInput, "budget"),
+        ({"budget": 1.5}, errors.InvalidInput, "budget"),
     ],
 )
 def test_bad_input_is_refused_and_named(name, bad, error, named):
@@ -502,7 +484,7 @@ def test_bad_input_is_refused_and_named(name, bad, error, named):
 
 def test_an_active_set_starts_from_members_only():
     for outside in ([3.0, 0.0], [0.5, 0.6]):
-        with pytest.raises(NotAMember, match=r"starting point"):
+        with pytest.raises(errors.NotAMember, match=r"starting point"):
             ActiveSet.start(Simplex(2), outside)
     active = ActiveSet.start(Simplex(3))
     assert len(active) == 1
@@ -535,7 +517,7 @@ def first_of_ties(active):
     known = list(active.parts()["vertices"])
 
     def answer(K, d):
-        least = min(GRAIN * math.sqrt(float(d @ d)), tie_margin(K))
+        least = min(active_set.GRAIN * math.sqrt(float(d @ d)), tie_margin(K))
         grain = 2.0 ** math.floor(math.log2(least)) if least > 0.0 else 0.0
         asked = np.rint(d / grain) * grain if grain else d
         found = K.answer(asked).vertex
@@ -557,7 +539,7 @@ def first_of_ties(active):
     speed=st.sampled_from([0.05, 0.5, 5.0]),
     budget=st.sampled_from([None, 0, 1, 2]),
 )
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, budget):
     tol *= K.radius**2 or 1.0
     for active, y in a_walk(K, seed, tol, speed, 12):
@@ -576,7 +558,7 @@ def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, 
 
 @compiled
 @given(seed=seeds)
-@settings(max_examples=4)
+@settings(max_examples=2)
 def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
     tol = 1e-3 * K.radius**2 or 1.0
     for active, y in a_walk(K, seed, tol, 2.0, 6):
@@ -584,8 +566,8 @@ def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
         for interprets in (False, True):
             table = active.atoms.only(np.arange(count))
             table.make_room(count + 3, int(table.starts[count]) + 3 * K.max_nonzeros)
-            room, at = len(table.gram), np.zeros(PLACES)
-            at[COUNT], at[BUDGET], weights = count, 3.0, np.zeros(room)
+            room, at = len(table.gram), np.zeros(active_set.PLACES)
+            at[active_set.COUNT], at[active_set.BUDGET], weights = count, 3.0, np.zeros(room)
             weights[:count] = active.weights
             rows, vertex = (
                 (table.starts, table.indices, table.values),
@@ -597,11 +579,11 @@ def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
                 (tol, 30.0, 0.1 * tol, tie_margin(K)),
             )
             with interpreting(interprets):
-                code = nearest_member(
+                code = active_set.nearest_member(
                     *(address_of(K), rows, table.gram, count, *state, as_bytes(K), vertex, work),
                     *(ends, at),
                 )
-            assert code == DONE
+            assert code == active_set.DONE
             found.append((*state, *vertex, at, *rows, table.gram, *work[:2]))
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -629,7 +611,7 @@ def test_results_are_read_only_and_inputs_stay_the_callers(name, radii):
             assert not np.shares_memory(out, x0)
 
 
-@thinned(2, name={name: name for name in METHODS}, K=POLYTOPES)
+@thinned(5, name={name: name for name in METHODS}, K=POLYTOPES)
 def test_single_precision_stays_single(name, K):
     for where in ("face", "ball", "far"):
         y, x0, tol = a_task(K, where, 11)
@@ -655,7 +637,7 @@ def test_an_idle_vertex_serves_again_without_a_call():
 
 
 @thinned(
-    2,
+    4,
     name={name: name for name in METHODS},
     K=DENSE,
     kind={"float64": (strict.float64, 1e-13), "float32": (strict.float32, 3e-6)},
@@ -680,74 +662,6 @@ def test_other_libraries_are_served_in_their_own_arrays(name, K, kind):
             assert there.calls == here.calls
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize(
-    ("y", "x0", "tol", "error", "sentence"),
-    [
-        (
-            [np.nan, 0.0],
-            [1.0, 0.0],
-            0.1,
-            NotFinite,
-            r"The point to project holds nan at 0; every entry must be finite\.",
-        ),
-        (
-            [1.0, np.inf],
-            [1.0, 0.0],
-            0.1,
-            NotFinite,
-            r"The point to project holds inf at 1; every entry must be finite\.",
-        ),
-        (
-            [1.0, 0.0, 0.0],
-            [1.0, 0.0],
-            0.1,
-            WrongShape,
-            r"The point to project has shape \(3,\); the set's points have shape \(2,\)\.",
-        ),
-        (
-            [1.0, 2.0],
-            [1.0],
-            0.1,
-            WrongShape,
-            r"The starting point has shape \(1,\); the set's points have shape \(2,\)\.",
-        ),
-        (
-            [1.0, 2.0],
-            [1.0, np.nan],
-            0.1,
-            NotFinite,
-            r"The starting point holds nan at 1; every entry must be finite\.",
-        ),
-        (
-            "here",
-            [1.0, 0.0],
-            0.1,
-            WrongType,
-            r"The point to project must be an array of real numbers",
-        ),
-        ([1.0, 2.0], [1.0, 0.0], 0.0, InvalidInput, r"tol must be greater than 0, not 0\."),
-        ([1.0, 2.0], [1.0, 0.0], "small", WrongType, r"tol must be a number, not 'small'\."),
-    ],
-)
-def test_bad_input_gets_its_sentence(name, y, x0, tol, error, sentence):
-    with pytest.raises(error, match=sentence):
-        METHODS[name](Simplex(2), y, x0, tol=tol)
-
-
-def test_an_active_set_starts_from_members_only_and_prints():
-    for outside in ([3.0, 0.0], [0.5, 0.6]):
-        with pytest.raises(
-            NotAMember,
-            match=r"The starting point is not a member of the set: its excess is (2|0\.1)\.",
-        ):
-            ActiveSet.start(Simplex(2), outside)
-    active = ActiveSet.start(Simplex(3))
-    assert repr(active) == "ActiveSet(1 atoms)"
-    assert len(active) == 1
-    np.testing.assert_array_equal(active.x, Simplex(3).center)
-
-
 # --- weights --------------------------------------------------------------------------------------
 
 
@@ -767,8 +681,12 @@ def naive_steps(
     chosen = (w > 0) | (slopes < w @ slopes - 1e-12)
     for _ in range(steps):
         slopes = points @ (w @ points - y)
-        i = int(np.flatnonzero(chosen & (slopes <= slopes[chosen].min() + TIE * stop))[0])
-        j = int(np.flatnonzero((w > 0) & (slopes >= slopes[w > 0].max() - TIE * stop))[0])
+        i = int(
+            np.flatnonzero(chosen & (slopes <= slopes[chosen].min() + active_set.TIE * stop))[0]
+        )
+        j = int(
+            np.flatnonzero((w > 0) & (slopes >= slopes[w > 0].max() - active_set.TIE * stop))[0]
+        )
         gap = slopes[j] - slopes[i]
         if gap <= stop:
             break
@@ -792,11 +710,14 @@ def a_combination(seed: int, count: int, n: int):
     steps=st.sampled_from([0, 1, 2, 30]),
     stop=st.sampled_from([1e-6, 1e-3, 0.5]),
 )
-@settings(max_examples=80)
+@settings(max_examples=30)
 def test_both_ways_to_correct_agree_with_the_naive_twin(seed, count, n, steps, stop):
     points, weights, y = a_combination(seed, count, n)
     expected = naive_steps(points, weights, y, steps, stop)
-    expected = np.where(expected > DROP, expected, 0.0) / expected[expected > DROP].sum()
+    expected = (
+        np.where(expected > active_set.DROP, expected, 0.0)
+        / expected[expected > active_set.DROP].sum()
+    )
     kept_weights, y_kept = weights.copy(), y.copy()
     for kind, way in ((Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)):
         done = way(table_of(points, kind), weights, y, steps, stop)
@@ -825,7 +746,7 @@ def test_atoms_without_weight_are_not_in_use_and_their_vertices_keep_their_rows(
 def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     points, weights, y = a_combination(seed, count, n)
     table, found = table_of(points, Sparse.of), []
-    for kernel in (sparse_correct, sparse_correct.plain):
+    for kernel in (active_set.sparse_correct, active_set.sparse_correct.plain):
         w, x = weights.copy(), np.empty(n)
         rows = (table.starts, table.indices, table.values)
         distance2 = kernel(rows, table.gram, w, y, steps, 1e-9, x)
@@ -833,7 +754,7 @@ def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     found = []
-    for kernel in (pairwise_steps, pairwise_steps.plain):
+    for kernel in (active_set.pairwise_steps, active_set.pairwise_steps.plain):
         w, slopes = weights.copy(), points @ (weights @ points - y)
         kernel(table.gram, w, slopes, np.empty(count, np.int64), steps, 1e-9)
         found.append((w, slopes))
@@ -844,7 +765,7 @@ def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     ("kind", "way"), [(Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)]
 )
 def test_weights_of_rounding_size_are_dropped_and_the_rest_sum_to_one_again(kind, way):
-    points, weights = np.eye(4), 1.001 * np.array([0.7, 0.3 - 1e-6, 1e-6, 0.5 * DROP])
+    points, weights = np.eye(4), 1.001 * np.array([0.7, 0.3 - 1e-6, 1e-6, 0.5 * active_set.DROP])
     done = way(table_of(points, kind), weights, np.zeros(4), 0, 1e-9)
     np.testing.assert_allclose(done.weights, [0.7, 0.3 - 1e-6, 1e-6, 0.0], rtol=1e-9)
     np.testing.assert_allclose(done.x, [0.7, 0.3 - 1e-6, 1e-6, 0.0], rtol=1e-9)
@@ -859,7 +780,7 @@ def test_ties_move_weight_between_the_earlier_atoms():
 
 
 @given(seed=seeds, count=st.integers(2, 12), n=st.integers(1, 6))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
     """Products off by a last digit, as another library or machine may compute them, lead to the
     same weights.
@@ -870,7 +791,7 @@ def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
     for _ in range(4):
         moved, slopes = weights.copy(), points @ (weights @ points - y)
         slopes = slopes * (1 + 1e-15 * rng.standard_normal(count))
-        pairwise_steps(gram, moved, slopes, np.empty(count, np.int64), 30, 1e-3)
+        active_set.pairwise_steps(gram, moved, slopes, np.empty(count, np.int64), 30, 1e-3)
         found.append(moved)
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-9)
@@ -903,7 +824,7 @@ def require_sound(active: ActiveSet, K: ConvexSet) -> None:
     [layered(3, 3), VertexHull(np.random.default_rng(0).standard_normal((40, 4))), L2Ball(3)],
     ids=["flow", "hull", "ball"],
 )
-@pytest.mark.parametrize("count", few(1, [3_000, 10_000]))
+@pytest.mark.parametrize("count", few(1, [600, 10_000]))
 def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count):
     rng, tol = np.random.default_rng(9), 1e-4 * K.radius**2
     active, y = ActiveSet.start(K), K.center
@@ -925,53 +846,7 @@ def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count
             assert K.infeasibility(active.x) <= 1e-12
     require_sound(active, K)
     assert longest <= 2 * (K.dimension + 1 + SPARE) + 2 * SPARE + 8 * K.radius**2 / tol + 4
-    assert asked > 100
-
-
-def test_atoms_without_weight_are_not_in_use():
-    K = Simplex(3)
-    active = ActiveSet.start(K).project(K, np.array([3.0, 0.0, 0.0]), tol=1e-9).active
-    np.testing.assert_array_equal(active.x, [1.0, 0.0, 0.0])
-    assert len(active) == 1
-    active = active.project(K, np.array([0.0, 3.0, 0.0]), tol=1e-9).active
-    np.testing.assert_array_equal(active.x, [0.0, 1.0, 0.0])
-    assert len(active) == 1
-
-
-@pytest.mark.parametrize(
-    "K", [layered(3, 3), POLYTOPES["hull"], POLYTOPES["moved"]], ids=["flow", "hull", "moved"]
-)
-@given(seed=seeds)
-@settings(max_examples=10)
-def test_two_ways_on_from_one_active_set_do_not_disturb_each_other(K, seed):
-    rng = np.random.default_rng(seed)
-    shared, *ways = (
-        K.center + K.radius * np.array([a_unit(K, rng) for _ in range(6)]) for _ in range(3)
-    )
-
-    def follow(active, targets):
-        passed = []
-        for y in targets:
-            active = active.project(K, y, tol=1e-3 * K.radius**2).active
-            passed.append(active)
-        return passed
-
-    alone = [follow(follow(ActiveSet.start(K), shared)[-1], way) for way in ways]
-    fork = follow(ActiveSet.start(K), shared)[-1]
-    x, weights = fork.x.copy(), fork.weights.copy()
-    together = [[], []]
-    ends = [fork, fork]
-    for targets in zip(*ways, strict=True):
-        for side in (0, 1):
-            ends[side] = ends[side].project(K, targets[side], tol=1e-3 * K.radius**2).active
-            together[side].append(ends[side])
-    for one, other in zip(itertools.chain(*alone), itertools.chain(*together), strict=True):
-        np.testing.assert_array_equal(one.x, other.x)
-        np.testing.assert_array_equal(one.weights, other.weights)
-        require_sound(other, K)
-    np.testing.assert_array_equal(fork.x, x)
-    np.testing.assert_array_equal(fork.weights, weights)
-    require_sound(fork, K)
+    assert asked > 30
 
 
 def affine_rank(points: np.ndarray) -> int:
@@ -986,7 +861,7 @@ def affine_rank(points: np.ndarray) -> int:
         ["general", "grid", "duplicates", "flat", "same", "zero", "tiny", "shifted"]
     ),
 )
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_caratheodory_keeps_the_point_with_as_few_atoms_as_the_dimension_allows(
     seed, count, n, kind
 ):

