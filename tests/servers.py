@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from benchmarks.compiled import ROOT, compiled, compiler
+from benchmarks.compiled import compiled, compiler
 
 SCRIPT = Path(__file__).with_name("processes.py")
-SLOW_DISK, LOAD = Path(__file__).with_name("slow_disk.c"), ROOT / "benchmarks" / "load.c"
+SLOW_DISK = Path(__file__).with_name("slow_disk.c")
 PATIENCE = 30.0
 """seconds for whatever a server should do at once"""
 LOST = (OSError, http.client.HTTPException)
@@ -198,12 +198,6 @@ class Server:
             os.kill(self.pid, signal.SIGKILL)
         pid, self.pid, self.port = self.pid, 0, 0
         return self._servers.ask("wait", pid)
-
-    @property
-    def memory(self) -> float:
-        """MB that are its own."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(float(line.split()[1]) / 1e3 for line in lines if line.startswith("RssAnon"))
 
 
 class Caller:
