@@ -34,19 +34,15 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"costs": COSTS[0], "loss": ONE}, InvalidInput, "costs and loss"),
     ({"costs": np.ones(4), "capacities": np.ones(5)}, WrongShape, r"costs .*\(4,\)"),
     ({"costs": COSTS[0], "capacities": NAN}, NotFinite, "capacities"),
-    ({"costs": "dear"}, WrongType, "costs"),
     ({"constraint": LIMIT}, InvalidInput, "constraint"),
     ({"loss": ONE, "loss_gradient": COSTS[0]}, InvalidInput, "loss and loss_gradient"),
-    ({"loss": ONE, "constraint_value": 0.1}, InvalidInput, "loss and constraint_value"),
     ({"loss_gradient": COSTS[0]}, InvalidInput, "loss_gradient"),
     ({**GRADIENTS, "loss_value": 1.0}, InvalidInput, "loss_value"),
     ({"feedback": GOOD, "loss": ONE}, InvalidInput, "a FirstOrder and loss"),
-    ({"feedback": COSTS[0]}, InvalidInput, "a ndarray"),
     ({"feedback": STREAM}, InvalidInput, "a Stream"),
     ({"loss_value": 1.0, "constraint_value": 0.1}, NotSupported, "Bandit"),
     ({"feedback": Bandit(np.ones(1), np.ones(1))}, NotSupported, "Bandit"),
     ({"loss": COSTS[0], "constraint": LIMIT}, WrongType, "loss"),
-    ({"loss": ONE, "constraint": 0.5}, WrongType, "constraint"),
     ({"feedback": FullInformation(ONE, "up")}, WrongType, "constraint"),  # type: ignore[arg-type]
     ({"loss": STREAM.losses[:2], "constraint": LIMIT}, WrongShape, "must be 2 .* not 1 "),
     ({"loss": ONE, "constraint": SMALL["constraint"]}, WrongShape, r"\(3,\)"),
@@ -61,14 +57,12 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
         ({**GRADIENTS, name: value}, error, name)
         for name, value, error in (
             ("constraint_value", np.nan, NotFinite),
-            ("constraint_value", -np.inf, NotFinite),
             ("constraint_value", "much", WrongType),
             ("loss_gradient", NAN, NotFinite),
             ("constraint_gradient", NAN, NotFinite),
             ("loss_gradient", np.ones(4), WrongShape),
             ("constraint_gradient", 1.0, WrongShape),
             ("loss_gradient", ["a"] * 5, WrongType),
-            ("loss_gradient", [[1.0], 2.0], WrongType),
         )
     ),
     *(
@@ -78,9 +72,7 @@ REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
             ("constraint_gradient", [1.0], WrongShape),
             ("violation", -1.0, InvalidInput),
             ("violation", np.nan, NotFinite),
-            ("violation", "a", WrongType),
             ("rounds", 4, InvalidInput),
-            ("rounds", "a", WrongType),
             ("rounds", 0, InvalidInput),
         )
     ),
