@@ -91,27 +91,9 @@ WHOLE = {
 }
 STRINGS = ("/etc/passwd", "../x", "file.csv", "C:\\x", "\x00", "links.graphml", "postgresql://x/y")
 OTHERS: tuple[Any, ...] = (
-    None,
-    True,
-    0,
-    -1,
-    2,
-    2**62,
-    10**400,
-    1e308,
-    -0.5,
-    5e-324,
-    float("nan"),
-    [],
-    {},
-    [[]],
-    [None],
-    [[1.0, 2.0], [3.0]],
-    ["a", 1],
-    {"a": 1},
-    {"kind": "Simplex", "n": 2},
-    [{"kind": "Simplex", "n": 10**12}],
-    "\ud800",
+    *(None, True, 0, -1, 2, 2**62, 10**400, 1e308, -0.5, 5e-324, float("nan"), "\ud800"),
+    *([], {}, [[]], [None], [[1.0, 2.0], [3.0]], ["a", 1], {"a": 1}),
+    *({"kind": "Simplex", "n": 2}, [{"kind": "Simplex", "n": 10**12}]),
 )
 FILE_KEYS = ("stream", "files", "incumbent", "outputs", "sweep", "problem", "names_file", "folder")
 

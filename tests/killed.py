@@ -14,8 +14,10 @@ them in some order, with other points played, or never, and now and then go back
 
 import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -43,8 +45,23 @@ LEARNERS: dict[str, Learner[Any]] = {
         tw.sets.Box(-np.ones(5), np.ones(5)), horizon=200, block=4, seed=5
     ),
 }
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""A disk that keeps no one waiting, if there is one."""
 ADVICE = RNG.dirichlet(np.ones(5), ROUNDS + 1)
 ADVICE[::4] = np.nan
+
+
+def saved(session: tw.Session[Any]) -> bytes:
+    return session.learner.save(session.state)
+
+
+def as_if_killed(path: Path) -> Path:
+    """What a kill at this moment would leave, in another folder."""
+    folder = Path(tempfile.mkdtemp(dir=path.parent))
+    for file in (path, Path(f"{path}-wal")):
+        if file.exists():
+            shutil.copy(file, folder / file.name)
+    return folder / path.name
 
 
 class Told(NamedTuple):

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from test_session_late import MEMORY, as_if_killed, saved
+from killed import MEMORY, as_if_killed, saved
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
@@ -35,24 +35,27 @@ NETWORKS = [
 BEST = dict(zip(LINKS[:4], (0.6, 0.6, 0.4, 0.4), strict=True))
 """A flow that keeps every limit, on links that never go."""
 CAP = 0.15
-OF_OLD = NETWORKS[0], False, False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Server(Adviser):
-    """Proposes the center when it is told a context, and is down where that is 1."""
-
-    waits = True
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("server",)
+class Stateless(Adviser):
+    """Learns nothing."""
 
     def start(self, K: Any) -> Any:
         return ()
 
     def observe(self, K: Any, state: Any, seen: Any, x: Any) -> Any:
         return state
+
+    def migrated(self, K: Any, state: Any, entries: Any) -> Any:
+        return state
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Server(Stateless):
+    """Proposes the center when it is told a context, and is down where that is 1."""
+
+    names = ("server",)
+    waits = True
 
     def propose(
         self, K: Any, state: Any, known: Any, t: int, budget: int, vertices: Any
@@ -63,32 +66,20 @@ class Server(Adviser):
             raise RuntimeError("the server is down")
         return Proposals((K.center,), state)
 
-    def migrated(self, K: Any, state: Any, entries: Any) -> Any:
-        return state
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Hangs(Adviser):
+class Hangs(Stateless):
     """Answers once the gate opens."""
 
     gate: Any = None
     names = ("hangs",)
     waits = False
 
-    def start(self, K: Any) -> Any:
-        return ()
-
-    def observe(self, K: Any, state: Any, seen: Any, x: Any) -> Any:
-        return state
-
     def propose(
         self, K: Any, state: Any, known: Any, t: int, budget: int, vertices: Any
     ) -> Proposals:
         self.gate.wait()
         return Proposals((None,), state)
-
-    def migrated(self, K: Any, state: Any, entries: Any) -> Any:
-        return state
 
 
 def made(kind: str, K: Any, per_constraint: bool, capped: bool) -> Any:
@@ -514,9 +505,12 @@ def test_headroom_is_that_of_decisions_though_the_next_round_is_settled_in_betwe
 
 # --- all at once ----------------------------------------------------------------------------------
 
-scripts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 11)), min_size=3, max_size=25)
-week = given(
-    script=scripts,
+
+@pytest.mark.soak_examples(400)
+@pytest.mark.parametrize("kind", ["descent", "plain", "everything", "paper"])
+@settings(max_examples=6)
+@given(
+    script=st.lists(st.tuples(st.integers(0, 12), st.integers(0, 11)), min_size=3, max_size=25),
     seed=st.integers(0, 99),
     per_constraint=st.booleans(),
     capped=st.booleans(),
@@ -524,65 +518,5 @@ week = given(
     every=st.sampled_from([1, 3, 12]),
     history=st.booleans(),
 )
-KINDS = pytest.mark.parametrize("kind", ["descent", "plain", "everything", "paper"])
-
-
-@KINDS
-@settings(max_examples=9)
-@week
 def test_all_that_happens_to_an_operator_at_once(kind, script, seed, **how):
     lived(script, kind, seed, **how)
-
-
-@pytest.mark.soak
-@KINDS
-@settings(max_examples=400, derandomize=False)
-@week
-def test_all_that_happens_in_many_weeks(kind, script, seed, **how):
-    lived(script * 3, kind, seed, **how)
-
-
-def test_contents_are_remembered_alike_in_memory_and_in_a_file(tmp_path):
-    K = NETWORKS[0]
-    seen = {"costs": np.ones(5), "capacities": np.ones(5)}
-    memory, path = tw.Session(tw.LyapunovDescent(K)), tmp_path / "session.db"
-    memory.play(round=0)
-    with tw.Session.open(path, tw.LyapunovDescent(K)) as storage:
-        storage.play(round=0)
-    with tw.Session.open(path, tw.LyapunovDescent(K)) as storage:
-        for one in (memory, storage):
-            one.observe(**seen)
-            with pytest.raises(InvalidInput, match="what it held is not remembered"):
-                one.observe(round=0, **seen)
-            one.play(round=2)
-            one.observe(**seen)
-            one.observe(round=2, **seen)
-            assert one.rounds == 2
-
-
-@pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
-def test_a_decision_around_an_outage_goes_on_over_a_changed_set(kind):
-    session = tw.Session(made(kind, *OF_OLD))
-    for _ in range(3):
-        session.observe(costs=np.ones(5), capacities=np.full(5, 0.7))
-    x = session.play(unavailable=["s > a"])
-    session.migrate(made(kind, NETWORKS[1], False, False))
-    assert np.array_equal(session.learner.act(session.state), [*x, 0.0, 0.0])
-    again = session.play(unavailable=["s > b"])
-    assert again.shape == (7,)
-    assert again[2] == 0.0
-    session.observe(costs=np.ones(7), capacities=np.full(7, 0.7))
-    session.play(unavailable=["s > c"])
-    session.migrate(made(kind, *OF_OLD))
-    assert is_member(NETWORKS[0], session.play())
-
-
-def test_moves_are_from_what_overrode_the_newest_round_also_on_a_deadline():
-    K, rng = NETWORKS[0], np.random.default_rng(0)
-    session = tw.Session(made("plain", K, False, True))
-    session.play(round=2, deadline=20.0)
-    there = K.lmo(np.array([-1.0, -1.0, 1.0, 1.0, 1.0]))
-    for number in (0, 2, 1):
-        played = {"played": member(K, rng) if number < 2 else there}
-        session.observe(round=number, costs=rng.random(5), **played)
-    assert distance_moved(session.play(deadline=20.0), there) <= CAP + 1e-9

@@ -26,7 +26,7 @@ from tidewolf.core.errors import OtherSettings, OtherVersions
 from tidewolf.experiments import RunFolder
 from tidewolf.problems import data
 
-BEFORE, AFTER = 40, 1000
+BEFORE, AFTER = 40, 250
 
 
 def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:
@@ -120,7 +120,7 @@ sys.exit(main(["resume", "cut", "--quiet"]) or main(["report", "whole", "--quiet
 def interrupted(tmp_path, monkeypatch):
     """A run that was stopped, of a generated problem whose numbers depend on the arithmetic."""
     monkeypatch.chdir(tmp_path)
-    words = ["run", "completion", "--rounds", "40", "--learner", "LyapunovDescent", "--quiet"]
+    words = ["run", "completion", "--rounds", "20", "--learner", "LyapunovDescent", "--quiet"]
     assert main([*words, "--out", "whole"]) == 0
     run = RunFolder.create(tmp_path / "cut", RunFolder.open(tmp_path / "whole").experiment)
     with pytest.raises(tw.core.errors.Interrupted):

@@ -234,12 +234,6 @@ def test_a_constant_breach_moves_nothing(K: Any, seed: int):
     assert solved.gap <= 1e-6
 
 
-def test_a_set_of_one_point_has_one_answer():
-    K = Simplex(1)
-    task = PenaltyTask(K, Affine([[1.0]], [0.0]), np.ones(1), np.zeros(1), 5.0, 0.1, np.ones(1))
-    assert solve_penalty(task, 0.0) == PenaltySolution(np.ones(1), 1.0, 0.0, 0.0, 1)
-
-
 @thinned(
     2,
     name={name: name for name in ("box", "ball", "simplex", "flow")},

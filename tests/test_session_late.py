@@ -4,33 +4,16 @@ they were decided: in memory, saved and loaded, and in a file, they are the same
 
 from __future__ import annotations
 
-import os
-import shutil
-import sqlite3
-import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tidewolf as tw
-from killed import COSTS, LEARNERS, LIMITS, TOLD
-from tidewolf.core.errors import (
-    BrokenFile,
-    CheckpointError,
-    InvalidInput,
-    NotAMember,
-    NotFinite,
-    NotSupported,
-    OtherContent,
-    WrongShape,
-    WrongType,
-)
+from killed import COSTS, LEARNERS, LIMITS, TOLD, saved
+from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, first_order
 from tidewolf.storage.database import InPlace
-from tidewolf.storage.feedback import decode_played
 
 K = tw.sets.Simplex(5)
 PLAIN = tw.LyapunovDescent(K)
@@ -42,24 +25,10 @@ LATE: dict[str, Any] = {
 }
 OTHERS = np.random.default_rng(7).dirichlet(np.ones(5), 300)
 """What is played in place of decisions."""
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-
-
-def saved(session: tw.Session[Any]) -> bytes:
-    return session.learner.save(session.state)
 
 
 def met(session: tw.Session[Any], t: int, **more: Any) -> None:
     session.observe(costs=COSTS[t], capacities=LIMITS[t], **more)
-
-
-def as_if_killed(path: Path) -> Path:
-    """What a kill at this moment would leave, in another folder."""
-    folder = Path(tempfile.mkdtemp(dir=path.parent))
-    for file in (path, Path(f"{path}-wal")):
-        if file.exists():
-            shutil.copy(file, folder / file.name)
-    return folder / path.name
 
 
 # --- what rounds are ------------------------------------------------------------------------------
@@ -120,9 +89,11 @@ def test_what_is_known_goes_along_with_the_round_that_is_asked_for():
     step_by_step = learner.defer(learner.with_info(step_by_step, tw.RoundInfo(context=1)))
     assert saved(asked) == learner.save(step_by_step)
     asked.play(round=2, context=1)
-    with pytest.raises(InvalidInput, match="Round 2 was decided when something else was known"):
+    with pytest.raises(
+        errors.InvalidInput, match="Round 2 was decided when something else was known"
+    ):
         asked.play(context=2)
-    with pytest.raises(InvalidInput, match="Round 0 was decided before this was known"):
+    with pytest.raises(errors.InvalidInput, match="Round 0 was decided before this was known"):
         asked.play(round=0, context=1)
     assert saved(asked) == learner.save(step_by_step)
 
@@ -140,7 +111,7 @@ def test_the_same_content_counts_once_and_other_content_is_refused(tmp_path):
             met(session, 1, round=1, played=list(OTHERS[1]))
             session.observe(round=1, loss=loss, constraint=limit, played=OTHERS[1])
             for t, other in ((1, {}), (1, {"played": OTHERS[2]}), (2, {"played": OTHERS[1]})):
-                with pytest.raises(OtherContent, match="Round 1"):
+                with pytest.raises(errors.OtherContent, match="Round 1"):
                     met(session, t, round=1, **other)
             assert saved(session) == before
 
@@ -148,7 +119,9 @@ def test_the_same_content_counts_once_and_other_content_is_refused(tmp_path):
 def test_content_that_cannot_be_compared_is_refused():
     session, mine = tw.Session(PLAIN), tw.functions.Custom.one(lambda x: x @ x, lambda x: 2 * x, 5)
     session.observe(round=0, loss=mine)
-    with pytest.raises(InvalidInput, match="what it held is not remembered: nothing was learned"):
+    with pytest.raises(
+        errors.InvalidInput, match="what it held is not remembered: nothing was learned"
+    ):
         session.observe(round=0, loss=mine)
     met(session, 1)
     met(session, 1, round=1)
@@ -203,25 +176,29 @@ CUSTOM = tw.functions.Custom.one(lambda x: 1.0, lambda x: 1 / 0, 5)
 TWO = tw.functions.Linear(COSTS[:2])
 GRADIENTS = FirstOrder(COSTS[0], 0.0, COSTS[0], 1.0, 1.0, 2)
 REFUSED: list[tuple[Any, type[Exception], str]] = [
-    (lambda s: s.play(round=-1), InvalidInput, "round"),
-    (lambda s: s.play(round=1.5), InvalidInput, "round"),
-    (lambda s: s.play(round="next"), WrongType, "round"),
-    (lambda s: s.play(round=10**7), InvalidInput, "Round 10000000"),
-    (lambda s: s.play(round=1), InvalidInput, "Round 1"),
-    (lambda s: s.play(round=2, context=1), OtherContent, "Round 2"),
-    (lambda s: s.play(round=7, advice={"a": [1.0]}), WrongShape, "advice"),
-    (lambda s: s.observe(round=4, **MEET), InvalidInput, "Round 4"),
-    (lambda s: s.observe(round=1, **MEET), OtherContent, "Round 1"),
-    (lambda s: s.observe(played=[1.0], **MEET), WrongShape, "played"),
-    (lambda s: s.observe(played=[np.nan] * 5, **MEET), NotFinite, "played"),
-    (lambda s: s.observe(played=np.full(5, 0.3), **MEET), NotAMember, "played"),
-    (lambda s: s.observe(round=0, loss=TWO), InvalidInput, "2 rounds"),
-    (lambda s: s.observe(GRADIENTS, round=0), InvalidInput, "2 rounds"),
-    (lambda s: s.observe(round=0), InvalidInput, "nothing"),
-    (lambda s: s.observe(round=0, loss_gradient=[1.0], constraint_value=0.0), WrongShape, "loss_"),
+    (lambda s: s.play(round=-1), errors.InvalidInput, "round"),
+    (lambda s: s.play(round=1.5), errors.InvalidInput, "round"),
+    (lambda s: s.play(round="next"), errors.WrongType, "round"),
+    (lambda s: s.play(round=10**7), errors.InvalidInput, "Round 10000000"),
+    (lambda s: s.play(round=1), errors.InvalidInput, "Round 1"),
+    (lambda s: s.play(round=2, context=1), errors.OtherContent, "Round 2"),
+    (lambda s: s.play(round=7, advice={"a": [1.0]}), errors.WrongShape, "advice"),
+    (lambda s: s.observe(round=4, **MEET), errors.InvalidInput, "Round 4"),
+    (lambda s: s.observe(round=1, **MEET), errors.OtherContent, "Round 1"),
+    (lambda s: s.observe(played=[1.0], **MEET), errors.WrongShape, "played"),
+    (lambda s: s.observe(played=[np.nan] * 5, **MEET), errors.NotFinite, "played"),
+    (lambda s: s.observe(played=np.full(5, 0.3), **MEET), errors.NotAMember, "played"),
+    (lambda s: s.observe(round=0, loss=TWO), errors.InvalidInput, "2 rounds"),
+    (lambda s: s.observe(GRADIENTS, round=0), errors.InvalidInput, "2 rounds"),
+    (lambda s: s.observe(round=0), errors.InvalidInput, "nothing"),
+    (
+        lambda s: s.observe(round=0, loss_gradient=[1.0], constraint_value=0.0),
+        errors.WrongShape,
+        "loss_",
+    ),
     (lambda s: s.observe(round=0, loss=CUSTOM), ZeroDivisionError, "zero"),
-    (lambda s: s.rollback(9), InvalidInput, "Round 9"),
-    (lambda s: s.rollback(-1), InvalidInput, "round"),
+    (lambda s: s.rollback(9), errors.InvalidInput, "Round 9"),
+    (lambda s: s.rollback(-1), errors.InvalidInput, "round"),
 ]
 
 
@@ -238,7 +215,7 @@ def test_refusals_change_nothing(tmp_path):
                 assert session.pending == (0, 2, 3)
             met(session, 0, round=0)
     for expire_after in (0, -1, 1.5, "soon", True):
-        with pytest.raises(InvalidInput, match="expire_after"):
+        with pytest.raises(errors.InvalidInput, match="expire_after"):
             tw.Session(PLAIN, expire_after=expire_after)
 
 
@@ -251,7 +228,7 @@ def test_learners_that_take_feedback_in_order_say_so(name):
         lambda: session.play(round=4),
         lambda: met(session, 1, round=1, played=x if name == "BanditPrimalDual" else OTHERS[0]),
     ):
-        with pytest.raises(NotSupported, match=f"{name} takes feedback in order"):
+        with pytest.raises(errors.NotSupported, match=f"{name} takes feedback in order"):
             do()
         assert saved(session) == before
     met(session, 1, round=1)
@@ -268,42 +245,11 @@ def test_rounds_that_expired_then_are_expired_again(tmp_path):
             met(session, 4)
             session.rollback(2)
             assert (session.pending, session.state.lost) == ((1,), 1)
-            with pytest.raises(InvalidInput, match="Round 0 expired"):
+            with pytest.raises(errors.InvalidInput, match="Round 0 expired"):
                 met(session, 0, round=0)
             session.rollback(1)
             assert (session.pending, session.state.lost) == ((0,), 0)
             met(session, 0, round=0)
-
-
-@pytest.mark.parametrize(("every", "closed"), [(3, True), (100, False), (1, True)])
-def test_a_durable_session_goes_back_to_any_round(every, closed, tmp_path):
-    path, states = tmp_path / "session.db", []
-    session = tw.Session.open(path, PLAIN, snapshot_every=every)
-    for t in range(40):
-        states.append(saved(session))
-        met(session, t, round=t)
-    for t in (39, 20, 20, 0):
-        if closed:
-            session.close()
-            session = tw.Session.open(path, PLAIN, snapshot_every=every)
-        session.rollback(t)
-        assert saved(session) == states[t]
-        met(session, t + 1, round=t)  # what was observed before is forgotten
-        session.rollback(t)
-        if t:
-            met(session, t - 1, round=t - 1)
-    db = sqlite3.connect(path)
-    notes = dict(db.execute("SELECT name, value FROM meta WHERE name LIKE 'rolled back%'"))
-    assert len(notes) == 8
-    assert notes["rolled back 1"].endswith("from round 41 to round 40")
-    assert db.execute("SELECT count(*) FROM observations").fetchone() == (0,)
-    db.close()
-    for t in range(5):
-        met(session, t)
-    assert saved(session) == states[5]
-    session.close()
-    with tw.Session.open(path, PLAIN) as again:
-        assert saved(again) == states[5]
 
 
 def test_what_was_thrown_away_cannot_be_gone_back_to(tmp_path):
@@ -313,7 +259,9 @@ def test_what_was_thrown_away_cannot_be_gone_back_to(tmp_path):
         for t in range(7):
             met(session, t)
         before = saved(session)
-        with pytest.raises(InvalidInput, match="Round 3 cannot be gone back to: the history in"):
+        with pytest.raises(
+            errors.InvalidInput, match="Round 3 cannot be gone back to: the history in"
+        ):
             session.rollback(3)
         assert saved(session) == before
         session.rollback(4)
@@ -328,7 +276,9 @@ def test_rounds_that_were_observed_together_are_one_moment(tmp_path):
         learner = tw.LyapunovDescent(K, block=4)
     with tw.Session.open(tmp_path / "blocks.db", learner) as session:
         session.observe(loss=tw.functions.Linear(COSTS[:3]))
-        with pytest.raises(InvalidInput, match=r"Round 2 .* observed together with the rounds"):
+        with pytest.raises(
+            errors.InvalidInput, match=r"Round 2 .* observed together with the rounds"
+        ):
             session.rollback(2)
         session.rollback(0)
         assert saved(session) == learner.save(learner.start())
@@ -362,59 +312,6 @@ def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
 # --- in the file ----------------------------------------------------------------------------------
 
 
-def test_rounds_stand_in_the_file_as_they_happened(tmp_path):
-    path = tmp_path / "session.db"
-    session = tw.Session.open(path, PLAIN, expire_after=3)
-    session.play(round=2)
-    met(session, 2, round=2, played=OTHERS[0])
-    session.play(round=3, time=60.0)
-    session.play(round=4)
-    db = sqlite3.connect(path)
-    rows = db.execute("SELECT arrived, round, rounds, info, played FROM observations").fetchall()
-    assert [row[:3] for row in rows] == [(1, 3, 1), (2, 1, 0), (3, 2, 0)]
-    how = decode_played(rows[0][4], K)
-    assert (how.after, how.point.tobytes()) == (0, OTHERS[0].tobytes())
-    assert how.instead.loss == pytest.approx(COSTS[2] @ OTHERS[0])
-    pending = db.execute("SELECT round, info IS NULL, decision IS NULL FROM pending").fetchall()
-    assert pending == [(4, 0, 0), (5, 1, 0)]
-    contents = dict(db.execute("SELECT round, content FROM contents"))
-    assert (contents[1], contents[2], len(contents)) == ("expired", "expired", 3)
-    db.close()
-    session.close()
-
-
-TAMPERED = {
-    "a decision": "UPDATE pending SET decision = zeroblob(100) WHERE round = 2",
-    "a short decision": "UPDATE pending SET decision = zeroblob(3) WHERE round = 2",
-    "text": "UPDATE pending SET decision = 'text' WHERE round = 2",
-    "no decision": "UPDATE pending SET decision = NULL WHERE round = 2",
-    "what was known": "UPDATE pending SET info = zeroblob(60) WHERE round = 2",
-    "another round": "UPDATE pending SET round = 9 WHERE round = 2",
-    "the decision of another round": (
-        "UPDATE pending SET decision = (SELECT decision FROM pending WHERE round = 3) "
-        "WHERE round = 2"
-    ),
-    "one is gone": "DELETE FROM pending WHERE round = 1",
-    "all are gone": "DELETE FROM pending",
-    "an expired round": "UPDATE observations SET rounds = 0",
-}
-
-
-@pytest.mark.parametrize("name", TAMPERED)
-def test_tampered_rounds_are_refused(name, tmp_path):
-    path = tmp_path / "session.db"
-    with tw.Session.open(path, PLAIN) as session:
-        session.play(round=1)
-        session.play(round=3, time=1.0)
-        met(session, 3, round=3)
-    db = sqlite3.connect(path)
-    with db:
-        db.execute(TAMPERED[name])
-    db.close()
-    with pytest.raises(BrokenFile, match=r"session\.db"):
-        tw.Session.open(path, PLAIN)
-
-
 def test_a_reader_sees_rounds_that_wait_and_decides_none(tmp_path):
     with tw.Session.open(tmp_path / "session.db", PLAIN) as session:
         x = session.play(round=2)
@@ -422,22 +319,8 @@ def test_a_reader_sees_rounds_that_wait_and_decides_none(tmp_path):
             assert reader.pending == (0, 1, 2)
             assert reader.play().tobytes() == x.tobytes()
             for do in (lambda: reader.play(round=3), lambda: reader.rollback(0)):
-                with pytest.raises(CheckpointError, match="read_only=True"):
+                with pytest.raises(errors.CheckpointError, match="read_only=True"):
                     do()
 
 
 # --- another learner ------------------------------------------------------------------------------
-
-
-def test_threads_observe_their_own_rounds():
-    session = tw.Session(PLAIN)
-    session.play(round=59)
-
-    def work(first: int) -> None:
-        for r in range(first, 60, 4):
-            met(session, r, round=r)
-            met(session, r, round=r)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(work, range(4)))
-    assert (session.rounds, session.pending) == (60, ())

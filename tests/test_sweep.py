@@ -6,26 +6,15 @@ import errno
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
 from functools import partial
 from itertools import pairwise
 
 import pytest
 
 from covering import few
-from test_cli import PROGRAM
+from extras import Later
 from tidewolf.cli import main
-from tidewolf.core.errors import (
-    BrokenFile,
-    ClusterLost,
-    Interrupted,
-    InvalidInput,
-    NewerFormat,
-    OlderFormat,
-    OtherSettings,
-)
+from tidewolf.core import errors
 from tidewolf.experiments import Choice, jobs, load
 from tidewolf.experiments import sweep as sweeps
 from tidewolf.experiments.jobs import SWEEP, crossed
@@ -33,10 +22,7 @@ from tidewolf.experiments.jobs import plan_sweep as plan
 from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
 from traps import ROUTING, Trap
 
-pq = pytest.importorskip("pyarrow.parquet")
-threadpoolctl = pytest.importorskip("threadpoolctl")
-pytest.importorskip("joblib")
-distributed = pytest.importorskip("distributed")
+distributed, pq, threadpoolctl = map(Later, ("distributed", "pyarrow.parquet", "threadpoolctl"))
 
 JOURNAL = SWEEP.journal
 LEARNERS = ("LyapunovDescent", "SinhaVaze")
@@ -79,6 +65,15 @@ def two_workers(cluster):
     with distributed.Client(cluster, set_as_default=False) as client:
         client.wait_for_workers(2)
     return cluster
+
+
+@pytest.fixture(scope="module")
+def cluster_here():
+    """A cluster in this process: its worker takes no time to start."""
+    there = {"host": "127.0.0.1", "dashboard_address": None, "silence_logs": 50}
+    one = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tcp://"}
+    with distributed.LocalCluster(**one, **there) as found:
+        yield found
 
 
 @pytest.fixture(params=few(1, ["here", "and on a cluster"]))
@@ -151,7 +146,7 @@ def test_a_plan_is_the_product_of_what_each_learner_has():
 )
 def test_a_plan_that_makes_no_sense_is_refused(changed, said):
     given = {"learners": LEARNERS, **changed}
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(errors.InvalidInput, match=said):
         cells_of([ROUTING], given.pop("learners"), **given)
 
 
@@ -252,7 +247,7 @@ def test_a_cell_that_kills_every_worker_is_a_failure(two_workers, tmp_path):
 def test_a_cluster_that_is_not_there_is_said(tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "_CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:9", "frob://127.0.0.1:9"):
-        with pytest.raises(ClusterLost, match=address):
+        with pytest.raises(errors.ClusterLost, match=address):
             sweep(FEW, tmp_path, engine=jobs.on_cluster(address))
 
 
@@ -260,7 +255,7 @@ def test_a_cluster_that_is_not_there_is_said(tmp_path, monkeypatch):
 
 
 def test_a_sweep_resumes_where_it_stopped(whole, known, tmp_path):
-    with pytest.raises(Interrupted):
+    with pytest.raises(errors.Interrupted):
         sweep(FEW, tmp_path, engine=partial(known, after=3))
     assert not (tmp_path / RESULTS).exists()
 
@@ -293,63 +288,30 @@ def test_wherever_a_write_was_cut_the_whole_lines_count(whole, known, tmp_path):
     assert journal.read_bytes() == data
 
 
-@pytest.mark.parametrize(
-    ("how", "jobs"),
-    [(signal.SIGKILL, "1"), pytest.param(signal.SIGINT, "2", marks=pytest.mark.soak)],
-)
-def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, capsys):
-    words = ["sweep", "routing", "--horizons", "120", "--seeds", "0,1,2,3,4,5,6,7"]
-    words += ["--learner", "LyapunovDescent", "--out", str(tmp_path)]
-    command, journal = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs], tmp_path / JOURNAL
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        until = time.monotonic() + 60
-        while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
-            assert process.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.005)
-        os.killpg(process.pid, how)  # as Ctrl-C in a terminal does: every process of the sweep
-        said = process.communicate()
-    if how == signal.SIGINT and process.returncode != 0:  # it may just have come to its end
-        assert process.returncode == 130
-        assert said[0] == ""
-        assert said[1].startswith("Interrupted: ")
-        assert len(said[1].splitlines()) == 1
-    before = journal.read_bytes()
-    before = before[: before.rfind(b"\n") + 1]
-    assert main([*words, "--jobs", "1", "--json"]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    assert journal.read_bytes().startswith(before)
-    assert journal.read_bytes().count(b"\n") == 1 + 8
-    assert [run["seed"] for run in json.loads(printed.out)["runs"]] == list(range(8))
-
-
 # the folder
 
 
 def test_nothing_is_overwritten_unless_forced(whole, known, tmp_path):
     sweep(FEW, tmp_path, engine=known)
-    with pytest.raises(OtherSettings, match="another sweep"):
+    with pytest.raises(errors.OtherSettings, match="another sweep"):
         sweep(FEW[:2], tmp_path, engine=known)
     assert len(sweep(FEW[:2], tmp_path, engine=known, force=True).rows) == 2
     assert pq.read_table(tmp_path / RESULTS).num_rows == 2
     (tmp_path / JOURNAL).unlink()
-    with pytest.raises(InvalidInput, match=RESULTS):
+    with pytest.raises(errors.InvalidInput, match=RESULTS):
         sweep(FEW, tmp_path, engine=known)
 
 
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (lambda data: b"", BrokenFile),
-        (lambda data: b"no journal\n", BrokenFile),
-        (lambda data: data.replace(b'"format": 3', b'"format": 4', 1), NewerFormat),
-        (lambda data: data.replace(b'"format": 3', b'"format": 2', 1), OlderFormat),
-        (lambda data: data.replace(b'"cell": 1,', b'"cell": 2,'), BrokenFile),
-        (lambda data: data.replace(b'"cell": 1,', b'"cell": 99,'), BrokenFile),
-        (lambda data: data.replace(b'{"cell": 1,', b'"cell": 1,'), BrokenFile),
+        (lambda data: b"", errors.BrokenFile),
+        (lambda data: b"no journal\n", errors.BrokenFile),
+        (lambda data: data.replace(b'"format": 3', b'"format": 4', 1), errors.NewerFormat),
+        (lambda data: data.replace(b'"format": 3', b'"format": 2', 1), errors.OlderFormat),
+        (lambda data: data.replace(b'"cell": 1,', b'"cell": 2,'), errors.BrokenFile),
+        (lambda data: data.replace(b'"cell": 1,', b'"cell": 99,'), errors.BrokenFile),
+        (lambda data: data.replace(b'{"cell": 1,', b'"cell": 1,'), errors.BrokenFile),
     ],
 )
 def test_a_journal_that_was_changed_is_refused(change, error, whole, known, tmp_path):
@@ -363,12 +325,12 @@ def test_a_journal_that_was_changed_is_refused(change, error, whole, known, tmp_
 
 
 def test_a_sweep_is_not_continued_under_other_versions(whole, known, tmp_path, monkeypatch):
-    with pytest.raises(Interrupted):
+    with pytest.raises(errors.Interrupted):
         sweep(FEW, tmp_path, engine=partial(known, after=2))
     others = {**jobs.versions(), "numpy": "99"}
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "versions", lambda: others)
-        with pytest.raises(OtherSettings, match="begun with numpy"):
+        with pytest.raises(errors.OtherSettings, match="begun with numpy"):
             sweep(FEW, tmp_path, engine=known)
     assert sweep(FEW, tmp_path, engine=known) == whole
     monkeypatch.setattr(jobs, "versions", lambda: others)
@@ -498,9 +460,9 @@ def test_a_file_says_what_is_swept(file):
     assert {cell.entrant.given["caution"] for cell in plan(load(file))} == {5.0}
 
 
-def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):
+def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster_here, tmp_path, capsys):
     found = []
-    for where in (["--jobs", "1"], ["--dask", cluster.scheduler_address]):
+    for where in (["--jobs", "1"], ["--dask", cluster_here.scheduler_address]):
         words = ["--horizons", "10", "--out", str(tmp_path / f"out-{len(found)}"), *where]
         assert main(["sweep", str(file), "--json", *words]) == 0
         found.append([{**run, "seconds": 0} for run in json.loads(capsys.readouterr().out)["runs"]])

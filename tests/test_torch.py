@@ -13,47 +13,29 @@ import tidewolf as tw
 from covering import covered, thinned
 from extras import Later
 from streams import streams
-from tidewolf import functions
+from tidewolf import functions, sets
 from tidewolf.core.vertices import Sparse, table_for
 from tidewolf.core.vertices.placed import PlacedAtoms
 from tidewolf.kernels.lanczos import Krylov
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.projection.compiled import Correction
 from tidewolf.projection.on_device import Start, search_on_device
-from tidewolf.sets import (
-    BoundedPSD,
-    Box,
-    CappedSimplex,
-    Fantope,
-    FlowPolytope,
-    KSparse,
-    L1Ball,
-    L2Ball,
-    NuclearBall,
-    Projectable,
-    Shrunk,
-    Simplex,
-    Spectraplex,
-    Translated,
-    VertexHull,
-)
 from tidewolf.sets.balls import largest_entries
 from tidewolf.testing import check_function, check_set
 
 torch, traffic = Later("torch"), Later("benchmarks.traffic")
 SETS = {
-    "box": Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
-    "ball": L2Ball(4, radius=2.0, center=[1.0, 0.0, 0.0, 0.0]),
-    "hull": VertexHull(np.random.default_rng(0).standard_normal((7, 4))),
-    "simplex": Simplex(4),
-    "capped": CappedSimplex(4, 0.5),
-    "moved": Translated(Box(np.zeros(4), np.ones(4)), np.ones(4)),
-    "shrunk": Shrunk(Simplex(4), 0.5),
-    "flow": FlowPolytope.from_edges(
+    "box": sets.Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
+    "ball": sets.L2Ball(4, radius=2.0, center=[1.0, 0.0, 0.0, 0.0]),
+    "hull": sets.VertexHull(np.random.default_rng(0).standard_normal((7, 4))),
+    "simplex": sets.Simplex(4),
+    "capped": sets.CappedSimplex(4, 0.5),
+    "moved": sets.Translated(sets.Box(np.zeros(4), np.ones(4)), np.ones(4)),
+    "shrunk": sets.Shrunk(sets.Simplex(4), 0.5),
+    "flow": sets.FlowPolytope.from_edges(
         [("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"
     ),
 }
-every_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
 DTYPES = {dtype: dtype for dtype in ("float64", "float32")}
 
 
@@ -68,7 +50,7 @@ def there(x, dtype="float64"):
 # --- sets -----------------------------------------------------------------------------------------
 
 
-@thinned(2, K=SETS, dtype=DTYPES)
+@thinned(4, K=SETS, dtype=DTYPES)
 def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
     moved = K.to(zeros(dtype))
     assert isinstance(moved.center, torch.Tensor)
@@ -78,24 +60,6 @@ def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
             moved, name
         ) == pytest.approx(getattr(K, name), rel=1e-6)
     check_set(moved)
-
-
-@every_set
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_directions_in_torch_are_answered_in_torch(K, dtype):
-    room = 1e-12 if dtype == "float64" else 1e-5
-    for d in np.random.default_rng(2).standard_normal((5, 4)):
-        for home in (K, K.to(zeros(dtype))):
-            asked = there(d, dtype)
-            pairs = [(home.lmo(asked), K.lmo(d)), (home.tangent(asked), K.tangent(d))]
-            if isinstance(K, Projectable):
-                pairs.append((home.project(asked), K.project(d)))
-            for ours, numpys in pairs:
-                assert isinstance(ours, torch.Tensor)
-                assert ours.dtype == getattr(torch, dtype)
-                np.testing.assert_allclose(ours.numpy(), numpys, atol=room)
-            assert home.infeasibility(asked) == pytest.approx(K.infeasibility(d), abs=room)
-            np.testing.assert_array_equal(asked.numpy(), d.astype(asked.numpy().dtype))
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -170,22 +134,22 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
 )
 def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtype, block):
     moved = K.to(zeros(dtype))
-    learner = tw.LyapunovDescent(moved, horizon=60, block=block)
-    run = tw.run(learner, streams(60, 4, lambda x: there(x, dtype))[kind])
+    learner = tw.LyapunovDescent(moved, horizon=20, block=block)
+    run = tw.run(learner, streams(20, 4, lambda x: there(x, dtype))[kind])
     state = run.final_state
     for part in (learner.act(state), state.point.y, state.point.x):
         assert isinstance(part, torch.Tensor)
         assert part.dtype == getattr(torch, dtype)
     assert run.max_infeasibility <= (1e-9 if dtype == "float64" else 1e-4)
-    assert run.oracle_calls <= 60
+    assert run.oracle_calls <= 20
     assert run.regret is None or run.regret[0] <= run.bound.regret + 1e-3
 
 
 # --- every learner --------------------------------------------------------------------------------
 
 SMALL = {name: SETS[name] for name in ("simplex", "ball", "capped", "flow", "shrunk", "hull")} | {
-    "psd": BoundedPSD(2),
-    "nuclear": NuclearBall((2, 2)),
+    "psd": sets.BoundedPSD(2),
+    "nuclear": sets.NuclearBall((2, 2)),
 }
 LEARNERS = {
     "ensemble": lambda K, T: tw.Ensemble(K, horizon=T),
@@ -204,7 +168,7 @@ def played(learner, K, made, rounds=8):
     return tw.play(learner, tw.Stream(functions.Linear(made(C)), limits))
 
 
-@thinned(2, name={name: name for name in SMALL}, who={who: who for who in LEARNERS})
+@thinned(3, name={name: name for name in SMALL}, who={who: who for who in LEARNERS})
 def test_every_learner_on_torch_makes_numpys_decisions(who, name):
     """Up to small steps that rounding decides on; and says of every array that it makes where it
     lives.
@@ -224,22 +188,22 @@ def test_every_learner_on_torch_makes_numpys_decisions(who, name):
 # --- what a device would be asked -----------------------------------------------------------------
 
 LARGE = {
-    "simplex": (Simplex(500), 24),
-    "box": (Box(np.zeros(500), np.ones(500)), 28),
-    "l1": (L1Ball(500), 24),
-    "l2": (L2Ball(500), 28),
-    "k-sparse": (KSparse(500, 3), 24),
-    "psd": (BoundedPSD(40, dense=0, failure=1.0), 60),
-    "guaranteed": (BoundedPSD(40, dense=0), 60),
-    "certified": (BoundedPSD(40, dense=0, certified=True), 60),
-    "spectraplex": (Spectraplex(40, dense=0), 60),
-    "fantope": (Fantope(40, 2, dense=0), 150),
-    "nuclear": (NuclearBall((40, 50), dense=0), 60),
+    "simplex": (sets.Simplex(500), 24),
+    "box": (sets.Box(np.zeros(500), np.ones(500)), 28),
+    "l1": (sets.L1Ball(500), 24),
+    "l2": (sets.L2Ball(500), 28),
+    "k-sparse": (sets.KSparse(500, 3), 24),
+    "psd": (sets.BoundedPSD(40, dense=0, failure=1.0), 60),
+    "guaranteed": (sets.BoundedPSD(40, dense=0), 60),
+    "certified": (sets.BoundedPSD(40, dense=0, certified=True), 60),
+    "spectraplex": (sets.Spectraplex(40, dense=0), 60),
+    "fantope": (sets.Fantope(40, 2, dense=0), 150),
+    "nuclear": (sets.NuclearBall((40, 50), dense=0), 60),
 }
 
 
 @thinned(
-    2, name={name: name for name in LARGE}, limit={limit: limit for limit in ("row", "capacities")}
+    3, name={name: name for name in LARGE}, limit={limit: limit for limit in ("row", "capacities")}
 )
 def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
     K, most = LARGE[name]
@@ -265,7 +229,7 @@ def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 12), count=st.integers(1, 14))
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
     rng = np.random.default_rng(seed)
     vertices = []
@@ -295,7 +259,7 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
 @pytest.mark.parametrize("name", ["hull", "ball", "simplex", "psd"])
 def test_the_search_on_a_device_is_that_of_an_active_set(name):
     """Started from a set with several atoms, some idle, and with no, one and many calls left."""
-    K = {**SETS, "psd": BoundedPSD(3)}[name]
+    K = {**SETS, "psd": sets.BoundedPSD(3)}[name]
     moved = K.to(zeros())
     rng = np.random.default_rng(9)
     ours, reference = ActiveSet.start(moved), ActiveSet.start(K)
@@ -316,7 +280,7 @@ def test_the_search_on_a_device_is_that_of_an_active_set(name):
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 40))
-@settings(max_examples=30)
+@settings(max_examples=10)
 def test_lanczos_on_torch_is_numpys(seed, n):
     """Also where a product leads nowhere new, and more were made before anybody looked."""
     rng = np.random.default_rng(seed)
