@@ -347,7 +347,7 @@ def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(ki
     """By turns x_0 <= 0.2 and x_0 >= 0.8, each kept by many points: most stays far above 0, and is
     less than what was paid.
     """
-    T, K = 1000, Simplex(3)
+    T, K = 2000, Simplex(3)
     sign = np.where(np.arange(T) // 50 % 2, -1.0, 1.0)
     A = sign[:, None] * np.eye(3)[0]
     stream = tw.Stream(
