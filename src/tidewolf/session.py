@@ -971,7 +971,8 @@ class Session(Generic[S]):
         """
         learner = self._keeper.learner
         plain = loss_gradient is constraint_value is constraint_gradient is loss_value is None
-        plain = plain and feedback is loss is constraint is round is played is None
+        plain = plain and feedback is None and loss is None and constraint is None
+        plain = plain and round is None and played is None
         if plain and costs is not None and self._observe_arrays(costs, capacities):
             return
         given = {

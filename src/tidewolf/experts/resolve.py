@@ -66,6 +66,7 @@ from tidewolf.hindsight.best_point import (
     COLD,
     Bases,
     BestPoint,
+    Program,
     half_spaces,
     headroom_of_rows,
     objective,
@@ -348,15 +349,17 @@ class Resolve(Adviser):
         that are 0 there.
         """
         nothing, bases = (None,) * len(self.headroom), state.bases
+        solver: BestPoint | BestOfVertices
         if state.pool.vertices:
+            assert out is not None
             free = tuple(v for v in state.pool.vertices if is_free_of(v, out, K.center))
             if not free:
                 return Proposals(nothing, state)
             solver, bases = BestOfVertices(K, "Resolve", free), (COLD,) * len(nothing)
         else:
             solver = self._made("described", K, lambda K: BestPoint(K, "Resolve"))
-        program = solver.prepared(task.loss, task.limits)
-        if out is not None and not state.pool.vertices:
+        program: Program | None = solver.prepared(task.loss, task.limits)
+        if out is not None and program is not None and not state.pool.vertices:
             program = solver.without(program, out)
         if program is None:
             return Proposals(nothing, state)

@@ -388,7 +388,8 @@ class Dag(NamedTuple):
             flow[into[v]] *= max(1.0, flow[out[v]].sum() / flow[into[v]].sum())
         for v in inner:
             flow[out[v]] *= flow[into[v]].sum() / flow[out[v]].sum()
-        return flow / flow[out[0]].sum()
+        scaled: Floats = flow / flow[out[0]].sum()
+        return scaled
 
     def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""

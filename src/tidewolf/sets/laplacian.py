@@ -64,7 +64,8 @@ class HullProjection:
         """P d."""
         own, projected = d[self.arcs], np.zeros_like(d)
         sent, received = (np.bincount(at, own, self.nodes) for at in (self.tails, self.heads))
-        potentials = self._solver[1](sent - received)
+        balance: NDArray = sent - received
+        potentials = self._solver[1](balance)
         projected[self.arcs] = own - (potentials[self.tails] - potentials[self.heads])
         return projected
 

@@ -529,9 +529,8 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
         known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
-        return (
-            bool(known) and not graphs.connected_parts(*self.edges[edges].T, len(self.nodes)).any()
-        )
+        tails, heads = self.edges[edges].T if known else self.edges[:0].T
+        return bool(known) and not graphs.connected_parts(tails, heads, len(self.nodes)).any()
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         tree = self._tree(to_numpy(direction))

@@ -22,6 +22,7 @@ from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.storage import tables
 from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
+from tidewolf.storage.tables import Tables
 
 _ATTEMPTS = 20
 """How often files are copied again that a writer changed meanwhile."""
@@ -39,7 +40,7 @@ class File:
         self._read_only = as_flag(read_only, "read_only")
         self._process = os.getpid()
         self._db: SQLite | None = None
-        self._tables: tables.Tables | None = None
+        self._tables: Tables | None = None
         self._lock: SQLite | None = None
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         self._in_place = InPlace(self.path)
@@ -51,7 +52,7 @@ class File:
         """
         try:
             db = self._db = self._look() if self._read_only else self._opened(learner)
-            self._tables = tables.Tables(db)
+            self._tables = Tables(db)
             with db.connection:
                 db.execute("BEGIN")
                 tables.require_format(db, self.path, tables.SESSION_FILE)
@@ -78,7 +79,7 @@ class File:
         return self._lock is not None
 
     @property
-    def tables(self) -> tables.Tables:
+    def tables(self) -> Tables:
         """To be read; refused if it is closed."""
         if self._tables is None:
             raise CheckpointError(f"The session in {self.where} is closed: open it again.")
@@ -92,7 +93,7 @@ class File:
             raise CheckpointError(f"The session in {self.where} was opened {how}: it only reads.")
         self._in_place.require()
 
-    def write(self, do: Callable[[tables.Tables], None], last: int) -> None:
+    def write(self, do: Callable[[Tables], None], last: int) -> None:
         """One transaction, on disk when this returns; `last` is the number of the last observation
         then, which is noted beside the file: the note is not flushed, and never too high.
         """
@@ -111,7 +112,7 @@ class File:
                 self._lock.execute(f"PRAGMA user_version = {count}")
         self._acknowledged = count
 
-    def reread(self) -> tables.Tables | None:
+    def reread(self) -> Tables | None:
         """What the file holds after an interrupt; None if that is not known."""
         assert self._db is not None
         self._db.connection.rollback()  # else rows would be read that are not committed
@@ -167,7 +168,7 @@ class File:
             tables.make_tables(db, tables.SESSION_TABLES)
             db.pragmas(f"application_id = {tables.SESSION_FILE}", f"user_version = {tables.FORMAT}")
             db.execute("INSERT INTO head VALUES (1, 0, x'', 0, x'', 0, 0, 0)")
-            tables.Tables(db).begin(tables.digest(identity(learner).encode()), state)
+            Tables(db).begin(tables.digest(identity(learner).encode()), state)
         os.replace(fresh, self.path)
 
 

@@ -403,7 +403,7 @@ class Journal(Generic[S]):
         if tables is None:
             return None
         rounds = [one.columns(head.link) for one in place.pending.values()]
-        return tables.read_head() == head and tables.read_pending() == rounds
+        return bool(tables.read_head() == head and tables.read_pending() == rounds)
 
     def rollback(self, number: int) -> None:
         """To the moment when this round became the next one, and for good: what came later is
