@@ -378,5 +378,7 @@ def _values(batch: Batch, x: Array, explores: bool = False) -> Array:
     except (TypeError, RuntimeError) as error:
         if isinstance(error, TidewolfError) or isinstance(batch, Custom):
             raise
-        words = f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}"
-        raise WrongType(f"{words}. `K.to(array)` moves a set to another library.") from error
+        raise WrongType(
+            f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. "
+            "Functions and set live in one array library and dtype; `K.to(array)` moves a set."
+        ) from error
