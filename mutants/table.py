@@ -688,7 +688,7 @@ PATCHES = (
     ),
     Patch(
         "the whole of what entries change by counts as churn",
-        "evaluation/trajectory_summary.py",
+        "evaluation/tracking.py",
         "        return 0.5 * float(xp",
         "        return float(xp",
         "tests/test_trajectory_summary.py",

@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 
 import tidewolf as tw
 from tidewolf import report
-from tidewolf.evaluation.experts import Experts
+from tidewolf.evaluation.metrics import Experts
 from tidewolf.methods.base import Expert
 from tidewolf.report import charts
 from tidewolf.report.charts import Chart, Clock, Curve, PlotLine, ShownRun, figure, picture, saved
+from tidewolf.report.page import PARTS, frontier_chart, shown_runs, trust_of
 from tidewolf.report.rendering import HUES, RunStyle
-from tidewolf.report.sections import PARTS, frontier_chart, shown_runs, trust_of
 
 seeds = st.integers(0, 2**16)
 

@@ -31,7 +31,6 @@ from tidewolf.evaluation.comparison import (
     TABLES,
     Entry,
     Venue,
-    ranking_cells,
     ranking_name,
 )
 from tidewolf.evaluation.formatting import applying
@@ -405,7 +404,7 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
     for ranking in compared.rankings():
         assert escape(ranking_name(ranking)) in text
         for column in (column for _, columns in TABLES for column in applying(columns, [ranking])):
-            (cell,) = ranking_cells(column, [ranking])
+            cell = column.cell(ranking)
             assert all(escape(part) in text for part in (column.title, *cell.split(" to ")))
 
 

@@ -11,7 +11,7 @@ import tidewolf as tw
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import Bandit
-from tidewolf.evaluation.decisions import entry_names, time_texts
+from tidewolf.evaluation.tracking import entry_names, time_texts
 
 PROBLEM = tw.problems.adversarial(rounds=23, kind="moving")
 LEARNERS = {

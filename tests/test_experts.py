@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.evaluation.experts import Experts, weight_text
+from tidewolf.evaluation.metrics import Experts, weight_text
 from tidewolf.methods.base import Expert, Guard
 
 T = 60

@@ -17,7 +17,7 @@ import tidewolf as tw
 from covering import few
 from tidewolf import baselines, learners
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.evaluation.intervals import _family, shared_intervals
+from tidewolf.evaluation.run import _family, shared_intervals
 from tidewolf.functions import Capacity, Custom, Linear
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.problems.adversarial import KINDS

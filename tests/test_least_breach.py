@@ -16,8 +16,12 @@ from scipy.optimize import linprog
 import tidewolf as tw
 from test_problems import needs_records
 from tidewolf.core.arrays import to_numpy
-from tidewolf.evaluation.hindsight_words import contradiction, hindsight_sentences
-from tidewolf.evaluation.metrics import sweep_values, table_metrics
+from tidewolf.evaluation.metrics import (
+    contradiction,
+    hindsight_sentences,
+    sweep_values,
+    table_metrics,
+)
 from tidewolf.hindsight import best as module
 from tidewolf.hindsight.best import least_breach
 

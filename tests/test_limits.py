@@ -27,7 +27,8 @@ from tidewolf.core.feedback import (
     limits_at,
     played_at,
 )
-from tidewolf.evaluation.limits import Breach, Breaches, broken_limits
+from tidewolf.evaluation.metrics import broken_limits
+from tidewolf.evaluation.tracking import Breach, Breaches
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -43,7 +44,7 @@ from tidewolf.methods.certificate import paid_at_most
 from tidewolf.methods.steps import limit_weights, lyapunov
 from tidewolf.methods.steps.limit_weights import LimitWeights
 from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.report.sections import limits_context
+from tidewolf.report.page import limits_context
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, SimplexProduct
 
 seeds = st.integers(0, 2**32)

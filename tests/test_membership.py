@@ -9,8 +9,8 @@ import tidewolf as tw
 from covering import thinned
 from tidewolf.core.vertices import Sparse
 from tidewolf.evaluation.certificate import certify
-from tidewolf.evaluation.membership import COMBINATION, EVERY_POINT, Membership
 from tidewolf.evaluation.recording import Recording
+from tidewolf.evaluation.tracking import COMBINATION, EVERY_POINT, Membership
 from tidewolf.functions import Affine, Linear
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Product, Scaled, Shrunk, Simplex, SpanningTrees, Translated

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from html.parser import HTMLParser
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -20,16 +21,17 @@ from tidewolf.baselines import SinhaVaze
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, OtherSettings
 from tidewolf.evaluation.formatting import interval, number
-from tidewolf.evaluation.hindsight_words import contradiction
-from tidewolf.evaluation.membership import Membership
+from tidewolf.evaluation.metrics import contradiction
+from tidewolf.evaluation.tracking import Membership
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
-from tidewolf.report import rendering, sections
+from tidewolf.report import rendering
 from tidewolf.report.charts import Clock, clock_of, picture, saved
 from tidewolf.report.rendering import run_styles
 from tidewolf.sets import Simplex
 
+sections = import_module("tidewolf.report.page")
 DATE = datetime(2026, 1, 2, tzinfo=UTC)
 ABOUT = {"name": "routing", "about": "One flow across a backbone.", "seed": 3, "date": DATE}
 VOID = {"meta", "br", "hr", "img", "link", "input"}

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.evaluation.formatting import number
-from tidewolf.evaluation.limits import broken_limits
+from tidewolf.evaluation.metrics import broken_limits
+from tidewolf.experiments.building import routes_of
 from tidewolf.report import network, page
 from tidewolf.report.charts import Clock, figure
-from tidewolf.report.network import networks_of, node_places, paths_in_use
+from tidewolf.report.network import networks_of, node_places
+from tidewolf.report.page import limits_context, shown_runs
 from tidewolf.report.rendering import RunStyle
-from tidewolf.report.sections import limits_context, shown_runs
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]
@@ -80,8 +81,8 @@ def test_links_of_several_commodities_add_up():
     run = run_on(K)
     assert [link.load for link in drawn(run).links] == pytest.approx(K.loads(run.trajectory.mean))
     shares = Counter()
-    for commodity, _, share in paths_in_use(run, K.center):
-        shares[commodity] += share
+    for route in routes_of(K, None, K.center):
+        shares[route.commodity] += route.share
     assert all(0.9 < share <= 1.0 + 1e-9 for share in shares.values())
     demands = np.array([[2.0] * len(K.demands), [4.0] * len(K.demands)])
     owner = np.repeat(np.arange(len(K.demands)), K.shape[0] // len(K.demands))
@@ -139,7 +140,7 @@ def test_of_a_large_network_the_busy_links_are_drawn_and_names_are_at_the_pointe
 def test_other_sets_have_no_network():
     run = run_on(Simplex(3))
     assert networks_of(shown_runs([run]), Clock(4)) == []
-    assert paths_in_use(run, np.ones(3) / 3) == []
+    assert routes_of(Simplex(3), None, np.ones(3) / 3) is None
 
 
 def test_limits_of_links_have_volumes_and_may_add_up_to_more_than_the_headline():

@@ -9,7 +9,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-from tidewolf.evaluation.decisions import entry_names
+from tidewolf.evaluation.tracking import entry_names
 from tidewolf.experiments import load
 from tidewolf.experiments.building import RoundReader
 

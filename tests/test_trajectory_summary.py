@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.evaluation import trajectory_summary
-from tidewolf.evaluation.trajectory_summary import Movement, TrajectorySummary
+from tidewolf.evaluation import tracking
+from tidewolf.evaluation.tracking import Movement, TrajectorySummary
 
 blocks = st.lists(st.integers(1, 90), min_size=1, max_size=12)
 
@@ -28,7 +28,7 @@ def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
         kept.see(points, length)
         assert (points == before).all()
         played += list(np.broadcast_to(points, (length, 2, 3)))
-    assert len(kept.ends) == len(kept.means) == min(rounds, trajectory_summary.MAX_PARTS)
+    assert len(kept.ends) == len(kept.means) == min(rounds, tracking.MAX_PARTS)
     assert kept.ends[-1] == rounds
     assert np.ptp(kept.ends - kept.begins) <= 1
     for begin, end, mean in zip(kept.begins, kept.ends, kept.means, strict=True):
@@ -37,7 +37,7 @@ def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
 
 
 def test_large_points_have_fewer_parts_and_never_none(monkeypatch):
-    monkeypatch.setattr(trajectory_summary, "MAX_NUMBERS", 100)
+    monkeypatch.setattr(tracking, "MAX_NUMBERS", 100)
     assert TrajectorySummary(1000, (5, 5)).means.shape == (4, 5, 5)
     assert TrajectorySummary(1000, (7, 101)).means.shape == (1, 7, 101)
     assert TrajectorySummary(0, (3,)).means.shape == (0, 3)

@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from tidewolf.core.round_info import RoundInfo
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.decisions import Decisions
-    from tidewolf.evaluation.intervals import Intervals, intervals
-    from tidewolf.evaluation.rates import Rates, rates
-    from tidewolf.evaluation.run import Run, run
+    from tidewolf.evaluation.run import Intervals, Rates, Run, intervals, rates, run
+    from tidewolf.evaluation.tracking import Decisions
     from tidewolf.experiments.compare import compare
     from tidewolf.explanation import Explanation
     from tidewolf.hindsight.best import Comparator, best_in_hindsight
@@ -56,10 +54,8 @@ _NAMES = {
     "core.round_info": ("RoundInfo",),
     "evaluation.certificate": ("Certificate",),
     "evaluation.comparison": ("Comparison",),
-    "evaluation.decisions": ("Decisions",),
-    "evaluation.intervals": ("Intervals", "intervals"),
-    "evaluation.rates": ("Rates", "rates"),
-    "evaluation.run": ("Run", "run"),
+    "evaluation.run": ("Intervals", "Rates", "Run", "intervals", "rates", "run"),
+    "evaluation.tracking": ("Decisions",),
     "experiments.compare": ("compare",),
     "explanation": ("Explanation",),
     "hindsight.best": ("Comparator", "best_in_hindsight"),

@@ -29,7 +29,7 @@ from tidewolf.core.frames import is_frame, read_frame
 from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
-from tidewolf.evaluation.experts import Experts
+from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.linear import Linear, MaxAffine
 from tidewolf.functions.smooth import LogWealth
 from tidewolf.learners.ensemble import Ensemble

@@ -20,7 +20,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli import main
-from tidewolf.evaluation import experts
+from tidewolf.evaluation import metrics as experts
 from tidewolf.evaluation.comparison import RANKING_COLUMNS, RANKING_ROUND_COLUMNS
 from tidewolf.evaluation.metrics import ROUND_NUMBERS, ROUND_TABLE, TABLE, run_totals
 from tidewolf.experiments.sweep import LINE_COLUMNS
@@ -258,7 +258,7 @@ def test_printed_tables() -> None:
         ("tidewolf compare: standings", RANKING_COLUMNS),
         ("tidewolf compare: a round", RANKING_ROUND_COLUMNS),
         ("tidewolf sweep", LINE_COLUMNS),
-        ("print(run): experts", experts.COLUMNS),
+        ("print(run): experts", experts.EXPERT_COLUMNS),
     ):
         require_same(section, headers(column.narrow_title for column in columns))
 

@@ -1,4 +1,8 @@
-"""The commands and their exit codes: bad input gives code 2 and one line, never a traceback."""
+"""The commands, and their exit codes: bad input gives code 2 and one line, never a traceback.
+
+`run`, `resume`, `report`, `new`: experiments and their run folders; `compare` and `sweep`: many
+runs, in a folder that survives a kill.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache, partial
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.main import get_command
@@ -16,13 +23,32 @@ from tidewolf import __version__
 from tidewolf.cli import screen
 from tidewolf.cli.check import check_command
 from tidewolf.cli.live import live_command
-from tidewolf.cli.options import AsJson
-from tidewolf.cli.run import compare_command, new, report, resume, run_command, sweep_command
+from tidewolf.cli.screen import (
+    AsJson,
+    Dask,
+    ExperimentName,
+    ExperimentNames,
+    Jobs,
+    LearnerNames,
+    Quiet,
+    Seeds,
+    flag,
+    opt,
+)
 from tidewolf.cli.service import backup_command, restore_command, serve_command
+from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER
 from tidewolf.core.names import did_you_mean
 
+if TYPE_CHECKING:
+    from tidewolf.evaluation.comparison import Entry
+    from tidewolf.evaluation.recording import RunProgress
+    from tidewolf.experiments import Experiment, RunFolder
+    from tidewolf.experiments.jobs import Job
+    from tidewolf.problems import Problem
+
+N = TypeVar("N", int, float)
 # click's own, or that of the click inside typer: it depends on typer's version
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -71,6 +97,462 @@ def _show_warning(show: Any, message: Any, category: Any, *where: Any, **more: A
         sys.stderr.write(f"Warning: {message}\n")
     else:
         show(message, category, *where, **more)
+
+
+# --- one experiment -------------------------------------------------------------------------------
+
+_INCUMBENT = (
+    "The decisions of these rounds, a table like decisions.csv: what would have been saved? On "
+    "flows they are shares, not volumes."
+)
+_DECISIONS = (
+    "Which files of decisions DIR gets; parquet by default, and csv too up to a million cells."
+)
+
+
+def run_command(
+    experiment: ExperimentName,
+    rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
+    learner: LearnerNames = None,
+    caution: Annotated[
+        str | None, opt("C,...", "The weight of limits against losses; several run side by side.")
+    ] = None,
+    seed: Annotated[int | None, opt("S", "The random seed; 0 by default.")] = None,
+    out: Annotated[
+        Path | None, opt("DIR", "The run folder; by default out, or the next free out-2, ...")
+    ] = None,
+    force: Annotated[bool, flag("Overwrite the run in DIR.", "--force")] = False,
+    decisions: Annotated[str | None, opt("none|csv|parquet|both", _DECISIONS)] = None,
+    incumbent: Annotated[Path | None, opt("FILE", _INCUMBENT)] = None,
+    dry_run: Annotated[
+        bool, flag("Show what would be played, how long, and what would be written.", "--dry-run")
+    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run learners on a problem, side by side.
+
+    Prints a table and fills a run folder: report.html with pictures, summary.json,
+    decisions.parquet and decisions.csv with the decisions (a row per round, a column per entry; on
+    flows, shares of the demand), rounds.parquet with the numbers of every round, the experiment as
+    resolved, checkpoints. By default Ensemble, with the problem's season and re-solving as its
+    advice, runs beside SinhaVaze, which projects exactly, and Resolve, which only re-solves; on a
+    built-in problem also beside the paper's three: DriftPlusPenalty, PrimalDual and
+    BanditPrimalDual, which sees two numbers per round. Of these, one that refuses the problem is
+    left out, with a note. A learner chosen by its name has the settings of the file, if the file
+    has it, else its defaults here. Ctrl-C, or a power cut, loses little: `tidewolf resume DIR`
+    resumes.
+
+    \b
+    Examples:
+      tidewolf run routing
+      tidewolf run routing --rounds 2000 --seed 7 --out results
+      tidewolf run network.toml --dry-run
+      tidewolf run network.toml --caution 3,10,30
+      tidewolf run network.toml --incumbent last-month.csv
+      tidewolf run network.toml --learner Ensemble --quiet
+      tidewolf run routing --json | jq '.runs[].regret'
+    """
+    from tidewolf.experiments.folder import RunFolder, free, require_no_run
+    from tidewolf.experiments.incumbent import read_incumbent
+    from tidewolf.experiments.jobs import locked
+
+    cautions = parse_numbers(caution, "--caution", float)
+    requested = requested_experiment(experiment, rounds, learner, seed, cautions)
+    requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
+    folder = out or requested.folder or free(Path("out"))
+    require_no_run(folder, force)
+    problem = requested.problem(requested.seeds[0])
+    requested = requested.taken(problem)
+    resolved = replace(requested.resolved(len(problem)), folder=None)
+    # all are made before the first one runs, so that a wrong setting costs no time
+    for entrant in resolved.entrants():
+        requested.learner(entrant, problem, requested.seeds[0])
+    file = requested.incumbent
+    beside = None if file is None else read_incumbent(file, problem, requested.files)
+    if dry_run:
+        from tidewolf.experiments.folder import preview
+
+        found = preview(requested, resolved, problem, folder, beside)
+        if as_json:
+            screen.print_json(found)
+        elif not quiet:
+            screen.show_preview(found)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, "run", again=True):
+        _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet)
+
+
+def resume(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Resume a run that was interrupted or killed.
+
+    On the same machine and versions the results are those of a run that never stopped, bit for bit.
+    A complete run is shown again.
+
+    \b
+    Examples:
+      tidewolf resume out
+      tidewolf resume results --json
+    """
+    from tidewolf.experiments import RunFolder
+
+    folder = RunFolder.open(directory)
+    with folder.locked():
+        _play(folder, None, as_json, quiet)
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a complete run.")],
+    figures: Annotated[
+        bool, flag("Also write every figure as PNG and SVG, in DIR/figures.", "--figures")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the report page of a run again, from the record in its folder (report.json): the
+    data of the experiment is not needed, except for --figures.
+
+    \b
+    Examples:
+      tidewolf report out
+      tidewolf report out --figures
+    """
+    from tidewolf.experiments import RunFolder
+    from tidewolf.report import rewrite, write_figures
+
+    folder = RunFolder.open(directory)
+    folder.require_complete()
+    with folder.locked():
+        for seed in folder.experiment.seeds:
+            rewrite(folder.page(seed), datetime.now(UTC))
+            if not quiet:
+                typer.echo(f"report: {folder.page(seed)}")
+        for each in folder.recorded() if figures else ():
+            to, problem = folder.figures(each.seed), each.problem
+            write_figures(to, each.runs, entries=problem.labels, network=problem.network)
+            if not quiet:
+                typer.echo(f"figures: {to}")
+
+
+def new(
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="The experiment's name; NAME.toml is written.")
+    ] = "experiment",
+    problem: Annotated[
+        str | None,
+        opt(
+            "PROBLEM",
+            "The built-in problem to begin with, or network: links, costs and capacities of your "
+            "own. By default routing, or network for the name network.",
+        ),
+    ] = None,
+    force: Annotated[bool, flag("Overwrite existing files.", "--force")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write an experiment file with every key explained. It runs as it is: edit it from there.
+
+    `tidewolf new network` writes small tables beside it, in network-data: links, costs, capacities,
+    commodities and demands, to be replaced by yours.
+
+    \b
+    Examples:
+      tidewolf new network
+      tidewolf new backbone --problem network
+      tidewolf new hostile --problem adversarial
+    """
+    from tidewolf.experiments.templates import NETWORK, data_folder, network_template, template
+
+    path = Path(name if name.endswith(".toml") else f"{name}.toml")
+    problem = problem or (NETWORK if path.stem == NETWORK else "routing")
+    is_network = problem == NETWORK
+    files = network_template(path) if is_network else {path: template(path.stem, problem).encode()}
+    for file in (file for file in reversed(files) if file.exists() and not force):
+        raise InvalidInput(f"{file} exists already; use another name, or --force.")
+    for file, content in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.write(file, content)
+    if not quiet:
+        done = f"{path} is written; edit it, then: tidewolf run {path}"
+        typer.echo(_NETWORK.format(path=path, data=data_folder(path)) if is_network else done)
+
+
+_NETWORK = """\
+{path} and {data}/ are written: twelve cities, a week of hours. Next:
+  tidewolf run {path}                      decisions, costs, limits, a page
+  tidewolf compare {path}                  how much caution is right
+  tidewolf live {path} --db routing.db     rows in, decisions out
+then replace the files in {data}/ by yours."""
+
+
+def requested_experiment(
+    name: str,
+    rounds: int | None = None,
+    names: Sequence[str] | None = None,
+    seed: int | None = None,
+    cautions: Sequence[float] | None = None,
+) -> Experiment:
+    """The experiment of a file or of a built-in name, with the options of the command line."""
+    from tidewolf.experiments import Choice, Experiment, load
+    from tidewolf.experiments.keys import learner_keys
+
+    found = load(name) if is_file(name) else Experiment.builtin(name)
+    found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
+    if names:
+        found = found.only(names)
+    if cautions is None:
+        return found
+    if not any("caution" in learner_keys(each.name) for each in found.learners):
+        raise InvalidInput("No learner of this run has a caution: leave --caution out.")
+    without = [
+        Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
+        for each in found.learners
+    ]
+    return replace(found, cautions=tuple(cautions), learners=tuple(dict.fromkeys(without)))
+
+
+def _replaced(experiment: Experiment, **given: Any) -> Experiment:
+    """With those settings that are given."""
+    return replace(experiment, **{key: at for key, at in given.items() if at is not None})
+
+
+def is_file(name: str) -> bool:
+    """Whether an experiment is a file, not a built-in one."""
+    from tidewolf.problems import every
+
+    return name.endswith(".toml") or (name not in every() and Path(name).is_file())
+
+
+def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:
+    """Play what is left, write the results, show them."""
+    from tidewolf import report as report_pages
+
+    experiment = folder.experiment
+    jobs = len(experiment.seeds) * len(experiment.entrants())
+    try:
+        with screen.progress(not quiet) as bar, screen.stoppable() as stop:
+
+            def moved(job: Job, moment: RunProgress) -> None:
+                bar.done = job.number - 1
+                bar.moved(job.entrant.name, jobs, moment)
+
+            found = folder.play(progress=moved, stopping=stop, first=first)
+        folder.write_rounds(found)
+        notes = folder.write_decisions(found)
+        for each in found:
+            report_pages.write(
+                folder.page(each.seed),
+                each.shown,
+                name=experiment.name,
+                about=experiment.title or each.problem.title,
+                seed=each.seed,
+                date=datetime.now(UTC),
+                entries=each.problem.labels,
+                experiment=experiment.toml(),
+                left_out=dict(experiment.left_out),
+                network=each.problem.network,
+                notes=each.notes,
+            )
+        folder.write_summary(found)
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
+    left_out = dict(experiment.left_out)
+    if as_json:
+        screen.print_json({**folder.records(found), "left_out": left_out})
+        return
+    for each in () if quiet else found:
+        more: dict[str, Any] = {}
+        if each is found[0]:
+            more = {"decisions": folder.decisions_file, "notes": (*each.notes, *notes)}
+        title = f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
+        screen.show_results(each.shown, title, folder.page(each.seed), left_out, **more)
+
+
+# --- many runs ------------------------------------------------------------------------------------
+
+_HEADROOMS = (
+    "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by in a "
+    "round; 0,0.5,1,2,4,8 by default."
+)
+
+
+def compare_command(
+    experiment: ExperimentNames = None,
+    learner: LearnerNames = None,
+    rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
+    cautions: Annotated[
+        str | None, opt("C,...", "The values of caution; 0.1,0.3,... to 100 by default.")
+    ] = None,
+    headrooms: Annotated[str | None, opt("H,...", _HEADROOMS)] = None,
+    budgets: Annotated[
+        str | None, opt("B,...", "Oracle calls per round; each learner's own by default.")
+    ] = None,
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    out: Annotated[Path | None, opt("DIR", "The folder; out/compare by default.")] = None,
+    force: Annotated[bool, flag("Begin again, also if DIR holds a comparison.", "--force")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Which caution to choose: frontiers of loss against violation as caution moves.
+
+    Plays every learner at every caution, budget and seed it has a setting for, and re-solving over
+    its headroom. Shows what each step of caution costs and buys, which caution lies nearest to
+    re-solving at equal violation, and how each learner compares with SinhaVaze, which projects
+    exactly; writes a page, pictures and all numbers. The learners are those of the file; if it
+    names none, they are Ensemble as in `tidewolf run`, SinhaVaze and Resolve. On a built-in problem
+    they are Ensemble (without context and advice), LyapunovDescent, LyapunovFrankWolfe, SinhaVaze,
+    Resolve and the paper's three. A run that is refused is reported and does not affect the others.
+    The same command resumes after a kill. The numbers do not depend on --jobs and --dask, except
+    for the times, which are comparable with one job only.
+
+    \b
+    Examples:
+      tidewolf compare network.toml
+      tidewolf compare network.toml --cautions 3,10,30 --jobs 4
+      tidewolf compare routing sdp --rounds 500 --seeds 0,1,2
+      tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
+      tidewolf compare --json | jq '.rankings[].saving'
+    """
+    from tidewolf.experiments.compare import compare_experiments, plan_comparison
+    from tidewolf.experiments.jobs import engine_for
+    from tidewolf.report import comparison as page
+
+    requested = [_contest(name, rounds, learner) for name in experiment or ["routing"]]
+    matches = plan_comparison(
+        requested,
+        cautions=parse_numbers(cautions, "--cautions", float),
+        headrooms=parse_numbers(headrooms, "--headrooms", float),
+        budgets=parse_numbers(budgets, "--budgets", float),
+        seeds=parse_numbers(seeds, "--seeds", int),
+    )
+    folder = out or (requested[0].folder or Path("out")) / "compare"
+    pictures = page.pictures([each.name for each in requested]).values()
+    with screen.progress(not quiet) as bar:
+
+        def moved(number: int, moment: RunProgress) -> None:
+            bar.moved(_entry_name(matches[number].entry), len(matches), moment)
+
+        compared = compare_experiments(
+            matches,
+            folder,
+            engine=engine_for(1 if jobs is None and dask is None else jobs, dask, moved),
+            force=force,
+            others=["comparison.html", *pictures],
+            progress=bar.ended,
+        )
+    text = page.comparison_page(compared, date=datetime.now(UTC))
+    checkpoint.write(folder / "comparison.html", text.encode())
+    page.write_pictures(folder, compared)
+    if as_json:
+        screen.print_json(compared.summary())
+    elif not quiet:
+        screen.show_comparison(compared, folder / "comparison.html")
+
+
+def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
+    """The experiment of a comparison; a built-in one has learners without settings."""
+    from tidewolf.experiments import Choice
+    from tidewolf.experiments.experiment import BUILTIN_LEARNERS
+
+    found = requested_experiment(name, rounds, learners)
+    if is_file(name):
+        return found
+    if learners:
+        return replace(found, as_run=())
+    first, *others = BUILTIN_LEARNERS
+    names = (first, "LyapunovDescent", "LyapunovFrankWolfe", *others)
+    return replace(found, learners=tuple(map(Choice, names)))
+
+
+def _entry_name(entry: Entry) -> str:
+    """A run of a comparison while it is played."""
+    knobs = {"caution": entry.caution, "headroom": entry.headroom}
+    at = [f"{knob} {value:g}" for knob, value in knobs.items() if value is not None]
+    return ", ".join([entry.stream, entry.learner, *at])
+
+
+def sweep_command(
+    experiment: ExperimentName,
+    learner: LearnerNames = None,
+    horizons: Annotated[str | None, opt("N,...", "How many rounds; all by default.")] = None,
+    seeds: Seeds = None,
+    knob: Annotated[
+        list[str] | None,
+        opt("NAME=V,...", "Values of a setting of learners; repeat it for another."),
+    ] = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    out: Annotated[Path | None, opt("DIR", "The folder; out/sweep by default.")] = None,
+    force: Annotated[bool, flag("Begin again, also if DIR holds a sweep.", "--force")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Many runs: horizons x seeds x learners x knobs.
+
+    Plays every learner at every horizon and seed, and at every combination of the knobs it has, and
+    writes one table of all runs, results.parquet, and a page with a picture for each knob. A file
+    gives them in its table [sweep]; options replace that. The same command resumes after a kill; a
+    run that fails is a line with the reason, and is tried again then. Processes and workers with
+    the same processor and versions give the same numbers; other processors may round differently.
+
+    \b
+    Examples:
+      tidewolf sweep routing --horizons 500,1000,2000 --seeds 0,1,2
+      tidewolf sweep routing --knob caution=1,10,100 --knob calls_per_round=1,10 --jobs 4
+      tidewolf sweep routing --seeds 0,1,2,3 --dask tcp://10.0.0.1:8786
+      tidewolf sweep routing.toml --horizons 500,1000 --out results
+      tidewolf sweep routing --json | jq '.runs[].violation'
+    """
+    from tidewolf.experiments.jobs import engine_for, plan_sweep
+    from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
+    from tidewolf.report import comparison as page
+
+    requested = requested_experiment(experiment, None, learner)
+    planned = plan_sweep(
+        requested,
+        horizons=parse_numbers(horizons, "--horizons", int) or (),
+        seeds=parse_numbers(seeds, "--seeds", int) or (),
+        knobs=dict(map(_knob, knob or ())),
+    )
+    engine = engine_for(jobs, dask)
+    folder = out or (requested.folder or Path("out")) / "sweep"
+    with screen.progress(not quiet) as bar:
+        found = sweep(planned, folder, engine=engine, force=force, progress=bar.ended)
+    checkpoint.write(folder / PAGE, page.sweep_page(found, date=datetime.now(UTC)).encode())
+    if as_json:
+        screen.print_json({"runs": found.rows})
+    elif not quiet:
+        screen.show_sweep(found, folder / RESULTS, folder / PAGE)
+
+
+def _knob(text: str) -> tuple[str, list[float]]:
+    name, equals, values = text.partition("=")
+    if not equals:
+        raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
+
+    def value(part: str) -> float:
+        return int(part) if part.strip().isdigit() else float(part)
+
+    return name, parse_numbers(values, f"--knob {name}", value) or []
+
+
+def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> list[N] | None:
+    """The numbers of an option, separated by commas; None for None."""
+    if text is None:
+        return None
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        whole = "whole " * (kind is int)
+        raise InvalidInput(f"{option} takes {whole}numbers such as 1,10, not {text!r}.") from None
+
+
+# --- what there is --------------------------------------------------------------------------------
 
 
 def _version(asked: bool) -> None:

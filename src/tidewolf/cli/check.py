@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import AsJson, Quiet, flag, opt
+from tidewolf.cli.screen import AsJson, Quiet, flag, opt
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidewolf.cli.options import flag, opt
-from tidewolf.cli.screen import Stop, Stopped, stoppable
+from tidewolf.cli.screen import Stop, Stopped, flag, opt, stoppable
 from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInput, TidewolfError
 
 if TYPE_CHECKING:

@@ -1,4 +1,5 @@
-"""What a terminal shows: progress while learners run, then tables; and how Ctrl-C stops a command.
+"""What a terminal takes and shows: options that several commands share, progress while learners
+run, then tables; and how Ctrl-C stops a command.
 
 Results go to stdout, progress to stderr.
 """
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -25,14 +26,13 @@ from rich.text import Text
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation import comparison as compared
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
-from tidewolf.evaluation.hindsight_words import hindsight_sentences
-from tidewolf.evaluation.metrics import ROUND_TABLE, table_metrics
+from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics
 from tidewolf.report.page import learner_notes
 from tidewolf.report.rendering import learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.core.settings import Setting
-    from tidewolf.evaluation.comparison import Comparison, Ranking
+    from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.frontier import Point
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
@@ -41,6 +41,66 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ANY_WIDTH = 10_000
+
+
+def opt(metavar: str, help: str, *names: str) -> Any:
+    """An option with a value."""
+    return typer.Option(*names, metavar=metavar, help=help)
+
+
+def flag(help: str, *names: str) -> Any:
+    """An option without a value."""
+    return typer.Option(*names, help=help)
+
+
+def _experiments(incomplete: str) -> list[str]:
+    """The values of EXPERIMENT, for shell completion."""
+    from tidewolf import problems
+
+    here = (str(path) for path in sorted(Path().glob("*.toml")))
+    return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
+
+
+def _learners(incomplete: str) -> list[str]:
+    """The values of --learner, for shell completion."""
+    from tidewolf import baselines, learners
+
+    names = (*learners.every(), *baselines.every())
+    return [name for name in names if name.startswith(incomplete)]
+
+
+ExperimentName: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
+        autocompletion=_experiments,
+    ),
+]
+ExperimentNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[EXPERIMENT]...",
+        help="Built-in problems or TOML files; routing by default.",
+        autocompletion=_experiments,
+    ),
+]
+LearnerNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A learner or a baseline; repeat it for several.",
+        autocompletion=_learners,
+    ),
+]
+Seeds: TypeAlias = Annotated[str | None, opt("S,...", "The random seeds; 0 by default.")]
+Jobs: TypeAlias = Annotated[
+    int | None,
+    opt("N", "How many processes; by default 1 for compare, for sweep one per processor."),
+]
+Dask: TypeAlias = Annotated[str | None, opt("ADDRESS", "Use the Dask cluster of this scheduler.")]
+AsJson: TypeAlias = Annotated[bool, flag("Print the results as JSON, and nothing else.", "--json")]
+Quiet: TypeAlias = Annotated[bool, flag("Print no progress and no results.", "--quiet", "-q")]
 
 
 class Stopped(Exception):
@@ -273,11 +333,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         _print((stream, "bold"), f": {comparison.about(stream)}")
         _show_choice(comparison, stream)
         for first, columns in compared.TABLES:
-            shown = [
-                column._replace(cell=partial(_ranking_cell, column))
-                for column in columns
-                if column.title not in left_out
-            ]
+            shown = [column for column in columns if column.title not in left_out]
             _print_table(names, rankings, shown, first)
     for sentence in comparison.warnings():
         _print(sentence, style="yellow")
@@ -288,10 +344,6 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         "its frontier."
     )
     _print_path("report", page)
-
-
-def _ranking_cell(column: Column[Ranking], ranking: Ranking) -> str:
-    return compared.ranking_cells(column, [ranking])[0]
 
 
 def _point_column(name: str, rank: int = 0) -> Column[Point]:

@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import flag, opt
+from tidewolf.cli.screen import flag, opt
 from tidewolf.core.errors import InvalidInput
 
 Data: TypeAlias = Annotated[Path | None, opt("DIR", "The folder of the sessions.", "--data")]
@@ -66,6 +66,7 @@ def serve_command(
       tidewolf serve --data sessions --host 0.0.0.0 --token-file tokens.txt
       tidewolf serve --database postgresql://tidewolf@db/tidewolf --port 0
     """
+    given = {key: at for key, at in locals().items() if key not in ("data", "database")}
     where = _where(data, database)
     if not 0.0 <= commit_within < 60.0:
         raise InvalidInput(f"--commit-within is at least 0 and below 60, not {commit_within:g}.")
@@ -75,23 +76,7 @@ def serve_command(
 
     from tidewolf.service.server import Settings, serve
 
-    serve(
-        Settings(
-            where=where,
-            host=host,
-            port=port,
-            token_file=token_file,
-            insecure=insecure,
-            commit_within=commit_within,
-            max_sessions=max_sessions,
-            max_body=max_body,
-            max_waiting=max_waiting,
-            rate=rate,
-            observation_rate=observation_rate,
-            token_sessions=token_sessions,
-            log=log,
-        )
-    )
+    serve(Settings(where=where, **given))
 
 
 def backup_command(

@@ -1,6 +1,6 @@
 """Certificates of runs: checks with their numbers, and totals beside the bounds that theory gives.
 
-    membership   every played point is a member of K, by its excess or as membership.py says
+    membership   every played point is a member of K, by its excess or as tracking.py says
     distances    |x - y| after every update is what the learner said it is    with (x, y) the last
     tolerance   |x - y|^2 <= tol after every update that left calls to spend   (II)
         approximately feasible
@@ -45,7 +45,7 @@ from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.piecewise import PiecewiseLinear
 from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, finite_or_none, number_or_none, precise_interval
-from tidewolf.evaluation.membership import EVERY_POINT
+from tidewolf.evaluation.tracking import EVERY_POINT
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
 from tidewolf.methods.base import Bound, Guard, Learner, ProjectionRecord

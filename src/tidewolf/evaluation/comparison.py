@@ -18,6 +18,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 from typing import Any, NamedTuple, final
 
@@ -531,7 +532,7 @@ class Comparison(Value):
             said = (*self.steps(stream), *self.choice(stream), *self.against_resolving(stream))
             for first, columns in TABLES:
                 shown = formatting.applying(columns, its)
-                cells = [(column.title, *ranking_cells(column, its)) for column in shown]
+                cells = [(column.title, *map(column.cell, its)) for column in shown]
                 rows = [*zip((first, *names), *cells, strict=True)]
                 lines += [f"  {line}".rstrip() for line in formatting.aligned(rows)]
             lines += [f"  {sentence}" for sentence in said]
@@ -586,10 +587,19 @@ def _microseconds(ranking: Ranking) -> str:
     return f"{1e6 * statistics.median(point.seconds for point in ranking.points):.0f}"
 
 
+def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
+    """Columns whose cells say if a learner was refused."""
+
+    def cell(column: Column[Ranking], ranking: Ranking) -> str:
+        return column.cell(ranking) if ranking.points else "refused"
+
+    return tuple(column._replace(cell=partial(cell, column)) for column in columns)
+
+
 _SHORTFALL = _finite("shortfall", "{:+.2%}", "never as careful")
 _SAVING = _finite("saving", "{:.3g}x", "breaks none")
 _IN_TIME = _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower")
-RANKING_COLUMNS: tuple[Column[Ranking], ...] = (
+RANKING_COLUMNS = _or_refused(
     Column("loss", "loss", _over_points(".5g", "loss"), 3),
     Column("regret", "regret", _over_points(".4g", "regret"), applies=_some("regret")),
     Column("violation", "violation", _over_points(".3g", "violation")),
@@ -601,7 +611,7 @@ RANKING_COLUMNS: tuple[Column[Ranking], ...] = (
     Column("in equal time", "in equal\ntime", _IN_TIME, 1),
     Column("microseconds a round", "micro-\nsecs", _microseconds),
 )
-RANKING_ROUND_COLUMNS: tuple[Column[Ranking], ...] = (
+RANKING_ROUND_COLUMNS = _or_refused(
     Column("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
     Column("violation p99", "violation\np99", _over_points(".2g", "violation_p99")),
     Column("violation worst", "\nworst", _over_points(".2g", "violation_worst")),
@@ -618,11 +628,6 @@ def ranking_name(ranking: Ranking) -> str:
     """A learner, and its budget where it has one."""
     budget = "" if ranking.budget is None else f" at {ranking.budget:g}"
     return f"{ranking.learner}{budget}"
-
-
-def ranking_cells(column: Column[Ranking], rankings: Sequence[Ranking]) -> list[str]:
-    """A column, one cell for each standing."""
-    return [column.cell(ranking) if ranking.points else "refused" for ranking in rankings]
 
 
 def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:

@@ -8,7 +8,19 @@
     ROUND_NUMBERS    one for each round      Run.to_pandas(), rounds.parquet
     run_totals       added up over rounds    the charts of pages and of Run.plot()
 
-What is measured during a run is gathered in recording.py.
+What is measured during a run is gathered in recording.py. `run.experts`: the experts that a learner
+mixed, in its order; tables begin with those of the largest mean weight.
+
+    mean weight, weight     over the rounds, and in the last one
+    lost at most            A/V of the guard inequality, in units of the loss: the run's total, in
+                            the expert's own unit (loss, and constraints at the multipliers), less
+                            the expert's, over the rounds it had a point in; negative if the run was
+                            surely better
+    loss, violation         what it would have had alone, per round of those it had a point in
+
+`run.limits` and `broken_limits(run)`: violations of each constraint, by name. Sentences about a run
+in hindsight give its regret, or what is known in its place if no fixed point satisfies every
+constraint.
 """
 
 from __future__ import annotations
@@ -25,17 +37,28 @@ from tidewolf.evaluation.formatting import (
     Column,
     aligned,
     applying,
+    finite_or_none,
     interval,
     number,
     percent,
     plain_interval,
     short_number,
 )
-from tidewolf.evaluation.hindsight_words import plain_hindsight
+from tidewolf.evaluation.tracking import Breach, Breaches, time_texts
+from tidewolf.methods.base import Expert, LimitBound
 
 if TYPE_CHECKING:
+    from tidewolf.core.batch import Stream
     from tidewolf.evaluation.certificate import Total
     from tidewolf.evaluation.run import Run
+    from tidewolf.hindsight.best import Infeasibility
+
+ONLY_LIMIT = "the limit"
+"""What a limit without a name is called if a round has no other."""
+SHOWN_LIMITS = 3
+"""How many limits a printed run has, those that were broken most."""
+_NAMED = 6
+"""How many rounds a sentence names."""
 
 
 class Spread(NamedTuple):
@@ -121,7 +144,7 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
     },
     "churn": lambda run: _plain_spread(run.churn_spread),
     "regret": lambda run: plain_interval(run.regret),
-    "hindsight": plain_hindsight,
+    "hindsight": lambda run: plain_hindsight(run),
     "violation": lambda run: float(run.violations.sum()),
     "violation_by_round": lambda run: _plain_spread(run.violation_spread),
     "broken": lambda run: run.broken,
@@ -354,3 +377,220 @@ def run_totals(run: Run) -> tuple[RunTotal, ...]:
         RunTotal("violation", broken, np.cumsum(run.violations), None, bound.violation),
         RunTotal("oracle calls", "linear minimisations over the set", calls),
     )
+
+
+# --- experts --------------------------------------------------------------------------------------
+
+
+def weight_text(weight: float) -> str:
+    """A weight as a share: 0 %, < 0.1 %, 12.3 %, 100 %."""
+    if weight in (0.0, 1.0):
+        return f"{100.0 * weight:.0f} %"
+    return "< 0.1 %" if weight < 0.0005 else f"{100.0 * weight:.1f} %"
+
+
+def _a_round(total: float | None, rounds: int, digits: int) -> str:
+    if total is None:
+        return "unknown"
+    return short_number(total / rounds, digits) if rounds else "none"
+
+
+def _expert_column(
+    title: str, cell: Callable[[Expert], str], applies: Callable[[Expert], bool] = lambda _: True
+) -> Column[Expert]:
+    return Column(title, title, cell, 0, applies)
+
+
+EXPERT_COLUMNS = (
+    _expert_column("mean weight", lambda expert: weight_text(expert.mean_weight)),
+    _expert_column("last", lambda expert: weight_text(expert.weight)),
+    _expert_column("lost at most", lambda expert: short_number(expert.guard)),
+    _expert_column("loss", lambda expert: _a_round(expert.loss, expert.rounds, 5)),
+    _expert_column("violation", lambda expert: _a_round(expert.violation, expert.rounds, 3)),
+    _expert_column("rounds", lambda expert: f"{expert.rounds:,}"),
+    _expert_column("LP solves", lambda expert: f"{expert.solves:,}", lambda each: each.solves > 0),
+    _expert_column("calls", lambda expert: f"{expert.calls:,}", lambda each: each.calls > 0),
+    _expert_column(
+        "outside", lambda expert: short_number(expert.outside), lambda each: each.outside > 0
+    ),
+)
+"""From left to right, after the name."""
+
+
+@final
+class Experts(tuple[Expert, ...]):
+    """The members of a run, one row each; prints as a table."""
+
+    __slots__ = ()
+
+    @property
+    def by_trust(self) -> tuple[Expert, ...]:
+        """Those of the largest mean weight first."""
+        return tuple(sorted(self, key=lambda expert: -expert.mean_weight))
+
+    def columns(self) -> list[Column[Expert]]:
+        """What a table of them has."""
+        return applying(EXPERT_COLUMNS, self)
+
+    def lines(self, most: int | None = None) -> list[str]:
+        """A table, of those that were trusted most where there are more than `most`."""
+        columns, shown = self.columns(), self.by_trust[:most]
+        if not shown:
+            return []
+        rows = [(m.name, *(column.cell(m) for column in columns)) for m in shown]
+        lines = aligned([("expert", *(column.title for column in columns)), *rows])
+        left = len(self) - len(shown)
+        return [*lines, f"and {left} more in run.experts"] if left else lines
+
+    def plain(self) -> list[dict[str, Any]]:
+        """As files have them."""
+        numbers = ("guard", "run_loss", "run_violation")
+        return [
+            {**each._asdict(), **{name: finite_or_none(getattr(each, name)) for name in numbers}}
+            for each in self
+        ]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines()) or "no members"
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+
+@final
+class RunLimits(tuple[LimitBound, ...]):
+    """The limits of a run, one row each; prints as a table."""
+
+    __slots__ = ()
+
+    @property
+    def broken(self) -> tuple[LimitBound, ...]:
+        """Those that were broken, the most broken first."""
+        found = [one for one in self if one.violation > 0.0]
+        return tuple(sorted(found, key=lambda one: -one.violation))
+
+    def lines(self, most: int | None = None) -> list[str]:
+        """A line for each of those that were broken most, after how many were broken."""
+        if not self:
+            return []
+        shown = self.broken[:most]
+        colon = ", those most:" if len(shown) < len(self.broken) else ":" if shown else ""
+        lines = [f"{len(self.broken)} of {len(self)} limits were broken{colon}"]
+        for name, violation, bound in shown:
+            allowed = "" if bound is None else f", at most {short_number(bound)}"
+            lines.append(f"  {name}: {short_number(violation)}{allowed}")
+        return lines
+
+    def plain(self) -> list[dict[str, Any]]:
+        """As files have them."""
+        return [{**one._asdict(), "bound": finite_or_none(one.bound)} for one in self]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines()) or "limits are not told apart"
+
+
+class BrokenLimit(NamedTuple):
+    """A limit that was broken."""
+
+    name: str
+    total: float
+    """by how much in all"""
+    breach: Breach
+    bound: float | None
+    """the most that theory allows in all; None where the learner does not tell limits apart"""
+
+
+def broken_limits(run: Run) -> list[BrokenLimit]:
+    """The limits of a run that were broken by more than rounding, the most broken first."""
+    each, found, names = run.each_violation, run.breaches, run.limit_names
+    if each is None or found is None:  # a round has one limit
+        found, names = Breaches(1), (ONLY_LIMIT,)
+        if run.rounds:
+            found.see(0, run.violations[:, None])
+        each = run.violations.sum(keepdims=True)
+    bounds = [one.bound for one in run.limits] or [None] * len(each)
+    return [
+        BrokenLimit(names[i], float(each[i]), found.of(i), bounds[i])
+        for i in np.argsort(-each, kind="stable").tolist()
+        if each[i] > 0.0 and found.when[0, i]
+    ]
+
+
+# --- hindsight ------------------------------------------------------------------------------------
+
+_HALF = (
+    "No fixed point that keeps every limit was found, and no proof that there is none: the regret "
+    "is known from above only."
+)
+
+
+def hindsight_sentences(runs: Sequence[Run]) -> list[str]:
+    """Why there is no regret, or only half of it, and what is known instead; nothing if there is
+    one.
+    """
+    return list(dict.fromkeys(sentence for run in runs for sentence in _sentences(run)))
+
+
+def _sentences(run: Run) -> list[str]:
+    best, why = run.hindsight
+    if run.rounds == 0 or (best is not None and best.point is not None):
+        return []
+    if best is None or best.infeasibility is None:
+        return [_HALF if best is not None else f"{why} So the regret is not known."]
+    proof, found = contradiction(best.infeasibility, run.stream), run.least_breach
+    if found is None:
+        return [proof]
+    ends = interval((found.lower, found.upper))
+    return [
+        proof,
+        f"The least that a fixed decision breaks limits by in all is {ends}. The best of those "
+        f"that keep the {len(found.kept):,} of {found.rounds:,} rounds which can be kept then "
+        f"costs {number(found.best.upper)}.",
+    ]
+
+
+def contradiction(proof: Infeasibility, stream: Stream) -> str:
+    """That no point keeps every limit, in plain words: which rounds show it, by their times where
+    they have some, and by how much one of them is broken whatever is decided.
+
+    The proof has weights of sum 1, so what it weighs is broken by `bound` somewhere at least.
+    """
+    rounds, where = np.unique(proof.rounds, return_inverse=True)
+    shares = np.bincount(where, proof.weights)
+    heaviest = np.sort(np.argsort(-shares.round(9), kind="stable")[:_NAMED])
+    shown, least = rounds[heaviest].tolist(), f"by at least {proof.bound:.3g}"
+    names, what = [f"{t + 1:,}" for t in shown], " rounds " if len(rounds) > 1 else " round "
+    if stream.stamps is not None:
+        texts, what = time_texts(stream.stamps), " "
+        names = [texts[t].replace("T", " ") for t in shown]
+    if len(rounds) == 1:
+        return f"No decision keeps every limit: that of{what}{names[0]} is always broken {least}."
+    more = len(rounds) - len(names)
+    last = f"{more:,} more" if more else names.pop()
+    return (
+        f"No fixed decision keeps every limit: those of{what}{', '.join(names)} and {last} "
+        f"contradict each other, and any one decision breaks one of them {least}."
+    )
+
+
+def regret_words(run: Run) -> str:
+    """The regret, or what stands in its place, in a few words."""
+    regret, kept, what = run.regret, run.regret_kept, "regret"
+    if regret is None and kept is not None and run.least_breach is not None:
+        what += f" against points that keep {len(run.least_breach.kept)} of {run.rounds} rounds"
+        regret = kept
+    return f"{what} unknown" if regret is None else f"{what} [{regret[0]:.6g}, {regret[1]:.6g}]"
+
+
+def plain_hindsight(run: Run) -> dict[str, Any] | None:
+    """What stands in place of a regret where no point keeps every limit, as plain data."""
+    found = run.least_breach
+    if found is None:
+        return None
+    return {
+        "least_breach": plain_interval((found.lower, found.upper)),
+        "kept_rounds": len(found.kept),
+        "rounds": found.rounds,
+        "loss_kept": plain_interval((found.best.lower, found.best.upper)),
+        "regret_kept": plain_interval(run.regret_kept),
+    }

@@ -27,10 +27,14 @@ from tidewolf.core.jit import compiling, interpreting
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit, Weighed
-from tidewolf.evaluation.decisions import DecisionSink
-from tidewolf.evaluation.limits import Breaches
-from tidewolf.evaluation.membership import Membership, active_set
-from tidewolf.evaluation.trajectory_summary import Movement, TrajectorySummary
+from tidewolf.evaluation.tracking import (
+    Breaches,
+    DecisionSink,
+    Membership,
+    Movement,
+    TrajectorySummary,
+    active_set,
+)
 from tidewolf.functions import support
 from tidewolf.functions.support import Member, own_functions
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE

@@ -1,33 +1,84 @@
-"""Run a learner over a recorded stream, and keep everything that is measured in each round."""
+"""Run a learner over a recorded stream, and keep everything that is measured in each round.
+
+`intervals`: regret and violation on every interval of a family, each against the best point for
+that interval alone.
+
+    regret [s, e)
+        =  sum_{s <= t < e} f_t(x_t) - min { sum_{s <= t < e} f_t(x) : x in K, g_t(x) <= 0 for
+        s <= t < e }
+    violation [s, e)  =  sum_{s <= t < e} max(g_t(x_t), 0)
+
+The family: for every power of two L from `shortest` up to T, the intervals [0, L), [L/2, 3L/2),
+[L, 2L), .. and the last L rounds; and the whole run. Any interval of at least 2 `shortest` rounds
+holds one of the family of more than a third of its length. There are about 4 T/shortest of them, 32
+at the least length by default; each is a comparator of its own, a linear program. Intervals whose
+constraints no point satisfies have nothing to compare with: they are counted, with their proofs.
+
+`rates`: how fast regret and violation grow with the horizon, the slope of log(total) on log(T),
+beside the theorem's exponent.
+
+    total = C T^p    <=>    log total = log C + p log T
+
+One point for each run: several horizons, several seeds at each. p is the least-squares slope over
+all of them and its interval is that of the regression, p +- t_{0.975, N-2}
+s/sqrt(sum (log T - mean)^2) with s^2 the residual variance: it counts the scatter between seeds,
+and what a straight line misses too, which resampling seeds would not. The regret counts by its
+upper end. A total at or below zero has no logarithm. Without such runs the slope would be too
+large, and a least value for them would determine it: no exponent is fitted then, and how many there
+are is reported. (A regret at or below zero is below every guarantee.)
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_callback, as_flag, shown
+from tidewolf.core.arguments import as_callback, as_flag, as_items, shown
 from tidewolf.core.arrays import as_count, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import NotSupported, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.registry import presenter_of
 from tidewolf.core.types import Floats, Int64s
+from tidewolf.core.values import Value
 from tidewolf.evaluation import certificate, metrics
-from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
-from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
-from tidewolf.evaluation.experts import Experts
-from tidewolf.evaluation.formatting import data_frame
-from tidewolf.evaluation.hindsight_words import hindsight_sentences, regret_words
-from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
-from tidewolf.evaluation.limits import Breaches, RunLimits
-from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.metrics import RoundNumbers, Spread, spread
+from tidewolf.evaluation.certificate import (
+    Audit,
+    Certificate,
+    CertificateCheck,
+    feasibility_slack,
+)
+from tidewolf.evaluation.formatting import (
+    aligned,
+    data_frame,
+    number_or_none,
+    plain_interval,
+    precise_interval,
+)
+from tidewolf.evaluation.metrics import (
+    SHOWN_LIMITS,
+    Experts,
+    RoundNumbers,
+    RunLimits,
+    Spread,
+    hindsight_sentences,
+    regret_words,
+    spread,
+)
 from tidewolf.evaluation.recording import Recording, RunProgress
-from tidewolf.evaluation.trajectory_summary import TrajectorySummary
+from tidewolf.evaluation.tracking import (
+    Breaches,
+    Decisions,
+    KeptDecisions,
+    Membership,
+    TrajectorySummary,
+    decisions_of,
+)
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
@@ -39,6 +90,9 @@ PROGRESS_SECONDS = 0.1
 """Seconds between two reports of progress."""
 SHOWN_EXPERTS = 6
 """How many members a printed run names."""
+_SHARES = 32
+"""How many of the shortest intervals, end to end, cover a run by default."""
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -538,9 +592,404 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         ends=ends,
         measures=measures,
         known=comparator,
-        churn=recording.movement.churn,
+        churn=RoundNumbers(recording.movement.churn),
         round_solves=recording.solves,
         untold_slopes=recording.untold,
         breaches=recording.breaches if len(recording.each) else None,
         decisions=decisions,
     )
+
+
+# --- intervals ------------------------------------------------------------------------------------
+
+
+class Interval(NamedTuple):
+    """Rounds start to stop, and what came of them."""
+
+    start: int
+    stop: int
+    comparator: Comparator | None
+    """None where no exact method applies"""
+    regret: tuple[float, float] | None
+    """as a certified interval; None where no point is feasible or none is known"""
+    violation: float
+    bound: Bound
+    """the learner's measured bound for these rounds"""
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether some point keeps every constraint of these rounds; None where it is not known."""
+        return None if self.comparator is None else self.comparator.feasible
+
+    def __str__(self) -> str:
+        return f"rounds {self.start} to {self.stop}"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals(Value):
+    """The intervals of a run, by length and then by start: what `tw.intervals` gives.
+
+    Parameters
+    ----------
+    learner : str
+        The name of the learner's class.
+    every : tuple of Interval
+        Its rounds, the comparator for these alone, regret, violation, and the measured bound.
+    checks : tuple of CertificateCheck
+        Each interval against the learner's measured bound for it, where there is one.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.intervals(tw.run(tw.LyapunovDescent(K), stream), shortest=2)
+    >>> [str(each) for each in found.every]
+    ['rounds 0 to 2', 'rounds 1 to 3', 'rounds 2 to 4', 'rounds 0 to 4']
+    """
+
+    learner: str
+    every: tuple[Interval, ...]
+    checks: tuple[CertificateCheck, ...]
+
+    @property
+    def worst_regret(self) -> Interval | None:
+        """The interval of the largest regret; None if none is known."""
+        return _worst(self.every)[0]
+
+    @property
+    def worst_violation(self) -> Interval:
+        return _worst(self.every)[1]
+
+    @property
+    def infeasible(self) -> tuple[Interval, ...]:
+        """Those with a proof that no point keeps all of their constraints."""
+        return tuple(each for each in self.every if each.feasible is False)
+
+    def worst_by_length(self) -> list[tuple[list[Interval], Interval | None, Interval]]:
+        """The intervals of each length, with those of the worst regret and the worst violation."""
+        groups: dict[int, list[Interval]] = {}
+        for each in self.every:
+            groups.setdefault(each.length, []).append(each)
+        return [(these, *_worst(these)) for _, these in sorted(groups.items())]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every interval is within its measured bound; None where there is no bound or
+        something is undecided.
+        """
+        return certificate.all_hold(self.checks) if self.checks else None
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for each measured bound that does not hold."""
+        return tuple(check.sentence for check in self.checks if check.holds is False)
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers as plain data."""
+        same = ("start", "stop", "feasible", "violation")
+        every = [
+            {
+                **{name: getattr(each, name) for name in same},
+                "regret": plain_interval(each.regret),
+                "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
+            }
+            for each in self.every
+        ]
+        plain = {"learner": self.learner, "holds": self.holds, "infeasible": len(self.infeasible)}
+        return plain | {"intervals": every}
+
+    def __repr__(self) -> str:
+        heads = ("rounds", "intervals", "infeasible", "worst regret", "measured bound")
+        rows = [[*heads, "worst violation", "measured bound"]]
+        for these, regret, violation in self.worst_by_length():
+            most, infeasible = regret and regret.regret, [each.feasible is False for each in these]
+            counts = map(str, (these[0].length, len(these), sum(infeasible)))
+            bounds = regret and regret.bound.regret, violation.violation, violation.bound.violation
+            between = precise_interval(*most) if most else "none"
+            rows.append([*counts, between, *map(number_or_none, bounds)])
+        reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
+        lines = (*aligned(rows), *reasons, *self.failures)
+        return "\n  ".join([f"Intervals of a run of {self.learner}", *lines])
+
+
+def _worst(every: Sequence[Interval]) -> tuple[Interval | None, Interval]:
+    """The interval of the largest regret, None if none is known, and that of the largest
+    violation.
+    """
+    known = [each for each in every if each.regret is not None]
+    regret = max(known, key=lambda each: (each.regret or (0.0, 0.0))[1], default=None)
+    return regret, max(every, key=lambda each: each.violation)
+
+
+def intervals(
+    run: Run, shortest: int | None = None, *, progress: Callable[[int, int], None] | None = None
+) -> Intervals:
+    """Regret and violation on intervals of a run, each against the best point for it alone.
+
+    Parameters
+    ----------
+    run : Run
+        What `tw.run` gave.
+    shortest : int, default None
+        How many rounds the shortest intervals have, rounded up to a power of 2; None: a
+        thirty-second of the run.
+    progress : callable, default None
+        Is called with how many intervals are done, and of how many.
+
+    Returns
+    -------
+    Intervals
+        Every interval with its regret, violation and measured bound; prints as a table of the
+        worst of each length.
+
+    Raises
+    ------
+    WrongType
+        Where `run` is no run.
+    InvalidInput
+        Where it has no rounds.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.intervals(tw.run(tw.LyapunovDescent(K), stream), shortest=2)
+    >>> print(found.worst_violation, found.worst_violation.violation)
+    rounds 0 to 2 0.25
+    """
+    if not isinstance(run, Run):
+        raise WrongType(f"Expected a run, as tidewolf.run gives it, not a {type(run).__name__}.")
+    if run.rounds == 0:
+        raise InvalidInput("A run of no rounds has no intervals.")
+    shortest = max(1, run.rounds // _SHARES) if shortest is None else shortest
+    least = as_count(shortest, "The shortest interval")
+    progress = as_callback(progress, "progress, the number of intervals done,")
+    return shared_intervals([run], least, progress)[0]
+
+
+def shared_intervals(
+    runs: Sequence[Run], shortest: int, progress: Callable[[int, int], None] | None = None
+) -> list[Intervals]:
+    """The intervals of each run; runs of equal sets on one stream share their best points."""
+    found: list[Intervals] = []
+    bests: dict[tuple[int, int], Comparator | None] = {}
+    for before, run in zip((None, *runs), runs, strict=False):
+        K, stream = run.learner.hard_set, run.stream
+        if before is None or before.stream is not stream or before.learner.hard_set != K:
+            bests = {}
+        family, every = _family(run.rounds, shortest), []
+        for ends in family:
+            if ends not in bests:
+                bests[ends] = run.comparator if ends == (0, run.rounds) else _best(run, *ends)
+            every.append(_interval(run, *ends, bests[ends]))
+            if progress is not None:
+                progress(len(every), len(family))
+        checks = () if run.learner.on_average else tuple(_checks(run, every))
+        found.append(Intervals(type(run.learner).__name__, tuple(every), checks))
+    return found
+
+
+def _family(rounds: int, least: int) -> list[tuple[int, int]]:
+    family, length = [], 1 << (least - 1).bit_length()
+    while length < rounds:
+        last = rounds - length
+        family += [(s, s + length) for s in (*range(0, last, max(1, length // 2)), last)]
+        length *= 2
+    return [*family, (0, rounds)]
+
+
+def _best(run: Run, start: int, stop: int) -> Comparator | None:
+    try:
+        return best_in_hindsight(run.learner.hard_set, run.stream, start, stop)
+    except NotSupported:
+        return None
+
+
+def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Interval:
+    loss, violation = (float(x[start:stop].sum()) for x in (run.losses, run.violations))
+    if best is not None and best.feasible is False:
+        return Interval(start, stop, best, None, violation, Bound(None, None))
+    if run.unseen:
+        bound = Bound(None, None, certificate.UNSEEN)
+    elif run.stream.late or run.stream.played is not None:
+        bound = Bound(None, None, certificate.IN_ORDER)
+    else:
+        bound = run.learner.bound_between(run, start, stop)
+    regret = None if best is None else (loss - best.upper, loss - best.lower)
+    return Interval(start, stop, best, regret, violation, bound)
+
+
+def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
+    """Regret and violation of each interval against its measured bounds, if there are such."""
+    eps, per_round = certificate.rounding(run), certificate.feasibility_slack(run, 1)
+    for each in every:
+        losses = float(abs(run.losses[each.start : each.stop]).sum())
+        least = each.violation if each.feasible else -math.inf
+        for name, ends, slack in (
+            ("regret", each.regret or (-math.inf, math.inf), eps * losses),
+            ("violation", (least, each.violation), eps * each.violation + per_round * each.length),
+        ):
+            bound: float | None = getattr(each.bound, name)
+            if bound is not None:
+                law = f"the {name} of {each} is within its measured bound"
+                yield CertificateCheck(name, law, *ends, bound + slack + eps * abs(bound))
+
+
+# --- rates ----------------------------------------------------------------------------------------
+
+
+class Growth(NamedTuple):
+    """How one total grows."""
+
+    exponent: float | None
+    interval: tuple[float, float] | None
+    """holds the exponent with 95 % confidence; infinite where two runs leave no scatter to judge
+    by
+    """
+    theory: float | None
+    """the learner's own, up to logarithms"""
+    reason: str = ""
+    """why there is no exponent, where there is none"""
+
+    @property
+    def slower(self) -> bool | None:
+        """Whether it grows no faster than theory allows: None where the interval does not decide,
+        or there is nothing to compare.
+        """
+        if self.interval is None or self.theory is None:
+            return None
+        low, high = self.interval
+        return True if high <= self.theory else None if low <= self.theory else False
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Rates(Value):
+    """How fast both totals grow with the horizon: what `tw.rates` gives. Prints as a table.
+
+    Parameters
+    ----------
+    learner : str
+        The name of the learner's class.
+    horizons : tuple of int
+        The lengths of the runs, each once.
+    runs : int
+        How many runs there were.
+    regret : Growth
+        The exponent of the regret, its confidence interval, and the theorem's.
+    violation : Growth
+        The same of the violation.
+
+    Examples
+    --------
+    >>> K, learner = tw.sets.Simplex(2), tw.LyapunovDescent(tw.sets.Simplex(2))
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 400)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 400))
+    >>> growth = tw.rates([tw.run(learner, stream[:T]) for T in (100, 200, 400)])
+    >>> growth.horizons, growth.violation.exponent < 0.5
+    ((100, 200, 400), True)
+    """
+
+    learner: str
+    horizons: tuple[int, ...]
+    runs: int
+    regret: Growth
+    violation: Growth
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers as plain data."""
+        found = vars(self) | {"horizons": list(self.horizons)}
+        for name in ("regret", "violation"):
+            plain = found[name]._asdict()
+            ends = plain["interval"]
+            plain["interval"] = list(ends) if ends and math.isfinite(ends[1]) else None
+            found[name] = plain
+        return found
+
+    def __repr__(self) -> str:
+        rows, reasons = [("", "exponent", f"{100 * CONFIDENCE:.0f} % between", "theory")], []
+        for name, growth in (("regret", self.regret), ("violation", self.violation)):
+            ends = growth.interval
+            between = "" if ends is None else f"{ends[0]:.3f} and {ends[1]:.3f}"
+            exponent, theory = (number_or_none(x, ".3f") for x in (growth.exponent, growth.theory))
+            rows.append((name, exponent, between, theory))
+            reasons += [f"{name}: {growth.reason}"] if growth.reason else []
+        rounds = f"{self.horizons[0]} to {self.horizons[-1]} rounds"
+        about = f"Rates of {self.learner}: {self.runs} runs of {rounds}"
+        return "\n".join([about, *(f"  {line}".rstrip() for line in (*aligned(rows), *reasons))])
+
+
+def rates(runs: Sequence[Run]) -> Rates:
+    """How fast regret and violation grow with the horizon.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs of one learner at two horizons or more, several seeds at each.
+
+    Returns
+    -------
+    Rates
+        For regret and violation the exponent of T with its confidence interval, beside the
+        theorem's.
+
+    Raises
+    ------
+    WrongType
+        Where these are no runs, or one alone.
+    InvalidInput
+        Where they are of several learners, or of one length.
+
+    Examples
+    --------
+    >>> K, learner = tw.sets.Simplex(2), tw.LyapunovDescent(tw.sets.Simplex(2))
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 400)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 400))
+    >>> growth = tw.rates([tw.run(learner, stream[:T]) for T in (100, 200, 400)])
+    >>> growth.regret.exponent < 0.7
+    True
+    """
+    runs = as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
+    if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
+        raise WrongType("rates takes several runs, as tidewolf.run gives them.")
+    names = sorted({type(run.learner).__name__ for run in runs})
+    horizons = tuple(sorted({run.rounds for run in runs}))
+    if len(names) != 1 or len(horizons) < 2 or horizons[0] == 0:
+        raise InvalidInput(
+            "rates takes runs of one learner at two lengths or more, all above 0; "
+            f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds were given."
+        )
+    regrets = [None if run.regret is None else run.regret[1] for run in runs]
+    breaches, lengths = [float(run.violations.sum()) for run in runs], [run.rounds for run in runs]
+    first, second = runs[0].learner.exponents or (None, None)
+    found = growth(lengths, regrets, first), growth(lengths, breaches, second)
+    return Rates(names[0], horizons, len(runs), *found)
+
+
+def growth(
+    horizons: Sequence[int], totals: Sequence[float | None], theory: float | None = None
+) -> Growth:
+    """The exponent of totals measured over these horizons."""
+    from scipy.special import stdtrit
+
+    known = [total for total in totals if total is not None and math.isfinite(total)]
+    below, reason = sum(total <= 0.0 for total in known), ""
+    if len(known) < len(totals):
+        reason = f"not known for {len(totals) - len(known)} of {len(totals)} runs, so no exponent."
+    elif below:
+        reason = f"at or below zero in {below} of {len(known)} runs, so no exponent."
+    if reason:
+        return Growth(None, None, theory, reason)
+    x, y = (np.log(each) - np.log(each).mean() for each in (horizons, known))
+    slope, margin, freedom = float(x @ y / (x @ x)), math.inf, len(known) - 2
+    if freedom:
+        deviation = float(np.linalg.norm(y - slope * x)) / math.sqrt(freedom * float(x @ x))
+        margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * deviation
+    return Growth(slope, (slope - margin, slope + margin), theory)

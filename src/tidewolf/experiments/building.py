@@ -720,5 +720,5 @@ def routes_of(
             path.weight,
         )
         for demand, paths in flows or [(1.0, K.paths(x))]
-        for path in paths
+        for path in (paths if demand > 0.0 else ())
     ]

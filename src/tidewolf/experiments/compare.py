@@ -52,12 +52,7 @@ _SETTINGS = ("caution", "headroom", "calls_per_round")
 _MEASURED = ("loss", "violation", "churn")
 _BY_ROUND = ("broken", *(f"{of}_{which}" for of in _MEASURED for which in ("p99", "worst")))
 """What an entry and a row of a sweep have under the same name."""
-_UNKNOWN: Row = {
-    "lower": None,
-    "upper": None,
-    "feasible": None,
-    "reason": "No run reached its end, so the best point in hindsight is not known.",
-}
+_UNKNOWN: Row = {"reason": "No run reached its end, so the best point in hindsight is not known."}
 
 
 class Step(NamedTuple):
@@ -72,12 +67,13 @@ class Step(NamedTuple):
 
 
 class Match(NamedTuple):
-    """A job of a comparison, and its entry before it is played."""
+    """A job of a comparison, and its entry before it is played; `venue_seed` is the first of the
+    seeds that give its stream.
+    """
 
     job: Job
     entry: Entry
     venue_seed: int
-    """the first of the seeds that give its stream"""
     rounds: int
 
 
@@ -279,7 +275,8 @@ def _labels(learners: Sequence[Choice]) -> list[str]:
 
 def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
     if not isinstance(learners, Mapping):
-        several = _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")
+        such = "[LyapunovDescent, SinhaVaze]"
+        several = [learners] if callable(learners) else as_items(learners, "The learners", such)
         learners = {getattr(factory, "__name__", ""): factory for factory in several}
         if "" in learners or len(learners) < len(several):
             raise InvalidInput("Learners without a name of their own are given as a mapping.")
@@ -305,15 +302,9 @@ def _named(streams: Any) -> list[tuple[str | None, Any]]:
     """Streams with their names, if they were given with some."""
     if isinstance(streams, Mapping):
         return list(streams.items())
-    one = isinstance(streams, Problem)
-    return [
-        (None, each) for each in ([streams] if one else _listed(streams, "streams", "[routing]"))
-    ]
-
-
-def _listed(given: Any, what: str, such: str) -> tuple[Any, ...]:
-    """One callable, or a list of items."""
-    return (given,) if callable(given) else as_items(given, f"The {what} of compare", such)
+    if isinstance(streams, Problem) or callable(streams):
+        return [(None, streams)]
+    return [(None, each) for each in as_items(streams, "The streams of compare", "[routing]")]
 
 
 def _problem(name: str | None, source: Any, seed: int) -> Problem:
@@ -356,17 +347,16 @@ def _comparison(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
     for match, row in zip(matches, rows, strict=True):
         place, known = (match.entry.stream, match.venue_seed), row["comparator"] or _UNKNOWN
         if row["comparator"] is not None or place not in venues:
-            ends = _per_round(known, match.rounds)
-            if known["feasible"] is False:
-                ends = math.inf, math.inf
-            venues[place] = Venue(*place, match.rounds, *ends, known["feasible"], known["reason"])
+            feasible, ends = known.get("feasible"), _per_round(known, match.rounds)
+            ends = (math.inf, math.inf) if feasible is False else ends
+            venues[place] = Venue(*place, match.rounds, *ends, feasible, known["reason"])
         entries.append(_entry(match.entry, row))
     return Comparison(tuple(venues.values()), tuple(entries))
 
 
 def _per_round(ends: Mapping[str, Any], rounds: int) -> tuple[float, float]:
     """The ends of an interval, per round; None is infinite."""
-    lower, upper = ends["lower"], ends["upper"]
+    lower, upper = ends.get("lower"), ends.get("upper")
     least, most = -math.inf if lower is None else lower, math.inf if upper is None else upper
     return least / rounds, most / rounds
 

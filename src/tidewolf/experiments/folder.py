@@ -76,11 +76,10 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Unlimited
 from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.evaluation.decisions import Decisions, entry_names, time_texts
-from tidewolf.evaluation.limits import ONLY_LIMIT, is_broken
-from tidewolf.evaluation.metrics import round_columns
+from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
+from tidewolf.evaluation.tracking import Decisions, entry_names, is_broken, time_texts
 from tidewolf.experiments import jobs
 from tidewolf.experiments.building import Route, routes_of
 from tidewolf.experiments.experiment import Experiment
@@ -363,11 +362,11 @@ class RunFolder:
         if not done:
             ended = f"{recording.t:,} of {len(recording.stream):,} rounds of {job.entrant.name}"
             raise Interrupted(f"Interrupted after {ended}; `tidewolf resume {self.path}` resumes.")
-        points, decisions = None if log is None else log.points(recording.t), None
-        if points is not None:
-            names, stamps = entry_names(problem.K, problem.labels), recording.stream.stamps
-            decisions = Decisions(np.arange(recording.t), stamps, names, points)
-        return replace(finished(recording, ready.best), decisions=decisions)
+        run, points = finished(recording, ready.best), log and log.points(recording.t)
+        if points is None:
+            return run
+        names, stamps = entry_names(problem.K, problem.labels), recording.stream.stamps
+        return replace(run, decisions=Decisions(np.arange(recording.t), stamps, names, points))
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
         """Write rounds.parquet, the numbers of every round; rounds count from 1.
@@ -469,12 +468,11 @@ class RunFolder:
         dict
             `runs`, one per run, and `incumbent` if there is one, as in `tidewolf run --json`.
         """
-        name = {"experiment": self.experiment.name}
+        name, first = {"experiment": self.experiment.name}, found[0]
         runs = [
             {**name, **run.summary(), "seed": job.seed, "settings": job.entrant.given}
             for _, job, run in _each(found)
         ]
-        first = found[0]
         if first.incumbent is None:
             return {"runs": runs}
         numbers = first.incumbent.summary()
@@ -742,6 +740,8 @@ def large(routes: list[Route], smallest: float) -> list[Route]:
     """The paths of a decision with at least this share, of each commodity the largest at least, and
     what the others carried added to them in proportion.
     """
+    if smallest == 0.0:
+        return routes
     found = list[Route]()
     for commodity in dict.fromkeys(route.commodity for route in routes):
         own = [route for route in routes if route.commodity == commodity]

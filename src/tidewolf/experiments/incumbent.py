@@ -24,9 +24,9 @@ from tidewolf.core.errors import InvalidInput, NotSupported
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.evaluation.decisions import entry_names, time_texts
 from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.run import Run, run
+from tidewolf.evaluation.tracking import entry_names, time_texts
 from tidewolf.files.format import FileFormat
 from tidewolf.files.table import Table, read_table
 from tidewolf.hindsight.best import Comparator

@@ -71,8 +71,7 @@ from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.formatting import finite_or_none
-from tidewolf.evaluation.hindsight_words import contradiction
-from tidewolf.evaluation.metrics import MEASURES
+from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
 from tidewolf.experiments.experiment import Experiment, Tables, given_fields
@@ -380,13 +379,8 @@ def begin(
     """A recording of the problem, from the beginning or from the file."""
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
-    try:
-        data, folder = file.read_bytes(), str(file.parent.parent)
-        stream = problem.stream
-        return Recording.load(data, learner, stream, str(file), source=origin, folder=folder)
-    except OtherSettings:
-        cure = "Restore its experiment and tables, or use a new folder."
-        raise OtherSettings(f"{file} belongs to another learner or other data. {cure}") from None
+    data, where = file.read_bytes(), {"source": origin, "folder": str(file.parent.parent)}
+    return Recording.load(data, learner, problem.stream, str(file), **where)
 
 
 def advance(
@@ -431,19 +425,15 @@ def advance(
 
 
 class Kind(NamedTuple):
-    """The files of a kind of work."""
+    """The files of a kind of work: its journal, and what is written when all jobs have ended."""
 
     name: str
-    """in messages"""
     journal: str
     results: tuple[str, ...]
-    """what is written when all jobs have ended"""
 
 
 SWEEP = Kind("sweep", "sweep.jsonl", ("results.parquet", "sweep.html"))
 COMPARISON = Kind("comparison", "compare.jsonl", ("comparison.json", "comparison.csv"))
-
-
 Task: TypeAlias = tuple[Job, Path]
 """A job, and where its recording is kept on this machine while it is played."""
 Answers: TypeAlias = Generator[tuple[int, Row]]
@@ -635,30 +625,28 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 def serial(follow: Follow | None = None) -> Engine:
     """One job after another in this process."""
-
-    def play(tasks: Mapping[int, Task]) -> Answers:
-        player = Player()
-        with _limits():
-            for number, (job, file) in tasks.items():
-                moved = None if follow is None else partial(follow, number)
-                yield number, player.row(job, file=file, moved=moved)
-
-    return play
+    return partial(_serial, follow)
 
 
 def on_processes(jobs: int) -> Engine:
     """So many processes of this machine; one is this process itself."""
     jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
-    if jobs == 1:
-        return serial()
     _needs("joblib")
-    return partial(_on_processes, jobs)
+    return serial() if jobs == 1 else partial(_on_processes, jobs)
 
 
 def on_cluster(address: str) -> Engine:
     """The workers of the Dask scheduler at this address, such as tcp://10.0.0.1:8786."""
     _needs("distributed")
     return partial(_on_cluster, address)
+
+
+def _serial(follow: Follow | None, tasks: Mapping[int, Task]) -> Answers:
+    player = Player()
+    with _limits():
+        for number, (job, file) in tasks.items():
+            moved = None if follow is None else partial(follow, number)
+            yield number, player.row(job, file=file, moved=moved)
 
 
 def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:

@@ -265,22 +265,17 @@ def carries_flow(known: Keys) -> bool:
     return any(isinstance(each.check, Node | Commodities | Supplies) for each in known.values())
 
 
-class Inner(NamedTuple):
-    """What a setting is made of: things that a file describes by tables of their own."""
-
-    kind: type
-    several: bool
-
-
-def inner_of(setting: Setting) -> Inner | None:
-    """What a setting is made of, if that is a set or a batch of functions, or several."""
+def inner_of(setting: Setting) -> tuple[type, bool] | None:
+    """What a setting is made of, if that is a set or a batch of functions, which a file describes
+    by a table of its own; and whether there may be several.
+    """
     hints = get_args(setting.takes) if get_origin(setting.takes) is not None else ()
     for hint in (setting.takes, *hints):
         several = get_origin(hint) in (tuple, list, Sequence)
         kind = get_args(hint)[0] if several else hint
         for base in (ConvexSet, Batch):
             if isinstance(kind, type) and issubclass(kind, base):
-                return Inner(base, several)
+                return base, several
     return None
 
 
@@ -315,8 +310,8 @@ def words_of(setting: Setting) -> str:
     part = inner_of(setting)
     if part is None:
         return setting.words
-    one = f"a table that describes a {'set' if part.kind is ConvexSet else 'function'}"
-    return f"a list, each item {one}" if part.several else one
+    one = f"a table that describes a {'set' if part[0] is ConvexSet else 'function'}"
+    return f"a list, each item {one}" if part[1] else one
 
 
 def _readable(setting: Setting) -> bool:

@@ -189,10 +189,8 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
     """
     setting, part = known[key], keys.inner_of(known[key])
     if part is not None:
-        kinds: Mapping[str, type] = (
-            keys.set_kinds() if part.kind is ConvexSet else keys.function_kinds()
-        )
-        if not part.several:
+        kinds: Any = keys.set_kinds() if part[0] is ConvexSet else keys.function_kinds()
+        if not part[1]:
             return _choice(kinds, value, at)
         if isinstance(value, list) and value:
             return tuple(_choice(kinds, each, at.within(i)) for i, each in enumerate(value))
@@ -629,21 +627,19 @@ def read_file(document: Document, path: Path) -> Experiment:
     except ValidationError as error:
         where, sentence = refusal(error, document.data, File)
         raise InvalidInput(f"{document.place(*where)}: {sentence}") from None
+    same = {name: getattr(file, name) for name in ("rounds", "files", "incumbent")}
     return Experiment(
         name=path.stem if file.name is None else file.name,
         stream=Tables() if file.stream is None else file.stream,
         hard_set=file.set,
         learners=_each(file.learners),
         swept=file.sweep,
-        rounds=file.rounds,
         seeds=_each(file.seeds),
         cautions=() if file.caution is None else _each(file.caution),
         title=file.title or "",
-        files=file.files,
-        incumbent=file.incumbent,
         left_out=tuple(file.left_out.items()),
         document=document,
-        **dict(file.outputs),
+        **(same | dict(file.outputs)),
     )
 
 

@@ -42,14 +42,6 @@ class SweepLine(NamedTuple):
     has none
     """
 
-    @property
-    def loss(self) -> float | None:
-        return self.values["loss_mean"]
-
-    @property
-    def violation(self) -> float | None:
-        return self.values["violation_mean"]
-
     def per_round(self, column: str, unit: float = 1.0) -> float | None:
         """A total divided by the number of rounds."""
         total = self.values[column]
@@ -108,20 +100,19 @@ def _broken(line: SweepLine) -> str:
 
 
 def _column(
-    title: str, narrow: str, key: str, rank: int = 0, *, optional: bool = False
+    title: str, narrow: str, key: str, rank: int = 0, *, optional: bool = False, unit: float = 0.0
 ) -> Column[SweepLine]:
-    """The mean of a number; an optional one is left out if no line has it, or all have 0."""
+    """The mean of a number, or with a unit a total per round in that unit; an optional one is left
+    out if no line has it, or all have 0.
+    """
+
+    def cell(line: SweepLine) -> str:
+        return number(line.per_round(key, unit) if unit else line.values[key])
 
     def applies(line: SweepLine) -> bool:
         return not optional or line.values[key] not in (None, 0.0)
 
-    return Column(title, narrow, lambda line: number(line.values[key]), rank, applies)
-
-
-def _total(title: str, narrow: str, key: str, rank: int, unit: float = 1.0) -> Column[SweepLine]:
-    """A total divided by the number of rounds."""
-    column = _column(title, narrow, key, rank, optional=True)
-    return column._replace(cell=lambda line: number(line.per_round(key, unit)))
+    return Column(title, narrow, cell, rank, applies)
 
 
 LINE_COLUMNS: tuple[Column[SweepLine], ...] = (
@@ -131,14 +122,18 @@ LINE_COLUMNS: tuple[Column[SweepLine], ...] = (
     _column("churn p99", "\np99", "churn_p99", 8),
     _column("worst churn", "\nworst", "churn_worst", 8),
     Column("regret a round", "regret\na round", _regret, 2, lambda line: _regret(line) != "none"),
-    _total("regret a round, kept rounds", "regret,\nkept rounds", "regret_kept_upper", 2),
+    _column(
+        *("regret a round, kept rounds", "regret,\nkept rounds", "regret_kept_upper", 2),
+        optional=True,
+        unit=1.0,
+    ),
     _column("violation a round", "violation\na round", "violation_mean"),
     _column("violation p99", "\np99", "violation_p99", 7),
     _column("worst violation", "\nworst", "violation_worst", 5),
     Column("rounds broken", "rounds\nbroken", _broken, 6),
     _column("calls a round", "calls\na round", "calls_per_round", 3),
     _column("LPs a round", "LPs\na round", "solves_per_round", 3, optional=True),
-    _total("us a round", "us", "seconds", 4, 1e-6),
+    _column("us a round", "us", "seconds", 4, optional=True, unit=1e-6),
     Column("seeds", "seeds", lambda line: str(line.seeds), 4),
 )
 """What tables show of a line."""

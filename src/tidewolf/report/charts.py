@@ -378,11 +378,14 @@ def draw_areas(
     axes: Any, palette: Palette, edges: Int64s, shares: Floats, hues: Sequence[int], clock: Clock
 ) -> dict[str, Any]:
     """Areas on top of each other that add up to 100, (areas, parts), level between the edges."""
+    from matplotlib.patches import Polygon
+
     across = np.repeat(edges, 2)[1:-1]
     tops, low = np.cumsum(shares, axis=0), np.zeros(len(across))
     for high, hue in zip(np.repeat(tops, 2, axis=1), hues, strict=True):
         outline = np.concatenate([across, across[::-1]]), np.concatenate([high, low[::-1]])
-        axes.fill(*outline, facecolor=palette.line[hue], alpha=0.85, linewidth=0)
+        look: Any = {"facecolor": palette.line[hue], "alpha": 0.85, "linewidth": 0}
+        axes.add_artist(Polygon(np.column_stack(outline), **look))  # `fill` also finds the limits
         low = high
     axes.set_ylim(0.0, 100.0)
     axes.set_xlim(0.0, float(edges[-1]))
@@ -531,10 +534,12 @@ def draw_frontiers(
 
 
 def draw_dot(axes: Any, place: Floats, width: float, color: str, zorder: float) -> None:
-    """A dot: the round ends of a very short line."""
+    """A dot: the round ends of a very short line. It does not move the limits of the axes."""
+    from matplotlib.lines import Line2D
+
     x, y = place
-    look = {"linewidth": width, "solid_capstyle": "round", "zorder": zorder}
-    axes.plot([x, x + 1e-5 * max(1.0, abs(x))], [y, y], color=color, **look)
+    look: Any = {"linewidth": width, "solid_capstyle": "round", "zorder": zorder}
+    axes.add_artist(Line2D([x, x + 1e-5 * max(1.0, abs(x))], [y, y], color=color, **look))
 
 
 def round_numbers(low: float, high: float) -> list[float]:

@@ -17,14 +17,13 @@ from tidewolf.core.registry import Presenter
 from tidewolf.evaluation.comparison import (
     RANKING_COLUMNS,
     RANKING_ROUND_COLUMNS,
-    ranking_cells,
     ranking_name,
 )
 from tidewolf.evaluation.formatting import Column, applying, format_setting
 from tidewolf.report import rendering
 from tidewolf.report.charts import Chart, Curve, figure, picture, saved
+from tidewolf.report.page import frontier_chart
 from tidewolf.report.rendering import Cell, RunStyle, Table
-from tidewolf.report.sections import frontier_chart
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Ranking
@@ -137,7 +136,7 @@ def _table(
     rankings: Sequence[Ranking],
 ) -> Table:
     shown = applying(columns, rankings)
-    cells = [map(_cell, ranking_cells(column, rankings)) for column in shown]
+    cells = [[_cell(column.cell(each)) for each in rankings] for column in shown]
     titles = (first, *(column.title for column in shown))
     return rendering.table(name, titles, zip(names, *cells, strict=True), stacked=True)
 
@@ -240,7 +239,7 @@ def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> dict[str, Any
     """
     curves: dict[tuple[str, str], list[SweepLine]] = {}
     for line in group.lines:
-        if isinstance(line.settings.get(knob), int | float) and line.loss is not None:
+        if isinstance(line.settings.get(knob), int | float) and line.seeds:
             others = ", ".join(
                 f"{name.replace('_', ' ')} {format_setting(value)}"
                 for name, value in line.settings.items()
@@ -269,5 +268,7 @@ def _curve(label: str, hue: int, knob: str, lines: list[SweepLine]) -> Curve:
     known = usual is not None and usual.default in values
     default = values.index(usual.default) if usual is not None and known else None
     notes = [f"{words} {format_setting(value)}" for value in values]
-    ends = ([line.violation or 0.0 for line in lines], [line.loss or 0.0 for line in lines])
-    return Curve(label, *ends, notes, hue, default)
+    violations, losses = (
+        [line.values[name] or 0.0 for line in lines] for name in ("violation_mean", "loss_mean")
+    )
+    return Curve(label, violations, losses, notes, hue, default)

@@ -2,7 +2,7 @@
 
     mean utilisation of a link   = its mean load / its mean capacity, over all rounds
     worst utilisation            = the largest of the same over the parts of the run that a
-                                   trajectory keeps (evaluation/trajectory_summary.py)
+                                   trajectory keeps (evaluation/tracking.py)
 
 A link is as wide as its mean load and as warm as its mean utilisation; links that lead both ways
 bend apart. Distances on paper follow distances in the graph (Kamada and Kawai 1989, by networkx),
@@ -264,7 +264,8 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         look = {"color": color, "alpha": strength, "linewidth": width, "linestyle": dashes}
         shape = {"arrowstyle": "-" if link.cut else "-|>", "mutation_scale": 9.0 + 9.0 * share}
         ends: Any = {"connectionstyle": way, "shrinkA": 5.0, "shrinkB": 5.0, "zorder": 2}
-        axes.add_patch(FancyArrowPatch(begin, end, **(look | shape | ends)))
+        # `add_patch` would also look for the limits of the axes, which takes half of the time
+        axes.add_artist(FancyArrowPatch(begin, end, **(look | shape | ends)))
         middle = (begin + end) / 2.0 + bend / 2.0 * (end - begin)[::-1] * [-1.0, 1.0]
         dots.append((middle, f"use-{level}", link.words))
     labels = []
@@ -331,42 +332,23 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
 
 def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
     """The heaviest paths of the last part of a run; None for sets without paths."""
+    from tidewolf.experiments.building import routes_of
+
     trajectory = each.run.trajectory
     assert trajectory is not None
-    found = paths_in_use(each.run, trajectory.means[-1], net)
-    if not found:
+    K: Any = each.run.learner.hard_set
+    routes = routes_of(K, net, trajectory.means[-1])
+    if not routes:
         return None
-    shown = [one for one in found if one[2] >= NEGLIGIBLE][:PATHS]
-    rows = [[f"{share:.3g}", who, " \u2192 ".join(nodes)] for who, nodes, share in shown]
+    found = sorted(routes, key=lambda route: -route.share)
+    shown = [route for route in found if route.share >= NEGLIGIBLE][:PATHS]
+    rows = [[f"{route.share:.3g}", route.commodity, route.path] for route in shown]
     if left := found[len(shown) :]:
-        rows.append(["...", "", f"{len(left):,} more, each with at most {percent(left[0][2])}"])
-    step = 1 if len({who for who, _, _ in found}) > 1 else 2  # one commodity needs no name
+        rows.append(["...", "", f"{len(left):,} more, each with at most {percent(left[0].share)}"])
+    step = 1 if len({route.commodity for route in found}) > 1 else 2  # one needs no name
     titles = ("share", "commodity", "path")[::step]
     span = clock.named_span(int(trajectory.begins[-1]), int(trajectory.ends[-1]))
     return table(f"Paths in use, {span}", titles, [row[::step] for row in rows], kind="paths")
-
-
-def paths_in_use(
-    run: Run, x: Floats, net: Network | None = None
-) -> list[tuple[str, tuple[str, ...], float]]:
-    """Commodity, nodes and share of each path, heaviest first."""
-    from tidewolf.sets import FlowPolytope, MultiFlow
-
-    K: Any = run.learner.hard_set
-    each: list[tuple[Any, Any, Any]] = []
-    if net is not None:
-        each = [(path.commodity, path.nodes, path.share) for path in net.path_shares(x)]
-    elif isinstance(K, FlowPolytope):
-        each = [("", path.nodes, path.weight) for path in K.paths(x)]
-    elif isinstance(K, MultiFlow):
-        each = [
-            (f"{paths[0].nodes[0]} > {paths[0].nodes[-1]}", path.nodes, path.weight / demand)
-            for paths, demand in zip(K.paths(x), K.demands, strict=True)
-            for path in paths
-            if demand > 0.0
-        ]
-    found = [(str(name), tuple(map(str, nodes)), float(share)) for name, nodes, share in each]
-    return sorted(found, key=lambda one: -one[2])
 
 
 def networks_context(

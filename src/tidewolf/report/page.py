@@ -1,7 +1,7 @@
 """The report of an experiment: what was run, its results, charts, and how to run it again.
 
-One HTML page that needs nothing else, no network either. sections.py makes plain data from runs,
-the record of the page; templates/ makes the markup. Its script only says at a pointer what tables
+One HTML page that needs nothing else, no network either. Plain data is made from runs, the
+record of the page; templates/ makes the markup. Its script only says at a pointer what tables
 say without it. Light and dark, a phone and paper are the style sheet's business. The same runs give
 the same page, apart from the date and the seconds.
 """
@@ -9,9 +9,11 @@ the same page, apart from the date and the seconds.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
@@ -24,15 +26,24 @@ from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.core.registry import Presenter
-from tidewolf.evaluation.hindsight_words import hindsight_sentences
-from tidewolf.evaluation.metrics import table_metrics
-from tidewolf.report import rendering, sections
-from tidewolf.report.charts import clock_of, figure, picture, saved
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.metrics import (
+    RunTotal,
+    broken_limits,
+    hindsight_sentences,
+    run_totals,
+    table_metrics,
+    weight_text,
+)
+from tidewolf.report import charts, rendering
+from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
 from tidewolf.report.network import network_chart, networks_context, networks_of
-from tidewolf.report.rendering import Cell, Table
+from tidewolf.report.rendering import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.run import Run
+    from tidewolf.evaluation.metrics import Experts
+    from tidewolf.evaluation.run import Interval, Intervals, Run
     from tidewolf.networks.network import Network
 
 DECISION_FILES = tuple(
@@ -55,6 +66,10 @@ _WORDS = {
     "both totals are within what theory allows.",
     "guaranteed": "What was promised was known before the first round.",
 }
+MAX_RUNS = 6
+"""Of more runs, only the first have weights, networks and decisions over time."""
+_TABLE_ROWS = 10
+"""How many rounds the table under a chart has."""
 
 
 # --- the page of runs -----------------------------------------------------------------------------
@@ -120,8 +135,8 @@ def _record(
     about the problem; `decisions` names the files beside the page that hold them.
     """
     rendering.require_extras()
-    styles, clock = rendering.run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
-    labels, shown = [style.label for style in styles], sections.shown_runs(runs, entries)
+    styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
+    labels, shown = [style.label for style in styles], shown_runs(runs, entries)
     when = [clock.span(0, clock.rounds)] if clock.times is not None else []
     beside = () if network is None else network.notes  # these stand beside the network
     context = {
@@ -134,12 +149,12 @@ def _record(
         "results": results_table(runs),
         "read": _read(runs),
         "warnings": hindsight_sentences(runs),
-        "figures": [figure(chart) for chart in sections.totals_charts(runs)],
-        "trust": sections.trust_context(runs),
-        "limits": sections.limits_context(runs, network),
+        "figures": [figure(chart) for chart in totals_charts(runs)],
+        "trust": trust_context(runs),
+        "limits": limits_context(runs, network),
         "networks": networks_context(shown, clock, network),
-        "maps": sections.maps_context(runs, shown, clock),
-        "intervals": sections.intervals_context(sections.quick_intervals(runs), styles, clock),
+        "maps": maps_context(runs, shown, clock),
+        "intervals": intervals_context(quick_intervals(runs), styles, clock),
         "notes": [
             *(("", note) for note in notes if note not in beside),
             *learner_notes(runs, labels, left_out),
@@ -187,13 +202,13 @@ def results_table(runs: Sequence[Run]) -> Table:
     """The headline: the totals of each run."""
     shown, rows = table_metrics(runs), []
     words = {True: "holds", False: "fails", None: "undecided"}
-    for run, style in zip(runs, rendering.run_styles(runs), strict=True):
+    for run, style in zip(runs, run_styles(runs), strict=True):
         proved = f"certificate {words[run.certificate.holds]}"
         name = Cell(style.label, (f"sees {SEES[run.learner.needs]}", proved), style)
         numbers = (Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown)
         rows.append([name, *numbers])
     titles = ["learner", *(metric.title for metric in shown)]
-    return rendering.table("Results", titles, rows, stacked=True, kind="results")
+    return table("Results", titles, rows, stacked=True, kind="results")
 
 
 def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
@@ -236,15 +251,14 @@ def write_figures(
     point, `network` is what the set was made from. Returns the files.
     """
     folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
-    shown = sections.shown_runs(runs, entries)
+    shown = shown_runs(runs, entries)
     trusted = (
-        sections.trust_chart(run, style.label)
-        for run, style in zip(runs, rendering.run_styles(runs), strict=True)
+        trust_chart(run, style.label) for run, style in zip(runs, run_styles(runs), strict=True)
     )
     charts = [
-        *sections.totals_charts(runs),
+        *totals_charts(runs),
         *filter(None, trusted),
-        *sections.heat_charts(shown, clock),
+        *heat_charts(shown, clock),
         *(network_chart(drawn, each.style) for each, drawn in networks_of(shown, clock, network)),
     ]
     folder.mkdir(parents=True, exist_ok=True)
@@ -263,7 +277,7 @@ def plot_run(run: Run) -> Any:
     """
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    return picture([*sections.totals_charts([run]), *filter(None, [sections.trust_chart(run)])])
+    return picture([*totals_charts([run]), *filter(None, [trust_chart(run)])])
 
 
 def run_html(run: Run) -> str:
@@ -274,17 +288,380 @@ def run_html(run: Run) -> str:
         return f"<pre>{escape(str(run))}</pre>"
     charts = []
     if rendering.installed("matplotlib"):
-        charts = [*sections.totals_charts([run]), *filter(None, [sections.trust_chart(run)])]
+        charts = [*totals_charts([run]), *filter(None, [trust_chart(run)])]
     notes = learner_notes([run], rendering.learner_labels([run]))
     return rendering.render(
         "notebook_run",
         style=rendering.notebook_style(),
         results=results_table([run]),
         figures=[figure(chart, tables=False) for chart in charts],
-        experts=sections.experts_table(run.experts) if run.experts else None,
-        limits=sections.limits_context([run]),
+        experts=experts_table(run.experts) if run.experts else None,
+        limits=limits_context([run]),
         said=[*hindsight_sentences([run]), *(note for _, note in notes)],
     )
+
+
+# --- what adds up over the rounds -----------------------------------------------------------------
+
+
+def totals_charts(runs: Sequence[Run]) -> list[Chart]:
+    """What adds up over rounds and is known of every run; none without a round."""
+    if not runs[0].rounds:
+        return []
+    clock, styles = clock_of(runs[0].stream, runs[0].rounds), run_styles(runs)
+    every = zip(*map(run_totals, runs), strict=True)
+    known = [each for each in every if all(total.totals is not None for total in each)]
+    return [_totals_chart(each, styles, clock) for each in known]
+
+
+def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: Clock) -> Chart:
+    lines = [
+        charts.PlotLine(total.totals, total.bracket, total.bound, style)
+        for total, style in zip(every, styles, strict=True)
+        if total.totals is not None
+    ]
+    zero = every[0].name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
+    last = [interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines]
+    legend = [line.style._replace(value=end) for line, end in zip(lines, last, strict=True)]
+    ends = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
+    rounds = len(lines[0].values)
+    at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
+    rows = [
+        (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in lines))
+        for t in at.tolist()
+    ]
+    titles = ("round" if clock.times is None else "time", *(line.style.label for line in lines))
+    near = any(line.bound is not None and charts.in_reach(lines, line.bound) for line in lines)
+    title = every[0].title
+    return Chart(
+        every[0].name,
+        title,
+        f"{every[0].about}{'; dotted: the measured bound' * near}",
+        f"{title} after each round. At the end: {ends}",
+        partial(charts.draw_lines, lines=lines, clock=clock, from_zero=zero),
+        legend,
+        table(title, titles, rows),
+    )
+
+
+def frontier_chart(
+    name: str,
+    title: str,
+    about: str,
+    curves: Sequence[charts.Curve],
+    upward: str = "mean regret a round",
+) -> Chart:
+    """Frontiers with a legend and a table of their points."""
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            Cell(curve.label, (curve.note(i),) if curve.note(i) else ()),
+            number(curve.regrets[i]),
+            number(curve.violations[i]),
+        )
+        for curve in curves
+        for i in range(len(curve.regrets))
+    ]
+    counts = [f"{len(each.regrets)} setting{'s' * (len(each.regrets) != 1)}" for each in curves]
+    named = zip(curves, counts, strict=True)
+    legend = [RunStyle(curve.label, curve.hue, value=count) for curve, count in named]
+    spoken = ", ".join(f"{entry.label}: {entry.value}" for entry in legend)
+    titles = ("learner", upward, "mean violation a round")
+    return Chart(
+        name,
+        title,
+        about,
+        f"{title}: {about}. {spoken}",
+        partial(charts.draw_frontiers, curves=curves, upward=upward),
+        legend,
+        table(title, titles, rows) if rows else None,
+        (860, 430),
+        (62, 46, 14, 14),
+        wide=True,
+    )
+
+
+# --- weights of experts ---------------------------------------------------------------------------
+
+PARTS = 160
+"""At most so many parts of the rounds."""
+_REST = 5
+"""The hue of the others: grey."""
+TRUST_READ = (
+    "The decision is a weighted mean of the experts' points. Lost at most: what the run lost to an "
+    "expert at most, in units of the loss; below 0 the run was better. Loss and violation are what "
+    "the expert alone would have had, per round."
+)
+
+
+def trust_of(run: Run) -> tuple[list[RunStyle], Floats, Int64s, Floats] | None:
+    """The weights of a run as areas, from the bottom to the top: their styles, their means over all
+    rounds, the edges of parts in rounds done, and the means over parts, (areas, parts). None if the
+    learner mixes no experts. A round without feedback counts with the next one that has some. With
+    more experts than hues, those of the smallest mean weight are one area.
+    """
+    experts, weights = run.experts, run.measures
+    if not experts or not len(run.ends) or weights.shape[1] != len(experts):
+        return None
+    at = np.concatenate([[0], run.ends])
+    means = np.average(weights, axis=0, weights=np.diff(at))
+    named = np.sort(np.argsort(-means, kind="stable")[: HUES if len(means) <= HUES else HUES - 1])
+    hues = [hue for hue in range(HUES) if hue != _REST] + [_REST]
+    styles = [RunStyle(experts[i].name, hues[k]) for k, i in enumerate(named)]
+    areas = weights[:, named]
+    if rest := len(means) - len(named):
+        styles.append(RunStyle(f"{rest} others", _REST))
+        areas = np.column_stack([areas, np.delete(weights, named, axis=1).sum(axis=1)])
+    parts = min(PARTS, int(at[-1]))
+    edges = np.arange(parts + 1) * int(at[-1]) // parts
+    sums = np.vstack([np.zeros(len(styles)), np.cumsum(areas * np.diff(at)[:, None], axis=0)])
+    reached = np.array([np.interp(edges, at, column) for column in sums.T])
+    return styles, sums[-1] / at[-1], edges, np.diff(reached, axis=1) / np.diff(edges)
+
+
+def trust_chart(run: Run, label: str = "") -> Chart | None:
+    """The weights of a run's experts, round by round; None if it has none."""
+    trust = trust_of(run)
+    if trust is None:
+        return None
+    (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
+    texts, title = map(weight_text, means.tolist()), "Expert weights"
+    legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
+    spoken = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
+    hues = [style.hue for style in styles]
+    return Chart(
+        f"trust of {label}",
+        f"{title} of {label}" if label else title,
+        "weights in %, round by round; beneath, on average",
+        f"{title}: weights of the experts, round by round. On average: {spoken}",
+        partial(charts.draw_areas, edges=edges, shares=100.0 * shares, hues=hues, clock=clock),
+        legend[::-1],  # the top area first, as it is drawn
+    )
+
+
+def experts_table(experts: Experts) -> Table:
+    """Every expert, the largest mean weight first."""
+    columns = experts.columns()
+    rows = [(each.name, *(column.cell(each) for column in columns)) for each in experts.by_trust]
+    return table("Experts", ("expert", *(column.title for column in columns)), rows)
+
+
+def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
+    """A chart and a table for each of the first runs with experts; None if none has any."""
+    styled = zip(runs, run_styles(runs), strict=True)
+    drawn = [(trust_chart(run, style.label), run) for run, style in styled]
+    shown = [
+        {"figure": figure(chart), "table": experts_table(run.experts)}
+        for chart, run in drawn
+        if chart is not None
+    ]
+    return {"read": TRUST_READ, "runs": shown[:MAX_RUNS]} if shown else None
+
+
+# --- the decision over time -----------------------------------------------------------------------
+
+ROWS = 40
+"""At most so many entries are shown."""
+
+
+def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.ShownRun]:
+    """The first of the runs whose points were kept, all with the same entries: of many, those that
+    are largest on average under any of them, in their own order.
+    """
+    kept = [
+        (style, run, run.trajectory)
+        for run, style in zip(runs[:MAX_RUNS], run_styles(runs), strict=False)
+        if run.trajectory is not None and run.rounds and run.trajectory.means.size
+    ]
+    if not kept:
+        return []
+    means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
+    sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
+    if len(entries) == len(sizes):
+        names = [entries[i] for i in largest]
+    else:
+        places = np.transpose(np.unravel_index(largest, kept[0][2].means.shape[1:]))
+        names = [f"entry {', '.join(map(str, place))}" for place in places.tolist()]
+    return [
+        charts.ShownRun(style, run, names, mean[largest], np.array([0, *each.ends]))
+        for (style, run, each), mean in zip(kept, means, strict=True)
+    ]
+
+
+def heat_charts(shown: Sequence[charts.ShownRun], clock: Clock) -> list[Chart]:
+    """The decision of each run over time; the full colour is the largest entry of all, or 1 if
+    entries are shares.
+    """
+    most = max((float(np.abs(each.values).max()) for each in shown), default=0.0) or 1.0
+    scale = 1.0 if 0.5 < most <= 1.0 + 1e-9 else most
+    found = []
+    for heat in shown:
+        style = heat.style
+        aside = (
+            max(charts.text_width(charts.shortened(name)) for name in heat.entries) * 11.0 / 12.0
+            + 10.0
+        )
+        legend = [
+            RunStyle(number(share * scale), style.hue, strength=max(share, 0.05))
+            for share in (0.0, 0.5, 1.0)
+        ]
+        rows = [
+            (entry, *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1])))
+            for entry, row in zip(heat.entries, heat.values, strict=True)
+        ]
+        found.append(
+            Chart(
+                f"points of {style.label}",
+                f"The decision of {style.label}",
+                "what is negative is grey" if (heat.values < 0.0).any() else "",
+                f"{len(rows)} entries of the decision of {style.label} over time",
+                partial(charts.draw_heat, shown=heat, scale=scale, clock=clock),
+                legend,
+                table(style.label, ("entry", "mean", "least", "largest", "last"), rows),
+                (420.0 + aside, 60.0 + 16.0 * len(rows)),
+                (aside, 49.0, 12.0, 8.0),
+            )
+        )
+    return found
+
+
+def maps_context(runs: Sequence[Run], shown: Sequence[charts.ShownRun], clock: Clock) -> Any:
+    """The section of the page; None if no points were kept."""
+    if not shown:
+        return None
+    trajectory, entries = shown[0].run.trajectory, len(shown[0].entries)
+    every = math.prod(trajectory.means.shape[1:]) if trajectory is not None else entries
+    kept = "every entry"
+    if every > entries:
+        kept = f"the {entries} largest of {every:,} entries, the same for every learner"
+    left = f" The first {MAX_RUNS} of {len(runs)} runs are shown." if len(runs) > MAX_RUNS else ""
+    return {
+        "about": f"A row for each entry ({kept}), time from left to right.{left}",
+        "figures": [figure(chart) for chart in heat_charts(shown, clock)],
+    }
+
+
+# --- limits that were broken ----------------------------------------------------------------------
+
+LIMITS = 10
+"""Of more limits that were broken, those broken most are shown."""
+_LIMITS = "By how much each limit was broken, added up over the rounds, and in how many rounds."
+_MOST_ALONE = "The headline counts the limit that was broken most in each round, so it may be less."
+_VOLUMES = "Limits are in shares of all that is sent, volumes in the unit of the capacities."
+
+
+def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
+    """A table of what was broken, run by run, and sentences about runs that broke nothing; None
+    if there are no limits.
+    """
+    from tidewolf.core.batch import Unlimited
+
+    if not runs[0].rounds or isinstance(runs[0].stream.constraints, Unlimited):
+        return None
+    clock = clock_of(runs[0].stream, runs[0].rounds)
+    found = [
+        (style, broken_limits(run), run) for run, style in zip(runs, run_styles(runs), strict=True)
+    ]
+    bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
+
+    def over(size: float) -> Cell:
+        """A share, with its volume on networks."""
+        volume = () if network is None else (f"volume {number(size * network.unit)}",)
+        return Cell(number(size), volume)
+
+    groups = []
+    for style, broken, run in found:
+        count = 1 if run.each_violation is None else len(run.each_violation)
+        more = f", the {LIMITS} broken most are shown" if len(broken) > LIMITS else ""
+        lines = (f"{len(broken)} of {count:,} limits broken{more}",) if count > 1 else ()
+        rows = [
+            cells(
+                [
+                    one.name,
+                    over(one.total),
+                    Cell(f"{one.breach.rounds:,}", (percent(one.breach.rounds / clock.rounds),)),
+                    over(one.breach.worst),
+                    clock.when(one.breach.worst_round),
+                    clock.span(one.breach.first, one.breach.last + 1),
+                    *([number(one.bound)] if bounded else []),
+                ]
+            )
+            for one in broken[:LIMITS]
+        ]
+        groups += [Rows(rows, Cell(style.label, lines, style))] if rows else []
+    titles = (
+        *("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "first, last"),
+        *(("theory allows",) if bounded else ()),
+    )
+    kept = [style.label for style, broken, _ in found if not broken]
+    said = {
+        _VOLUMES: network is not None,
+        f"{', '.join(kept)}: no limit was broken.": bool(kept),
+        _MOST_ALONE: any(len(broken) > 1 for _, broken, _ in found),
+    }
+    return {
+        "read": _LIMITS,
+        "sentences": [sentence for sentence, applies in said.items() if applies],
+        "table": Table("Limits that were broken", titles, groups, kind="limits")
+        if groups
+        else None,
+    }
+
+
+# --- worst intervals ------------------------------------------------------------------------------
+
+_SHARES = 8
+"""The shortest intervals are about such a part of the run."""
+_QUICK = 2_000_000
+"""Up to so many numbers, rounds times entries, intervals are computed for a page without them."""
+_INTERVALS = (
+    "Intervals of rounds, each against the best fixed point for these rounds alone, in a family "
+    "whose lengths double. The bars show the place of the worst ones in the run."
+)
+
+
+def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
+    """The intervals of each run if each is a linear program of moderate size, else none."""
+    from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
+    from tidewolf.evaluation.run import shared_intervals
+    from tidewolf.sets.base import Polyhedral
+
+    for run in runs:
+        K, stream = run.learner.hard_set, run.stream
+        linear = isinstance(stream.losses, LinearTotal) and isinstance(K, Polyhedral)
+        quick = 0 < run.rounds * math.prod(K.shape) <= _QUICK
+        if not (linear and quick and isinstance(stream.constraints, PiecewiseLinear)):
+            return []
+    return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
+
+
+def intervals_context(
+    found: Sequence[Intervals], styles: Sequence[RunStyle], clock: Clock
+) -> dict[str, Any] | None:
+    """A table of each run's intervals; None if there are none."""
+    if not found:
+        return None
+    regrets = any(each.regret is not None for one in found for each in one.every)
+    groups = []
+    for run, style in zip(found, styles, strict=True):
+        rounds, rows = run.every[-1].stop, []
+
+        def where(each: Interval | None, hue: int = style.hue, rounds: int = rounds) -> Cell:
+            if each is None:
+                return Cell("")
+            bar = (each.start / rounds, each.stop / rounds, hue)
+            return Cell(clock.span(each.start, each.stop), bar=bar)
+
+        for these, regret, violation in run.worst_by_length():
+            most = regret and regret.regret
+            said = Cell(interval(most) if most else "no feasible point")
+            broken = [Cell(number(violation.violation)), where(violation)]
+            length = f"{these[0].length:,}"
+            rows.append([Cell(length), *([said, where(regret)] if regrets else []), *broken])
+        groups.append(Rows(rows, Cell(style.label, style=style)))
+    titles = ("rounds", "worst regret", "where", "worst violation", "where")
+    shown = titles if regrets else (titles[0], *titles[3:])
+    return {"read": _INTERVALS, "table": Table("Worst stretches", shown, groups, kind="worst")}
 
 
 PRESENTER = Presenter(plot_run, run_html)

@@ -51,7 +51,7 @@ from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
 from tidewolf.core.names import listed
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.evaluation.experts import Experts
+from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity
 from tidewolf.live.entries import follows_clock, given_demands

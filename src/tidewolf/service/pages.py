@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.responses import HTMLResponse
 
 import tidewolf
-from tidewolf.evaluation.experts import weight_text
 from tidewolf.evaluation.formatting import number
+from tidewolf.evaluation.metrics import weight_text
 from tidewolf.service.sessions import Overview
 
 if TYPE_CHECKING:

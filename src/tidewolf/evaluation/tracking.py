@@ -1,0 +1,522 @@
+"""What is tracked while a run is played; all but decisions in memory that does not grow with the
+rounds.
+
+`Membership`: whether every played point is in its set.
+
+    every point    excess(x) of each; for every set whose excess is cheap
+    combination    |x - sum_i w_i v_i| and excess(v_i), for the weights w and vertices v that the
+                   state holds; each vertex is looked at once
+    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and, when asked, of the last point
+
+The latter two are for sets that declare their excess dear (`sets.base.CostlyMembership`): the
+combination if the learner's state has one, an `ActiveSet`, else some points. With w >= 0, and
+members no longer than |c| + R, the point x is no farther from the set than
+
+    |x - sum_i w_i v_i| + |1 - sum_i w_i| (|c| + R)  +  how far the vertices are.
+
+Neither learner nor state is believed: a point that is not the state's combination, up to rounding,
+is checked by its own excess.
+
+`TrajectorySummary`: the mean of the points over each of P parts of the rounds. A mean of members is
+a member. Points are added up in their own array library and leave it once per part.
+
+    part p = rounds floor(p T/P) to floor((p + 1) T/P) - 1,   mean_p = the mean of x_t over part p,
+    P = min(T, MAX_PARTS, MAX_NUMBERS/entries)
+
+`Decisions`: the points of rounds t = 0, k, 2k, ..., their times, and the names of entries. An entry
+is what the set says it is: on flows and splits the SHARE of a commodity's demand that a link or a
+tunnel carries, never a volume; a volume is the share times the demand. Points are what was played:
+if a stream overrides a decision (`Stream.played`), the override.
+
+`Movement`: how far decisions move. `Breaches`: when each constraint was violated, by more than
+rounding: 1e-9 of the largest value of the constraints of the rounds around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, final
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, like, namespace, norm, to_numpy
+from tidewolf.core.batch import Stream
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
+from tidewolf.core.vertices import Atoms, Vertex
+from tidewolf.evaluation.formatting import aligned, data_frame, short_number
+from tidewolf.projection import ActiveSet
+from tidewolf.sets.base import CostlyMembership, membership_tolerance
+
+EVERY_POINT = "by every point's excess"
+COMBINATION = "through the convex combination of vertices"
+MAX_PARTS = 120
+"""At most so many parts."""
+MAX_NUMBERS = 1 << 22
+"""At most so many numbers in all, or one point if that is larger."""
+_ROUNDING = 1e-9
+_ROWS, _COLUMNS = 6, 6
+"""How many rounds and entries a printed table has at most."""
+
+
+class Membership:
+    """The largest infeasibility so far, and how it is known."""
+
+    def __init__(self, K: HasLMO) -> None:
+        self._K = K
+        self.worst = 0.0
+        """the largest infeasibility of those that were asked"""
+        self._points = self._combined = self._asked = 0
+        self._last: Array | None = None
+        self._atoms: Atoms | None = None
+        self._vertices: list[tuple[Vertex, float]] = []
+        """the first rows of that table, and their excess"""
+
+    def see(self, points: Array, state: Any) -> None:
+        """The points that were played from a state, (k, *shape)."""
+        costly = isinstance(self._K, CostlyMembership)
+        active = active_set(state) if costly else None
+        for i in range(points.shape[0]):
+            x = points[i, ...]
+            self._points += 1
+            if active is not None:
+                self._prove(active, x)
+            elif costly and self._points & (self._points - 1):
+                self._last = x
+            else:
+                self._ask(x)
+                self._last = None
+
+    def took(self, points: int, worst: float) -> None:
+        """So many more points, each asked elsewhere; the largest infeasibility is now this."""
+        self._points += points
+        self._asked += points
+        self._note(worst)
+
+    def _prove(self, active: ActiveSet, x: Array) -> None:
+        infeasibility = self._through(active, x)
+        if infeasibility <= membership_tolerance(x, self._K.radius):
+            self._combined += 1
+            self._note(infeasibility)
+        else:
+            self._ask(x)
+
+    def _through(self, active: ActiveSet, x: Array) -> float:
+        """How far x may be from the set, or the largest infeasibility of a vertex; inf where w <
+        0.
+        """
+        weights = active.weights
+        if not bool((weights >= 0.0).all()):
+            return math.inf
+        away = norm(x - active.atoms.combine(weights, x))
+        off = abs(1.0 - float(weights.sum())) * (norm(self._K.center) + self._K.radius)
+        vertices = self._infeasibilities(active.atoms, len(weights))
+        return max(away + off, float(np.max(vertices[weights > 0.0], initial=0.0)))
+
+    def _infeasibilities(self, atoms: Atoms, count: int) -> Floats:
+        """The excess of each of the first rows of a table; related tables share vertices."""
+        assert isinstance(self._K, CostlyMembership)
+        known: dict[int, tuple[Vertex, float]] = {}
+        if atoms is not self._atoms:
+            known = {id(each[0]): each for each in self._vertices}
+            self._atoms, self._vertices = atoms, []
+        for vertex in atoms.vertices[len(self._vertices) : count]:
+            new = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
+            self._vertices.append(new)
+        return np.array([infeasibility for _, infeasibility in self._vertices[:count]])
+
+    def _ask(self, x: Array) -> None:
+        self._asked += 1
+        self._note(self._K.infeasibility(x))
+
+    def _note(self, infeasibility: float) -> None:
+        if not infeasibility <= self.worst:  # a NaN is the worst
+            self.worst = infeasibility
+
+    @property
+    def infeasibility(self) -> float:
+        """The largest; the last point is asked now, once."""
+        if self._last is not None:
+            self._ask(self._last)
+            self._last = None
+        return self.worst
+
+    @property
+    def law(self) -> str:
+        """What was proved."""
+        if self._asked + (self._last is not None) + self._combined < self._points:
+            return "the 1st, 2nd, 4th, 8th, ... and the last played point are members of the set"
+        return "every played point is a member of the set"
+
+    @property
+    def how(self) -> str:
+        """By what it was proved."""
+        asked = self._asked + (self._last is not None)  # which is asked on request
+        if asked == self._points:
+            return EVERY_POINT
+        some = f"{asked} of {self._points} points"
+        if not self._combined:
+            return f"by the excess of {some}"
+        return COMBINATION + (f", {some} by their excess" if asked else "")
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything as numbers, for a file."""
+        last = None if self._last is None else to_numpy(self._last)
+        return self.worst, self._points, self._combined, self._asked, last
+
+    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
+        """What `parts` gave, to resume from; points live where `reference` does."""
+        self.worst, *counts, last = parts
+        self._points, self._combined, self._asked = counts
+        self._last = None if last is None else like(last, reference)
+
+
+def active_set(state: Any) -> ActiveSet | None:
+    """The convex combination among the parts of a state, or of a record inside it."""
+    if isinstance(state, ActiveSet):
+        return state
+    parts = map(active_set, state) if isinstance(state, tuple) else ()
+    return next((found for found in parts if found is not None), None)
+
+
+class TrajectorySummary:
+    """The means so far; complete once every round was seen."""
+
+    def __init__(self, rounds: int, shape: Shape) -> None:
+        parts = min(rounds, MAX_PARTS, max(1, MAX_NUMBERS // max(1, math.prod(shape))))
+        self.ends: Int64s = np.arange(1, parts + 1) * rounds // max(1, parts)
+        """after how many rounds each part ends"""
+        self.means: Floats = np.zeros((parts, *shape))
+        """(parts, *shape)"""
+        self._t = self._begin = self._part = 0
+        self._total: Any = None
+
+    def see(self, points: Array, rounds: int) -> None:
+        """The next rounds, played at one point, (1, *shape), or at a point each,
+        (rounds, *shape).
+        """
+        done = 0
+        while done < rounds:
+            end = int(self.ends[self._part])
+            count = min(rounds - done, end - self._t)
+            if points.shape[0] == 1:
+                added = points[0, ...] if count == 1 else count * points[0, ...]
+            else:
+                added = namespace(points).sum(points[done : done + count, ...], axis=0)
+            self._total = added if self._total is None else self._total + added
+            self._t, done = self._t + count, done + count
+            if self._t == end:
+                self.means[self._part] = to_numpy(self._total) / (end - self._begin)
+                self._begin, self._part, self._total = end, self._part + 1, None
+
+    def tell(self, total: Floats) -> int:
+        """The sum of the points of the part so far, and which part that is."""
+        if self._total is None:
+            total[:] = 0.0
+        elif not np.may_share_memory(self._total, total):
+            total[:] = to_numpy(self._total).reshape(-1)
+        return self._part
+
+    def took(self, rounds: int, total: Floats, part: int) -> None:
+        """The next rounds, whose means of parts are in place, with the sum of those since, which
+        who counts keeps up to date.
+        """
+        self._t, self._part = self._t + rounds, part
+        self._begin = int(self.ends[part - 1]) if part else 0
+        begun = self._t > self._begin
+        self._total = total.reshape(self.means.shape[1:]) if begun else None
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything as arrays and numbers, for a file."""
+        total = None if self._total is None else to_numpy(self._total)
+        return self.means, self._t, self._begin, self._part, total
+
+    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
+        """What `parts` gave, for as many rounds of the same shape; points live where `reference`
+        does.
+        """
+        means, *counts, total = parts
+        self._t, self._begin, self._part = counts
+        self.means = np.array(means)
+        self._total = None if total is None else like(total, reference)
+
+    @property
+    def begins(self) -> Int64s:
+        """Before which rounds each part begins, counted from 0."""
+        return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of every played point."""
+        return np.average(self.means, axis=0, weights=self.ends - self.begins)
+
+
+@final
+class Movement:
+    """How far decisions moved so far: half the L1 change from one round to the next.
+
+        churn_1 = 0,    churn_t = 1/2 sum_i |x_{t,i} - x_{t-1,i}|
+
+    On a simplex it is the share that changed its place, on flows the traffic that was moved, with
+    what it left and what it went to counted as one. Rounds that share a point move nothing. Only
+    the last point is kept, so memory does not grow with the rounds.
+    """
+
+    def __init__(self, rounds: int) -> None:
+        self.churn: Floats = np.zeros(rounds)
+        self._t = 0
+        self._last: Array | None = None
+
+    def see(self, points: Array, rounds: int, *, each: bool) -> None:
+        """The next rounds, played at one point, or (`each`) at a point each, (rounds, *shape)."""
+        t, xp = self._t, namespace(points)
+        self.churn[t] = self._from_last(points[0, ...] if each else points)
+        self.churn[t + 1 : t + rounds] = 0.0
+        if each and rounds > 1:
+            steps = xp.abs(points[1:, ...] - points[:-1, ...])
+            sizes = to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
+            self.churn[t + 1 : t + rounds] = 0.5 * sizes
+        self._t, self._last = t + rounds, points[-1, ...] if each else points
+
+    def tell(self, last: Floats) -> None:
+        """That point, where there is one."""
+        if self._last is not None and self._last is not last:
+            last[:] = to_numpy(self._last)
+
+    def took(self, churn: Floats, last: Floats) -> None:
+        """The next rounds, measured elsewhere, the last of which was played at this point; who
+        counts keeps it up to date.
+        """
+        stop = self._t + len(churn)
+        self.churn[self._t : stop] = churn
+        self._t, self._last = stop, last
+
+    def _from_last(self, x: Array) -> float:
+        if self._last is None or x is self._last:
+            return 0.0
+        xp = namespace(x)
+        return 0.5 * float(xp.sum(xp.abs(x - self._last)))
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything as arrays, for a file."""
+        return self.churn[: self._t], None if self._last is None else to_numpy(self._last)
+
+    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
+        """What `parts` gave, to resume from; points live where `reference` does."""
+        values, last = parts
+        self._t = len(values)
+        self.churn[: self._t] = values
+        self._last = None if last is None else like(last, reference)
+
+
+@final
+class Breaches:
+    """When each of several limits was broken, in memory that does not grow with the rounds."""
+
+    def __init__(self, limits: int) -> None:
+        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
+        """in how many rounds each was broken, the worst, the first and the last"""
+        self.when[0] = 0
+        self.sizes: Floats = np.zeros((2, limits))
+        """by how much each was broken in all, and in its worst round"""
+
+    def see(self, start: int, limits: Floats) -> None:
+        """The limits of rounds from `start` on, (rounds, limits): positive where broken."""
+        self.sizes[0] += np.maximum(limits, 0.0).sum(axis=0)
+        broken = is_broken(limits)
+        these = np.flatnonzero(broken.any(axis=0))
+        if not len(these):
+            return
+        rounds, worst_round, first, last = self.when
+        found, worst = broken[:, these], self.sizes[1]
+        rounds[these] += found.sum(axis=0)
+        began = first[these] < 0
+        first[these[began]] = start + found[:, began].argmax(axis=0)
+        last[these] = start + len(found) - 1 - found[::-1].argmax(axis=0)
+        at = limits[:, these].argmax(axis=0)
+        most = limits[at, these]
+        worse = most > worst[these]
+        worst[these[worse]], worst_round[these[worse]] = most[worse], start + at[worse]
+
+    def of(self, limit: int) -> Breach:
+        """Those of one limit."""
+        rounds, *where = self.when[:, limit].tolist()
+        return Breach(rounds, float(self.sizes[1, limit]), *where)
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything but what was broken in all as arrays, for a file."""
+        return self.when[0], self.sizes[1], *self.when[1:]
+
+    def restore(self, parts: tuple[Any, ...], reference: Any) -> None:
+        """What `parts` gave."""
+        rounds, self.sizes[1], *others = parts
+        self.when[:] = (rounds, *others)
+
+
+def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
+    """Which limits of rounds are broken by more than rounding: that of the largest of them, and of
+    `size`.
+    """
+    found: NDArray = limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0)))
+    return found
+
+
+class Breach(NamedTuple):
+    """When a limit was broken; rounds count from 0."""
+
+    rounds: int
+    """in how many"""
+    worst: float
+    """by how much, in its worst round"""
+    worst_round: int
+    first: int
+    last: int
+
+
+class DecisionSink(Protocol):
+    """What keeps the points that are played, in the order of their rounds."""
+
+    def see(self, points: Array, rounds: int) -> None:
+        """The next rounds, played at one point, (1, *shape), or at a point each,
+        (rounds, *shape).
+        """
+
+
+@final
+class KeptDecisions:
+    """The points of each k-th round, in memory."""
+
+    def __init__(self, rounds: int, shape: Shape, every: int = 1) -> None:
+        self.every, self._t = every, 0
+        self.points: Floats = np.empty((-(-rounds // every), *shape))
+
+    def see(self, points: Array, rounds: int) -> None:
+        first = -(-self._t // self.every)  # the first kept round that is not before these
+        stop = -(-(self._t + rounds) // self.every)
+        if first < stop:
+            at = np.arange(first, stop) * self.every - self._t
+            seen = to_numpy(points)
+            self.points[first:stop] = seen if len(seen) == 1 else seen[at]
+        self._t += rounds
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions:
+    """The decisions of a run: what `run.decisions` gives where `tw.run(..., decisions=True)` asked
+    for them. Prints as a short table.
+
+    Parameters
+    ----------
+    rounds : array of int
+        Which rounds they are of, counted from 0.
+    times : array or None
+        When these rounds were, as the stream was told: dates (datetime64) or numbers; None where it
+        has no times.
+    names : tuple of str
+        What each entry of a point is called, in C order.
+    points : array of float
+        What was played, of shape (rounds, *shape of a point). On flows and splits an entry is a
+        share of its commodity's demand, not a volume.
+
+    Examples
+    --------
+    >>> links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
+    >>> K = tw.sets.FlowPolytope.from_edges(links, source="SEA", target="NYC")
+    >>> losses = tw.functions.Linear([[1.0, 1.0, 3.0]] * 3)
+    >>> stream = tw.Stream(losses, time=["2026-03-01", "2026-03-02", "2026-03-03"])
+    >>> run = tw.run(tw.LyapunovDescent(K), stream, decisions=True)
+    >>> run.decisions
+    time        SEA > DEN  DEN > NYC  SEA > NYC
+    2026-03-01        0.5        0.5        0.5
+    2026-03-02          1          1          0
+    2026-03-03          1          1          0
+    >>> run.decisions.points[1], run.decisions.rounds
+    (array([1., 1., 0.]), array([0, 1, 2]))
+    """
+
+    rounds: Int64s
+    times: NDArray | None
+    names: tuple[str, ...]
+    points: Floats
+
+    @property
+    def table(self) -> Floats:
+        """The points as rows: one column an entry."""
+        return self.points.reshape(len(self.points), len(self.names))
+
+    def to_pandas(self) -> Any:
+        """The decisions as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row a round, under its time where the stream has times, else under its number from
+            0; one column an entry, by name.
+        """
+        frame = data_frame(dict(zip(self.names, self.table.T, strict=True)))
+        frame.index = self.rounds if self.times is None else self.times
+        return frame.rename_axis("round" if self.times is None else "time")
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __repr__(self) -> str:
+        rows, columns = _shown(len(self), _ROWS), _shown(len(self.names), _COLUMNS)
+        keys = list(map(str, self.rounds)) if self.times is None else time_texts(self.times)
+        lines = [["round" if self.times is None else "time"]]
+        lines[0] += [self.names[j] if j >= 0 else "..." for j in columns]
+        for i in rows:
+            cells = [short_number(self.table[i, j]) if min(i, j) >= 0 else "..." for j in columns]
+            lines.append([keys[i] if i >= 0 else "...", *cells])
+        left = len(self.names) > _COLUMNS or len(self) > _ROWS
+        said = f"{len(self):,} rounds of {len(self.names):,} entries; to_pandas() has them all"
+        return "\n".join([*aligned(lines), *([said] if left else [])])
+
+
+def _shown(count: int, most: int) -> list[int]:
+    """Which of so many are shown, -1 in place of those left out."""
+    if count <= most:
+        return list(range(count))
+    return [*range(most // 2), -1, *range(count - most // 2, count)]
+
+
+def decisions_of(K: Any, stream: Stream, kept: KeptDecisions) -> Decisions:
+    """The decisions that were kept of a stream's rounds."""
+    rounds = np.arange(0, len(stream), kept.every)
+    times = None if stream.stamps is None else stream.stamps[rounds]
+    return Decisions(frozen(rounds), times, entry_names(K), frozen(kept.points))
+
+
+def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:
+    """What the entries of a point are called, in C order, no two alike: by labels, one each, else
+    as the set calls them, else by their places from 1.
+    """
+    shape, names = tuple(K.shape), getattr(K, "names", None)
+    count = math.prod(shape)
+    if len(labels) == count and len(set(labels)) == count:
+        return tuple(labels)
+    if names is not None and len(names) == count:
+        return tuple(names)
+    if len(shape) == 1:
+        return tuple(f"entry {i}" for i in range(1, count + 1))
+    places = np.argwhere(np.ones(shape, dtype=bool)) + 1
+    return tuple(f"entry {', '.join(map(str, place))}" for place in places.tolist())
+
+
+def time_texts(times: NDArray) -> list[str]:
+    """Times as people and files write them: dates in ISO form, all to the unit that they need;
+    numbers with the digits they have; empty where it is not known.
+    """
+    if times.dtype.kind != "M":
+        return ["" if one != one else _number_text(one) for one in times.tolist()]
+    known, units = times[~np.isnat(times)], ("D", "m", "s", "ms", "us")
+    exact = (unit for unit in units if (known.astype(f"datetime64[{unit}]") == known).all())
+    texts = times.astype(f"datetime64[{next(exact, 'us')}]").astype(str).tolist()
+    return ["" if text == "NaT" else text for text in texts]
+
+
+def _number_text(time: float) -> str:
+    return str(int(time)) if time == int(time) else repr(time)
