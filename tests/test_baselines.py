@@ -85,7 +85,7 @@ def program(K: ConvexSet, y: np.ndarray) -> np.ndarray:
 
 
 @given(seed=seeds, k=st.integers(1, 6), n=st.integers(1, 3), far=st.sampled_from([0.1, 1.0, 100.0]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_projection_on_a_hull_is_the_best_over_its_faces(seed, k, n, far):
     rng = np.random.default_rng(seed)
     points, y = rng.integers(-2, 3, (k, n)).astype(float), far * rng.standard_normal(n)
@@ -381,15 +381,6 @@ def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):
         limits = Capacity(np.full((1, *K.shape), 0.7))
         x = BestPoint(K, "A test")(Linear(np.arange(1.0, 1.0 + K.shape[0])[None]), limits)
         assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
-
-
-def test_a_programs_answer_depends_on_its_question_alone():
-    stream, best = hostile_stream(DIAMOND, 12, 0), BestPoint(DIAMOND, "A test")
-    questions = [(stream.losses[t : t + 3], stream.constraints[t : t + 3]) for t in range(10)]
-    first = [best(*question).tobytes() for question in questions]
-    again = [best(*question).tobytes() for question in reversed(questions)]
-    copied = pickle.loads(pickle.dumps(best))
-    assert first == again[::-1] == [copied(*question).tobytes() for question in questions]
 
 
 def test_rounds_of_several_kinds_make_one_program():

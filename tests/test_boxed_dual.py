@@ -141,9 +141,3 @@ def test_the_state_alone_decides_the_bits_and_another_basis_the_same_cost():
     first, second, cold = solve(*args, state), solve(*args, copy), solve(*args)
     assert first[0].tobytes() == second[0].tobytes()
     assert costs[5] @ first[0][0] == pytest.approx(costs[5] @ cold[0][0], abs=1e-10)
-
-
-def test_no_shift_helps_where_the_equations_exclude_each_other():
-    A, b = np.array([[1.0, 1.0], [1.0, 1.0]]), np.array([1.0, 2.0])
-    ones, plain = np.ones(2), np.ones((1, 2))
-    assert solve(A, b, ones, ones, plain, plain, 0 * plain, [0], [0.0])[2][0] == NO_POINT

@@ -100,8 +100,7 @@ def test_nothing_scrolls_sideways_or_is_cut_off(visit, files, name):
 
 def test_names_that_are_markup_stay_names_and_times_are_on_axes_and_at_the_pointer(visit, files):
     page = visit(files["backbone"])
-    assert page.locator("h1").inner_text() == HOSTILE
-    assert page.locator("script").count() == 1
+    assert (page.locator("h1").inner_text(), page.locator("script").count()) == (HOSTILE, 1)
     assert HOSTILE in page.locator(".beneath").first.inner_text()
     assert page.locator("a").get_attribute("href") == "decisions.csv"
     plot = page.locator(".plot > svg").first

@@ -41,11 +41,8 @@ def random_task(K: Any, seed: int) -> PenaltyTask:
     c, R = np.asarray(K.center, dtype=float), K.radius
     way = np.asarray(K.tangent(rng.normal(size=K.shape)))
     y = c + R * rng.choice([0.0, 0.3, 0.9, 1.0]) * way / np.linalg.norm(way)
-    d = (
-        np.asarray(K.tangent(rng.normal(size=K.shape)))
-        * 10.0 ** rng.uniform(-3, 3)
-        * rng.choice([0, 1, 1])
-    )
+    d = np.asarray(K.tangent(rng.normal(size=K.shape))) * 10.0 ** rng.uniform(-3, 3)
+    d = d * rng.choice([0, 1, 1])
     C = c + R * (
         rng.normal(size=(rng.choice([1, 2, 5, 20]), *K.shape)) * rng.choice([0.1, 0.5, 2.0])
         + rng.choice([-1.0, 0.0, 0.3, 5.0])
@@ -65,11 +62,8 @@ def random_task(K: Any, seed: int) -> PenaltyTask:
 def scale(task: PenaltyTask) -> float:
     """What h is made of at y and at the end of the ball."""
     R = task.K.radius
-    return (
-        task.delta * task.breach(task.y)
-        + float(np.linalg.norm(task.d)) * R
-        + 1e-6 * task.alpha * R**2
-    )
+    sizes = task.delta * task.breach(task.y), float(np.linalg.norm(task.d)) * R
+    return sum(sizes) + 1e-6 * task.alpha * R**2
 
 
 def members(task: PenaltyTask, x: np.ndarray, seed: int, count: int = 40) -> list[np.ndarray]:
@@ -91,7 +85,7 @@ def h(task: PenaltyTask, x: np.ndarray) -> float:
 
 @pytest.mark.soak_examples(25)
 @pytest.mark.parametrize("name", SETS)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(seed=seeds)
 def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
     task = random_task(SETS[name], seed)
@@ -118,7 +112,7 @@ def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
     "name", ["a box", "a simplex", "flows", "layers", "a hull of vertices", "a ball"]
 )
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1e6, 1e12])
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(seed=seeds)
 def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
     task = random_task(SETS[name], seed)._replace(alpha=alpha)

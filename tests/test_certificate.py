@@ -4,7 +4,6 @@ learners broken on purpose fail.
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -18,8 +17,7 @@ from covering import few, thinned
 from pairs import takes
 from tidewolf import baselines, learners
 from tidewolf.core.oracle import Answer
-from tidewolf.evaluation import certificate
-from tidewolf.evaluation.certificate import SAMPLE, CertificateCheck
+from tidewolf.evaluation.certificate import CertificateCheck
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
 from tidewolf.kernels import rounds as kernel_names
 from tidewolf.learners import primal_dual
@@ -186,7 +184,7 @@ def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch, unc
         (greedy, {"calls"}, set()),
     ],
 )
-@pytest.mark.parametrize("kind", few(2, COMMON))
+@pytest.mark.parametrize("kind", few(1, COMMON))
 def test_a_wrong_projection_is_seen(kind, spoilt, seen, unseen, monkeypatch, uncompiled):
     monkeypatch.setattr(ActiveSet, "nearest", spoilt)
     few_calls = {"calls_per_round": 0.2, "tolerance": 1e-9} if spoilt is greedy else {}
@@ -324,23 +322,6 @@ def test_an_oracle_that_may_err_decides_nothing_within_its_error(monkeypatch):
     assert members.upper > members.lower
 
 
-def test_the_sample_is_small_and_spread_over_the_run(monkeypatch):
-    """On a set whose kernels see whole points."""
-    K = tw.sets.CappedSimplex(6, cap=0.9)
-    learner = tw.LyapunovDescent(K, horizon=1000, tolerance=1e-9, calls_per_round=5.0, caution=1.0)
-    run = tw.run(learner, stream("random signs", K, 1000))
-    states = [played.state for played in tw.play(learner, run.stream)]
-    moved = [state for state in states if state.point.before_projection is not state.point.y]
-    stride = 1 << ((len(moved) - 1) // SAMPLE).bit_length()
-    assert len(moved) > 2 * SAMPLE
-    assert SAMPLE // 2 <= len(run.audit.sample) <= SAMPLE
-    assert [kept.before_projection.tobytes() for kept in run.audit.sample] == [
-        state.point.before_projection.tobytes() for state in moved[::stride]
-    ]
-    monkeypatch.setattr(certificate, "_NUMBERS", 60)  # as in a set of very many entries
-    assert 5 <= len(tw.run(learner, run.stream).audit.sample) <= 10
-
-
 def test_asking_for_the_certificate_costs_the_learner_no_call_and_no_second(monkeypatch):
     asked = []
     K, right = Box([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]), Box.answer
@@ -352,18 +333,6 @@ def test_asking_for_the_certificate_costs_the_learner_no_call_and_no_second(monk
     assert run.seconds == seconds
     most = len(run.audit.sample) + 2 + MOST_CALLS
     assert len(run.audit.sample) <= len(asked) - before <= most
-
-
-def test_a_certificate_prints_as_a_table_and_is_plain_data():
-    run = tw.run(tw.PrimalDual(Simplex(4), horizon=100), stream("opposing", Simplex(4), 100))
-    lines = str(run).splitlines()
-    head = next(i for i, line in enumerate(lines) if "measured" in line)
-    assert [line.split()[0] for line in lines[head + 1 : head + 3]] == ["regret", "violation"]
-    assert lines[head + 2].endswith(" vacuous")
-    assert lines[-1].strip().startswith("certificate holds (kept: membership, distances, ")
-    summary = json.loads(json.dumps(run.summary(), allow_nan=False))["certificate"]
-    assert (summary["membership"], summary["holds"], summary["failures"]) == (True, True, [])
-    assert summary["checks"]["calls"]["allowed"] == 1e-6
 
 
 def test_an_empty_run_and_a_set_of_one_point_are_certified():

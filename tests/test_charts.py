@@ -20,7 +20,7 @@ from tidewolf.evaluation.metrics import Experts
 from tidewolf.methods.base import Expert
 from tidewolf.report import charts
 from tidewolf.report.charts import Chart, Clock, Curve, PlotLine, ShownRun, figure, picture, saved
-from tidewolf.report.page import PARTS, frontier_chart, shown_runs, trust_of
+from tidewolf.report.page import PARTS, frontier_chart, trust_of
 from tidewolf.report.rendering import HUES, RunStyle
 
 seeds = st.integers(0, 2**16)
@@ -36,17 +36,6 @@ def lines(*given, **more):
 
 
 # --- lines ----------------------------------------------------------------------------------------
-
-
-def test_colours_are_those_of_the_page_and_of_its_light_style():
-    values = np.linspace(0.0, 1.0, 50)
-    made = lines(PlotLine(values, (0.9, 1.1)), PlotLine(-values, style=RunStyle(hue=1)))["svg"]
-    assert "#" not in made
-    assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(re.findall(r"[\w()-]+", made))
-    assert ">0.5</text>" in made
-    assert [len(colors) for colors in charts.PLAIN[3:]] == [
-        len(colors) for colors in charts.PAGE[3:]
-    ]
 
 
 def test_long_series_are_thinned_and_keep_their_ends():
@@ -97,24 +86,6 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
     assert found == pytest.approx(values / scale, abs=0.5 / charts.LEVELS + 1e-9)
     assert np.array(told["cells"]) == pytest.approx(values, rel=1e-2)
     assert told["when"][0].startswith("round")
-
-
-def test_the_largest_entries_of_all_runs_are_shown_in_their_own_order():
-    def run(means):
-        ends = np.arange(1, len(means) + 1)
-        trajectory = SimpleNamespace(means=means, ends=ends)
-        learner = tw.LyapunovDescent(tw.sets.Simplex(2))
-        return SimpleNamespace(trajectory=trajectory, rounds=len(means), learner=learner)
-
-    means = np.zeros((3, 100))
-    means[:, :50] = np.arange(50) + 1.0
-    first, second = shown_runs([run(means), run(means[:, ::-1])])
-    assert first.entries == second.entries == [f"entry {i}" for i in range(30, 70)]
-    (alone,) = shown_runs([run(means)], [f"n{i}" for i in range(100)])
-    assert alone.entries == [f"n{i}" for i in range(10, 50)]
-    np.testing.assert_array_equal(alone.values, means[:, 10:50].T)
-    (matrix,) = shown_runs([run(np.ones((2, 2, 3)))])
-    assert matrix.entries[3:5] == ["entry 1, 0", "entry 1, 1"]
 
 
 # --- frontiers ------------------------------------------------------------------------------------

@@ -180,20 +180,13 @@ BROKEN = [
         {"project": lambda K, y: y - (y.sum() - 1.0) / 3},
         Projectable,
     ),
-    (
-        "relaxations come no farther: the distance",
-        {"relax": lambda K, y: np.minimum(y, 0.5)},
-        Relaxable,
-    ),
-    (
-        "relaxations come no farther: relaxed twice",
-        {"relax": lambda K, y: (y + np.clip(y, 0, 1)) / 2},
-        Relaxable,
-    ),
-    (
-        "relaxations come no farther: float128",
-        {"relax": lambda K, y: np.clip(y, 0, 1).astype(np.longdouble)},
-        Relaxable,
+    *(
+        (f"relaxations come no farther: {word}", {"relax": relax}, Relaxable)
+        for word, relax in {
+            "the distance": lambda K, y: np.minimum(y, 0.5),
+            "relaxed twice": lambda K, y: (y + np.clip(y, 0, 1)) / 2,
+            "float128": lambda K, y: np.clip(y, 0, 1).astype(np.longdouble),
+        }.items()
     ),
     (
         "directions stay unchanged: relax",

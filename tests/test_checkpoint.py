@@ -25,15 +25,6 @@ from tidewolf.core.types import Array
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import LyapunovDescent
 from tidewolf.projection import ActiveSet
-from tidewolf.sets import (
-    CappedSimplex,
-    FlowPolytope,
-    L2Ball,
-    Shrunk,
-    Simplex,
-    Translated,
-    VertexHull,
-)
 
 
 class Box(NamedTuple):
@@ -59,14 +50,14 @@ def advanced(learner, rounds=40):
 LEARNERS = [
     LyapunovDescent(K, horizon=30, block=block)
     for K in (
-        FlowPolytope.examples()[0],
-        CappedSimplex(5, 0.5),
-        VertexHull(np.random.default_rng(0).standard_normal((8, 2, 2))),
-        Translated(Simplex(3), [1.0, 0.0, 2.0]),
-        Shrunk(Translated(L2Ball(3), [1.0, 0.0, 2.0]), 0.5),
+        tw.sets.FlowPolytope.examples()[0],
+        tw.sets.CappedSimplex(5, 0.5),
+        tw.sets.VertexHull(np.random.default_rng(0).standard_normal((8, 2, 2))),
+        tw.sets.Translated(tw.sets.Simplex(3), [1.0, 0.0, 2.0]),
+        tw.sets.Shrunk(tw.sets.Translated(tw.sets.L2Ball(3), [1.0, 0.0, 2.0]), 0.5),
     )
     for block in (1, 7)
-] + [SinhaVaze(Simplex(4))]
+] + [SinhaVaze(tw.sets.Simplex(4))]
 
 
 # --- the codec ------------------------------------------------------------------------------------
@@ -150,13 +141,12 @@ def test_a_file_says_who_wrote_it():
 # --- files that are not what they should be -------------------------------------------------------
 
 
-LEARNER = LyapunovDescent(Simplex(3), horizon=9)
+LEARNER = LyapunovDescent(tw.sets.Simplex(3), horizon=9)
 SAVED = LEARNER.save(LEARNER.start())
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"", b"PK\x03\x04", b"tidewolf state 3", b"tidewolf state x\n", b"\n" + SAVED],
+    "data", [b"", b"PK\x03\x04", b"tidewolf state 3", b"tidewolf state x\n", b"\n" + SAVED]
 )
 def test_what_is_no_state_is_refused(data):
     with pytest.raises(BrokenFile):
@@ -192,21 +182,21 @@ def test_a_newer_file_is_refused():
 
 def test_a_file_of_other_settings_is_refused():
     for other in (
-        LyapunovDescent(Simplex(3), horizon=10),
-        LyapunovDescent(Simplex(3), horizon=9, caution=3.0),
-        LyapunovDescent(Simplex(4), horizon=9),
-        LyapunovDescent(Simplex(3, total=1 + 2**-52), horizon=9),
-        LyapunovDescent(Translated(Simplex(3), np.zeros(3)), horizon=9),
-        SinhaVaze(Simplex(3), horizon=9),
+        LyapunovDescent(tw.sets.Simplex(3), horizon=10),
+        LyapunovDescent(tw.sets.Simplex(3), horizon=9, caution=3.0),
+        LyapunovDescent(tw.sets.Simplex(4), horizon=9),
+        LyapunovDescent(tw.sets.Simplex(3, total=1 + 2**-52), horizon=9),
+        LyapunovDescent(tw.sets.Translated(tw.sets.Simplex(3), np.zeros(3)), horizon=9),
+        SinhaVaze(tw.sets.Simplex(3), horizon=9),
     ):
         with pytest.raises(OtherSettings, match="LyapunovDescent"):
             other.load(SAVED)
-    assert LyapunovDescent(Simplex(3, 1), 9.0).load(SAVED).t == 0
+    assert LyapunovDescent(tw.sets.Simplex(3, 1), 9.0).load(SAVED).t == 0
 
 
 def test_names_of_nodes_are_no_settings():
     made = [
-        FlowPolytope.from_edges([(a, b), (a, b)], source=a, target=b)
+        tw.sets.FlowPolytope.from_edges([(a, b), (a, b)], source=a, target=b)
         for a, b in (("s", "t"), ("u", "v"))
     ]
     first, second = (LyapunovDescent(K, horizon=5) for K in made)
@@ -241,30 +231,17 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
             patch.setattr(os, name, full_disk)
             with pytest.raises(OSError, match="No space left"):
                 checkpoint.write(path, b"new")
-        assert path.read_bytes() == b"old"
-        assert os.listdir(tmp_path) == ["state"]
+        assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["state"])
     checkpoint.write(str(path), b"new")
-    assert path.read_bytes() == b"new"
-    assert os.listdir(tmp_path) == ["state"]
+    assert (path.read_bytes(), os.listdir(tmp_path)) == (b"new", ["state"])
 
 
 # --- randomness -----------------------------------------------------------------------------------
 
 
 def test_randomness_is_a_function_of_seed_purpose_and_round():
-    drawn = {
-        key: generator(*key).standard_normal(4).tobytes()
-        for key in (
-            (0, "a"),
-            (0, "b"),
-            (1, "a"),
-            (0, "a", 1),
-            (0, "a", 2),
-            (2**53, "a"),
-            (2**53 + 1, "a"),
-            (0, ""),
-        )
-    }
+    keys = [(0, "a"), (0, "b"), (1, "a"), (0, "a", 1), (0, "a", 2), (2**53, "a"), (2**53 + 1, "a")]
+    drawn = {key: generator(*key).standard_normal(4).tobytes() for key in (*keys, (0, ""))}
     assert len(set(drawn.values())) == len(drawn)
     generator(0, "a").standard_normal(100)
     np.random.default_rng(0).standard_normal(3)
@@ -285,7 +262,7 @@ def test_bad_seeds_are_refused(key):
 
 # --- types of states ---
 
-K = Simplex(3)
+K = tw.sets.Simplex(3)
 
 
 class Clock(NamedTuple):
@@ -340,37 +317,23 @@ def test_records_inside_records_come_back_as_they_were(state):
     )
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"clock": (7, 3)},
-        {"clock": None},
-        {"clock": Clock(-1)},
-        {"clock": Clock(True)},
-        {"clock": Clock(2.0)},
-        {"clock": member()},
-        {"member": Older(Clock(1))},
-        {"member": member()._replace(x=np.ones(4))},
-        {"member": member(float("nan"))},
-        {"more": (member(), member()._replace(x=np.array([0.0, 1.0, np.inf])))},
-        {"more": (member(), Clock(1))},
-        {"more": (member(), 5)},
-        {"more": member()},
-        {"last": 5},
-        {"last": member(t=-1)},
-        {"last": member()._replace(x=np.full(3, np.nan))},
-        {"pair": (1,)},
-        {"pair": ("a", "a")},
-        {"pair": (1, 1)},
-        {"limit": "a"},
-        {"limit": Clock(1)},
-        {"flag": 1},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_what_does_not_fit_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"\w"):
-        read_back(LATER._replace(**wrong))
+OTHER = member()._replace
+WRONG = {
+    "clock": [(7, 3), None, Clock(-1), Clock(True), Clock(2.0), member()],
+    "member": [Older(Clock(1)), OTHER(x=np.ones(4)), member(float("nan"))],
+    "more": [(member(), OTHER(x=np.array([0.0, 1.0, np.inf]))), (member(), 5), member()],
+    "last": [5, member(t=-1), OTHER(x=np.full(3, np.nan))],
+    "pair": [(1,), ("a", "a"), (1, 1)],
+    "limit": ["a", Clock(1)],
+    "flag": [1],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_does_not_fit_is_refused(name):
+    for wrong in WRONG[name]:
+        with pytest.raises(ValueError, match=r"\w"):
+            read_back(LATER._replace(**{name: wrong}))
 
 
 def test_a_field_with_a_default_may_be_missing():

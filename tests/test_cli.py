@@ -49,11 +49,6 @@ def test_a_run_prints_tables_of_80_columns_and_writes_a_page(short, tmp_path, ca
         word in printed.out
         for word in (*BUILTIN_LEARNERS, "loss", "regret", "violation", "seconds")
     )
-    said = (
-        "Ensemble, Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two "
-        "numbers a round; the others see gradients."
-    )
-    assert said in printed.out.replace("\n", " ").replace("  ", " ")
     assert "left out" not in printed.out
     assert printed.out.endswith(f"report: {folder / 'report.html'}\n")
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
@@ -64,16 +59,11 @@ def test_a_run_prints_tables_of_80_columns_and_writes_a_page(short, tmp_path, ca
 
 def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(tmp_path, capsys):
     """LogWealth is not defined outside the set, where DriftPlusPenalty looks."""
-    asked, page = (
-        ["run", "portfolio", "--rounds", "20", "--out", str(tmp_path)],
-        tmp_path / "report.html",
-    )
+    asked = ["run", "portfolio", "--rounds", "20", "--out", str(tmp_path)]
+    reason, page = "DriftPlusPenalty evaluates functions outside the set", tmp_path / "report.html"
     assert main(asked) == 0
-    rows = capsys.readouterr().out
-    assert (
-        "DriftPlusPenalty: left out. DriftPlusPenalty evaluates functions outside the set"
-        in rows.replace("\n", " ").replace("  ", " ")
-    )
+    rows = " ".join(capsys.readouterr().out.split())
+    assert f"DriftPlusPenalty: left out. {reason}" in rows
     assert "left out. DriftPlusPenalty evaluates" in page.read_text()
     page.unlink()
     assert main(["resume", str(tmp_path), "--json"]) == 0
@@ -82,12 +72,9 @@ def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(t
     played = [name for name in BUILTIN_LEARNERS if name not in refusing]
     assert [run["learner"] for run in told["runs"]] == played
     assert list(told["left_out"]) == refusing
-    assert main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2, (
-        "who is named and refuses is an error"
-    )
-    assert capsys.readouterr().err.startswith(
-        "DriftPlusPenalty evaluates functions outside the set"
-    )
+    # who is named and refuses is an error
+    assert main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2
+    assert capsys.readouterr().err.startswith(reason)
 
 
 @pytest.mark.usefixtures("no_pages")
@@ -95,8 +82,7 @@ def test_json_is_all_that_is_printed(short, capsys):
     assert main([*short, "--json", "--learner", "LyapunovDescent", "--seed", "5"]) == 0
     printed = capsys.readouterr()
     (record,) = json.loads(printed.out)["runs"]
-    assert printed.err == ""
-    assert list(record) == KEYS
+    assert (printed.err, list(record)) == ("", KEYS)
     assert (record["experiment"], record["rounds"]) == ("routing", 40)
     assert record["regret"]["lower"] <= record["regret"]["upper"]
     assert record["calls_per_round"] == record["oracle_calls"] / 40
@@ -228,7 +214,6 @@ class Refusing(Choosy):
 
 instance = Cross(3)
 batch = tw.functions.Linear([[1.0, 2.0]])
-learner = tw.LyapunovDescent(tw.sets.Simplex(2), horizon=30)
 number = 3
 """
 
@@ -251,14 +236,12 @@ def mine(tmp_path, monkeypatch):
         ("instance", ["Cross(n=3) passes all 21 checks."]),
         ("batch", ["Linear(C=<1x2 float64>) passes all 14 checks."]),
         ("Choosy", ["Choosy(K=Simplex(n=3, total=1, at_most=False), horizon=60, "]),
-        ("learner", ["LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=30, "]),
     ],
 )
 def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, capsys):
     assert main(["check", f"{mine}:{member}"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == ""
-    assert len(printed.out.splitlines()) == len(shown)
+    assert (printed.err, len(printed.out.splitlines())) == ("", len(shown))
     assert all(
         line.startswith(said) and line.endswith(" checks.")
         for line, said in zip(printed.out.splitlines(), shown, strict=True)
@@ -353,27 +336,18 @@ def test_every_command_shows_examples(command, capsys):
     ("line", "offered"),
     [
         ("run routing --learner Lya", ["LyapunovDescent", "LyapunovFrankWolfe"]),
-        pytest.param("re", ["resume", "report", "restore"], marks=pytest.mark.soak),
-        pytest.param("doc", ["doctor"], marks=pytest.mark.soak),
-        pytest.param("run rou", ["routing"], marks=pytest.mark.soak),
+        ("re", ["resume", "report", "restore"]),
+        ("run rou", ["routing"]),
     ],
 )
-def test_the_shell_completes_commands_experiments_and_learners(line, offered):
+def test_the_shell_completes_commands_experiments_and_learners(line, offered, monkeypatch, capsys):
     words = f"tidewolf {line}"
-    asked = {
-        "_TIDEWOLF_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env={**os.environ, **asked},
-        check=False,
-    )
-    assert sorted(done.stdout.split()) == sorted(offered)
+    monkeypatch.setenv("_TIDEWOLF_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    with pytest.raises(SystemExit):
+        main([])
+    assert sorted(capsys.readouterr().out.split()) == sorted(offered)
 
 
 def test_the_list_names_everything_there_is(capsys):

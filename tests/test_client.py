@@ -4,18 +4,17 @@ is lost on the way; what is refused is refused alike.
 
 from __future__ import annotations
 
-import http.client
 import itertools
 import socketserver
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,23 +23,6 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.client.session import AGAIN, as_json, error_of
 from tidewolf.core import errors
-from tidewolf.core.errors import (
-    AlreadyThere,
-    HeldElsewhere,
-    InvalidInput,
-    MissingExtra,
-    NoAnswer,
-    NotAMember,
-    NotFinite,
-    NotSupported,
-    OtherContent,
-    Overloaded,
-    TidewolfError,
-    TooMany,
-    UnknownSession,
-    WrongShape,
-    WrongType,
-)
 from tidewolf.functions import Affine, Capacity, Linear
 
 DESCENT = [{"name": "LyapunovDescent"}]
@@ -92,11 +74,8 @@ def test_a_client_decides_as_a_session_does(url, what, steps, seed):
             numbers = {"costs": 0.5 * (costs + costs.T), "capacities": rng.random(K.shape)}
             ask = _asked(step, session, numbers, told, rng)
             assert _done(client, *ask) == _done(session, *ask)
-        assert (client.rounds, client.round, client.pending) == (
-            session.rounds,
-            session.round,
-            session.pending,
-        )
+        for name in ("rounds", "round", "pending"):
+            assert getattr(client, name) == getattr(session, name)
         assert _done(client, "play", {}) == _done(session, "play", {})
 
 
@@ -122,7 +101,7 @@ def _asked(step: str, session: Any, numbers: Any, told: Any, rng: Any) -> tuple[
 def _done(session: Any, method: str, given: Any) -> Any:
     try:
         found = getattr(session, method)(**given)
-    except TidewolfError as error:
+    except errors.TidewolfError as error:
         return type(error)
     return None if found is None else found.tobytes()
 
@@ -139,13 +118,12 @@ def test_what_is_known_before_a_round_goes_along(url):
                 "unavailable": [t % 3],
             }
             x = client.play(**known)
-            assert x.tobytes() == session.play(**known).tobytes()
-            assert x[t % 3] == 0.0
+            assert (x.tobytes(), x[t % 3]) == (session.play(**known).tobytes(), 0.0)
             for each in (client, session):
                 each.observe(
                     loss=Linear.one([1.0, 0.5 * t, 0.2]), constraint=Capacity.one(K.center)
                 )
-        with pytest.raises(NotSupported, match="takes no forecast"):
+        with pytest.raises(errors.NotSupported, match="takes no forecast"):
             client.play(forecast=(Linear.one([1.0, 2.0, 3.0]), None))
 
 
@@ -156,70 +134,36 @@ def test_points_are_read_only_and_of_the_shape_of_the_set(url):
         assert not x.flags.writeable
         assert len(client.names) == 4
         client.observe(played=[[1.0, 0.0], [0.0, 0.0]], costs=np.eye(2))
-        assert client.rounds == 1
-        assert client.mode == "live"
-        assert client.explain()["round"] == 2
+        assert (client.rounds, client.mode, client.explain()["round"]) == (1, "live", 2)
 
 
 # --- lost answers ---------------------------------------------------------------------------------
 
 
 @contextmanager
-def between(url: str, fate: Callable[[], str]) -> Iterator[str]:
-    """What stands between a client and its service: every request passes, is `lost` before it
-    arrives, its answer is `unheard`, it is told to come back `later`, or that the session is held
+def between(fate: Callable[[], str]) -> Iterator[None]:
+    """What stands between clients and services: every request passes, is `lost` before it arrives,
+    its answer is `unheard`, it is told to come back `later`, or that the session is held
     `elsewhere`.
     """
-    target = urlsplit(url)
+    right = httpx.Client.request
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def request(client: httpx.Client, *asked: Any, **given: Any) -> httpx.Response:
+        way = fate()
+        if way == "later":
+            problem = {"title": "Overloaded", "detail": "Later."}
+            return httpx.Response(503, json=problem, headers={"retry-after": "0"})
+        if way == "elsewhere":
+            problem = {"title": "HeldElsewhere", "detail": "b holds it.", "holder": "b"}
+            return httpx.Response(409, json=problem)
+        answer = None if way == "lost" else right(client, *asked, **given)
+        if answer is None or way == "unheard":
+            raise httpx.RemoteProtocolError("Server disconnected without sending a response.")
+        return answer
 
-        def answer(self) -> None:
-            body, way = self.rfile.read(int(self.headers.get("content-length", 0))), fate()
-            if way == "later":
-                self.respond(503, b'{"title": "Overloaded", "detail": "Later."}', "0")
-                return
-            if way == "elsewhere":
-                text = '{"title": "HeldElsewhere", "detail": "b holds it.", "holder": "b"}'
-                self.respond(409, text.encode())
-                return
-            if way != "lost":
-                there = http.client.HTTPConnection(str(target.hostname), target.port)
-                there.request(self.command, self.path, body, dict(self.headers))
-                came = there.getresponse()
-                status, body = came.status, came.read()
-                there.close()
-            if way != "passes":
-                self.close_connection = True
-                return
-            self.respond(status, body)
-
-        def respond(self, status: int, body: bytes, retry_after: str | None = None) -> None:
-            self.send_response(status)
-            self.send_header("content-length", str(len(body)))
-            if retry_after is not None:
-                self.send_header("retry-after", retry_after)
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_PUT = do_POST = answer
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: object) -> None:
-            pass  # a client that went away
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx.Client, "request", request)
+        yield
 
 
 @pytest.fixture
@@ -234,7 +178,7 @@ def test_whatever_is_lost_on_the_way_counts_once(url, at_once):
     rng, session = np.random.default_rng(0), inside(tw.sets.Simplex(3))
     bad = ["lost", "unheard", "later", "elsewhere"]
     fates = iter(rng.choice(["passes", *bad], size=1000, p=[0.4, *[0.15] * 4]).tolist())
-    with between(url, lambda: next(fates)) as way, fresh(way, attempts=50) as client:
+    with between(lambda: next(fates)), fresh(url, attempts=50) as client:
         for _ in range(12):
             assert client.play().tobytes() == session.play().tobytes()
             costs, capacities = rng.normal(size=3), rng.random(3)
@@ -245,17 +189,17 @@ def test_whatever_is_lost_on_the_way_counts_once(url, at_once):
 
 
 def test_attempts_are_bounded_and_pauses_grow(url, at_once):
-    with between(url, lambda: "lost") as bad, pytest.raises(NoAnswer, match="does not answer"):
-        asked_once(bad, attempts=4)
+    with between(lambda: "lost"), pytest.raises(errors.NoAnswer, match="does not answer"):
+        asked_once(url, attempts=4)
     assert len(at_once) == 3
     for k, pause in enumerate(at_once):
         assert 0.05 * 2**k <= pause <= 0.15 * 2**k
-    with between(url, lambda: "later") as bad, pytest.raises(Overloaded, match=r"^Later\.$"):
-        asked_once(bad, attempts=2)
-    with between(url, lambda: "elsewhere") as bad, pytest.raises(HeldElsewhere) as caught:
-        asked_once(bad, attempts=2)
+    with between(lambda: "later"), pytest.raises(errors.Overloaded, match=r"^Later\.$"):
+        asked_once(url, attempts=2)
+    with between(lambda: "elsewhere"), pytest.raises(errors.HeldElsewhere) as caught:
+        asked_once(url, attempts=2)
     assert caught.value.holder == "b"
-    with pytest.raises(NoAnswer, match="is `tidewolf serve` running there"):
+    with pytest.raises(errors.NoAnswer, match="is `tidewolf serve` running there"):
         asked_once("http://127.0.0.1:9", attempts=1)
 
 
@@ -268,7 +212,10 @@ def test_what_is_no_service_is_said_to_be_none():
     with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.handle_request).start()
         url = f"http://127.0.0.1:{server.server_address[1]}"
-        with tw.Client(url, "a", attempts=1) as client, pytest.raises(NoAnswer, match="200, and"):
+        with (
+            tw.Client(url, "a", attempts=1) as client,
+            pytest.raises(errors.NoAnswer, match="200, and"),
+        ):
             client.play()
 
 
@@ -279,85 +226,81 @@ def test_what_is_refused_is_refused_as_in_process(url):
     with fresh(url) as client:
         client.observe(costs=[1.0, 0.0, 0.5])
         for error, given in (
-            (OtherContent, {"round": 0, "costs": [1.0, 0.0, 0.6]}),
-            (NotAMember, {"costs": [1.0, 0.0, 0.5], "played": [2.0, 0.0, 0.0]}),
-            (InvalidInput, {"costs": [1.0, 0.0]}),
-            (InvalidInput, {"round": 7, "costs": [1.0, 0.0, 0.5]}),
-            (InvalidInput, {}),
-            (NotFinite, {"costs": [1.0, 0.0, float("nan")]}),
-            (WrongType, {"costs": "abc"}),
-            (InvalidInput, {"costs": {"nobody": 1.0}}),
-            (NotSupported, {"loss": Linear(np.ones((2, 3)))}),
-            (NotSupported, {"costs": [1.0] * 3, "constraint": Affine.one([1.0] * 3, 0.5)}),
-            (InvalidInput, {"costs": [1.0] * 3, "loss": Linear.one([1.0] * 3)}),
+            (errors.OtherContent, {"round": 0, "costs": [1.0, 0.0, 0.6]}),
+            (errors.NotAMember, {"costs": [1.0, 0.0, 0.5], "played": [2.0, 0.0, 0.0]}),
+            (errors.InvalidInput, {"costs": [1.0, 0.0]}),
+            (errors.InvalidInput, {"round": 7, "costs": [1.0, 0.0, 0.5]}),
+            (errors.InvalidInput, {}),
+            (errors.NotFinite, {"costs": [1.0, 0.0, float("nan")]}),
+            (errors.WrongType, {"costs": "abc"}),
+            (errors.InvalidInput, {"costs": {"nobody": 1.0}}),
+            (errors.NotSupported, {"loss": Linear(np.ones((2, 3)))}),
+            (errors.NotSupported, {"costs": [1.0] * 3, "constraint": Affine.one([1.0] * 3, 0.5)}),
+            (errors.InvalidInput, {"costs": [1.0] * 3, "loss": Linear.one([1.0] * 3)}),
         ):
             with pytest.raises(error):
                 client.observe(**given)
         assert client.rounds == 1
         client.observe(costs=dict.fromkeys(client.names, 1.0))
         assert client.rounds == 2
-    with pytest.raises(UnknownSession):
+    with pytest.raises(errors.UnknownSession):
         asked_once(url)
     with tw.Client(url, client.name, experiment=SIMPLEX) as again:
         assert again.rounds == 2
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(errors.AlreadyThere):
         tw.Client(url, client.name, experiment=MATRIX)
 
 
 OURS = [kind for kind in vars(errors).values() if isinstance(kind, type)]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OURS if issubclass(kind, TidewolfError)])
+@pytest.mark.parametrize("kind", [kind for kind in OURS if issubclass(kind, errors.TidewolfError)])
 def test_every_error_of_the_library_comes_back_as_itself(kind):
     problem = {"title": kind.__name__, "detail": "It is so.", "holder": "h"}
     found = error_of(422, problem, 3.0)
     assert type(found) is kind
-    assert str(found) == "It is so."
-    assert getattr(found, "holder", "h") == "h"
+    assert (str(found), getattr(found, "holder", "h")) == ("It is so.", "h")
     assert getattr(found, "retry_after", 3.0) == (3.0 if not kind.__name__.startswith("_") else 1.0)
 
 
 def test_titles_of_http_are_told_apart_by_status():
     kinds = [type(error_of(status, {"detail": ""})) for status in (422, 404, 409, 429, 503, 500)]
-    assert kinds == [InvalidInput, UnknownSession, OtherContent, TooMany, Overloaded, TidewolfError]
+    names = ["InvalidInput", "UnknownSession", "OtherContent", "TooMany", "Overloaded"]
+    assert [kind.__name__ for kind in kinds] == [*names, "TidewolfError"]
     assert {429, 503} <= AGAIN
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("name", "values"),
     [
-        {"url": "127.0.0.1:8000"},
-        {"url": "ftp://127.0.0.1"},
-        {"url": "http://127.0.0.1:8000/?a=b"},
-        {"url": "http://[::1"},
-        {"url": "http://a b"},
-        {"session": ""},
-        {"session": "../etc"},
-        {"session": "a" * 101},
-        {"token": "two words"},
-        {"token": ""},
-        {"timeout": 0.0},
-        {"attempts": 0},
-        {"experiment": [1, 2]},
+        ("url", ["127.0.0.1:8000", "ftp://127.0.0.1", "http://127.0.0.1:8000/?a=b"]),
+        ("url", ["http://[::1", "http://a b"]),
+        ("session", ["", "../etc", "a" * 101]),
+        ("token", ["two words", ""]),
+        ("timeout", [0.0]),
+        ("attempts", [0]),
+        ("experiment", [[1, 2]]),
     ],
 )
-def test_bad_arguments_are_refused_before_anybody_is_asked(given):
-    with pytest.raises(InvalidInput):
-        tw.Client(**{"url": "http://127.0.0.1:9", "session": "a", "attempts": 1, **given})
+def test_bad_arguments_are_refused_before_anybody_is_asked(name, values):
+    for value in values:
+        given = {"url": "http://127.0.0.1:9", "session": "a", "attempts": 1, name: value}
+        with pytest.raises(errors.InvalidInput):
+            tw.Client(**given)
 
 
 def test_what_is_no_json_is_refused_in_a_sentence():
     loop: list[Any] = []
     loop.append(loop)
     for error, value in (
-        (NotFinite, float("inf")),
-        (WrongType, object()),
-        (InvalidInput, loop),
-        (WrongType, {(1, 2): 3}),
+        (errors.NotFinite, float("inf")),
+        (errors.WrongType, object()),
+        (errors.InvalidInput, loop),
+        (errors.WrongType, {(1, 2): 3}),
     ):
         with pytest.raises(error, match="sent to a service"):
             as_json({"x": value})
-    with pytest.raises(WrongShape, match="one per limit"):
+    with pytest.raises(errors.WrongShape, match="one per limit"):
         tw.Client("http://127.0.0.1:9", "a").observe(
             loss_gradient=[1.0], constraint_value=[1.0, 2.0], constraint_gradient=[[1.0]]
         )
@@ -368,16 +311,9 @@ def test_what_is_no_json_is_refused_in_a_sentence():
 
 def test_threads_share_a_client(url):
     with fresh(url) as client:
-
-        def observe() -> None:
-            for _ in range(5):
-                client.observe(costs=[1.0, 0.0, 0.5])
-
-        threads = [threading.Thread(target=observe) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(4) as pool:
+            told = [pool.submit(client.observe, costs=[1.0, 0.0, 0.5]) for _ in range(20)]
+        assert [one.exception() for one in told] == [None] * 20
         assert client.rounds == 20
 
 
@@ -387,14 +323,13 @@ def test_a_session_goes_back_and_over_to_another_set(url):
         for _ in range(3):
             client.observe(costs=[1.0, 0.0, 0.5])
         client.rollback(0, why="a test")
-        assert client.rounds == 0
-        assert client.play().tobytes() == first.tobytes()
+        assert (client.rounds, client.play().tobytes()) == (0, first.tobytes())
         client.observe(costs=[1.0, 0.0, 0.5])
         client.migrate({"learners": [{"name": "LyapunovDescent", "caution": 3.0}]})
         assert client.rounds == 1
-        with pytest.raises(InvalidInput):
+        with pytest.raises(errors.InvalidInput):
             client.rollback(99)
-        with pytest.raises(WrongType):
+        with pytest.raises(errors.WrongType):
             client.migrate([])  # type: ignore[arg-type]
     client.close()
 
@@ -409,5 +344,5 @@ def test_the_client_is_light_until_it_asks():
 
 def test_without_httpx_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtra, match=r"pip install \"tidewolf\[serve\]\""):
+    with pytest.raises(errors.MissingExtra, match=r"pip install \"tidewolf\[serve\]\""):
         tw.Client("http://127.0.0.1:9", "a").play()

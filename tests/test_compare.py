@@ -18,21 +18,8 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.baselines import SinhaVaze
 from tidewolf.cli import main
-from tidewolf.core.errors import (
-    BrokenFile,
-    InvalidInput,
-    NewerFormat,
-    NotSupported,
-    OlderFormat,
-    SolverFailed,
-    WrongType,
-)
-from tidewolf.evaluation.comparison import (
-    TABLES,
-    Entry,
-    Venue,
-    ranking_name,
-)
+from tidewolf.core import errors
+from tidewolf.evaluation.comparison import TABLES, Entry, Venue, ranking_name
 from tidewolf.evaluation.formatting import applying
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, PrimalDual
@@ -114,30 +101,17 @@ def compared():
 
 
 def test_the_numbers_are_those_of_single_runs(compared):
-    problem = routing(ROUNDS, seed=1)
-    (entry,) = [
-        e
-        for e in compared.entries
-        if (e.learner, e.caution, e.budget, e.seed) == ("LyapunovDescent", 10.0, 1.0, 1)
-    ]
-    run = tw.run(
-        LyapunovDescent(problem.K, horizon=ROUNDS, caution=10.0, calls_per_round=1.0),
-        problem.stream,
-    )
+    problem, asked = routing(ROUNDS, seed=1), ("LyapunovDescent", 10.0, 1.0, 1)
+    (entry,) = [e for e in compared.entries if (e.learner, e.caution, e.budget, e.seed) == asked]
+    learner = LyapunovDescent(problem.K, horizon=ROUNDS, caution=10.0, calls_per_round=1.0)
+    run = tw.run(learner, problem.stream)
     assert entry.regret == (run.regret[0] / ROUNDS, run.regret[1] / ROUNDS)
-    assert entry.violation == run.violations.mean()
-    assert entry.loss == run.losses.mean()
-    assert entry.calls == run.oracle_calls / ROUNDS
-    assert (entry.infeasibility, entry.certificate, entry.failure) == (
-        run.max_infeasibility,
-        run.certificate.holds,
-        "",
-    )
+    assert (entry.violation, entry.loss) == (run.violations.mean(), run.losses.mean())
+    assert (entry.calls, entry.infeasibility) == (run.oracle_calls / ROUNDS, run.max_infeasibility)
+    assert (entry.certificate, entry.failure) == (run.certificate.holds, "")
     (venue,) = [v for v in compared.venues if v.seed == 1]
-    assert (venue.lower, venue.upper) == (
-        run.comparator.lower / ROUNDS,
-        run.comparator.upper / ROUNDS,
-    )
+    best = run.comparator
+    assert (venue.lower, venue.upper) == (best.lower / ROUNDS, best.upper / ROUNDS)
 
 
 def test_what_is_not_swept_is_as_the_learner_has_it():
@@ -202,8 +176,7 @@ def test_learners_are_held_against_the_rival(compared):
     assert compared.scale("routing") == pytest.approx(scale)
     found = compared.ranking("routing", "PrimalDual")
     assert found.gaps == tuple(gap(p, theirs, scale) for p in ours)
-    assert found.gap == max(found.gaps)
-    assert found.shortfall == shortfall(ours, theirs, scale)
+    assert (found.gap, found.shortfall) == (max(found.gaps), shortfall(ours, theirs, scale))
     assert found.saving == saving(ours, theirs)
     assert compared.ranking("routing", "SinhaVaze").shortfall <= 0.0
     back = compared.ranking("routing", "SinhaVaze", "PrimalDual").saving
@@ -213,18 +186,15 @@ def test_learners_are_held_against_the_rival(compared):
 def test_a_refused_run_stays_alone():
     def picky(K, horizon, caution=1.0):
         if caution > 5.0:
-            raise NotSupported(f"No caution of {caution:g} here.")
+            raise errors.NotSupported(f"No caution of {caution:g} here.")
         return LyapunovDescent(K, horizon=horizon, caution=caution)
 
     found = tw.compare(
         {"picky": picky, "LyapunovDescent": LyapunovDescent}, adversarial(30), cautions=(1.0, 10.0)
     )
     (failed,) = found.failures
-    assert (failed.learner, failed.caution, failed.failure) == (
-        "picky",
-        10.0,
-        "No caution of 10 here.",
-    )
+    assert (failed.learner, failed.caution) == ("picky", 10.0)
+    assert failed.failure == "No caution of 10 here."
     assert failed.regret is failed.violation is failed.seconds is failed.certificate is None
     assert [p.caution for p in found.frontier("adversarial", "picky")] == [1.0]
     assert len(found.frontier("adversarial", "LyapunovDescent")) == 2
@@ -236,9 +206,7 @@ def test_a_refused_run_stays_alone():
 
 def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_why():
     found = tw.compare(
-        [LyapunovDescent, SinhaVaze],
-        partial(routing, 40, feasible=False),
-        cautions=CAUTIONS,
+        [LyapunovDescent, SinhaVaze], partial(routing, 40, feasible=False), cautions=CAUTIONS
     )
     assert found.venues[0].feasible is False
     assert found.measure("routing") == "loss"
@@ -258,7 +226,7 @@ def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_wh
 
 def test_runs_stand_where_the_comparator_fails(monkeypatch):
     def fails(*_):
-        raise SolverFailed("No luck today.")
+        raise errors.SolverFailed("No luck today.")
 
     monkeypatch.setattr("tidewolf.experiments.jobs.best_in_hindsight", fails)
     found = tw.compare([LyapunovDescent, SinhaVaze], adversarial(20))
@@ -273,7 +241,7 @@ def test_runs_stand_where_the_comparator_fails(monkeypatch):
 def test_a_point_counts_where_every_seed_was_run():
     def moody(K, horizon, caution=3.0, seed=0):
         if seed == 1:
-            raise NotSupported("Not this seed.")
+            raise errors.NotSupported("Not this seed.")
         return LyapunovDescent(K, horizon=horizon, caution=caution)
 
     found = tw.compare({"moody": moody}, adversarial(20), seeds=(0, 1))
@@ -309,8 +277,7 @@ def test_files_give_the_same_comparison_again(compared, tmp_path):
     compared.save(tmp_path / "new" / "folder")
     table, plain = sorted((tmp_path / "new" / "folder").iterdir())
     back = tw.Comparison.load(tmp_path / "new" / "folder")
-    assert back == compared
-    assert repr(back) == repr(compared)
+    assert (back, repr(back)) == (compared, repr(compared))
     assert back.summary() == compared.summary() == json.loads(plain.read_text())
     assert len(table.read_text().splitlines()) == 1 + len(compared.entries)
 
@@ -327,22 +294,22 @@ def test_infinite_ends_survive_the_file(tmp_path):
 
 def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
     (tmp_path / "comparison.csv").write_text("mine")
-    with pytest.raises(InvalidInput, match="comparison already"):
+    with pytest.raises(errors.InvalidInput, match="comparison already"):
         compared.save(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["comparison.csv"]
     compared.save(tmp_path, force=True)
     assert tw.Comparison.load(tmp_path) == compared
-    with pytest.raises(InvalidInput, match="is a file"):
+    with pytest.raises(errors.InvalidInput, match="is a file"):
         compared.save(tmp_path / "comparison.csv")
 
 
 def test_files_of_others_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="folder of a comparison"):
+    with pytest.raises(errors.InvalidInput, match="folder of a comparison"):
         tw.Comparison.load(tmp_path)
     for text, error in (
-        ('{"format": 1}', OlderFormat),
-        ("[", BrokenFile),
-        ('{"format": 99}', NewerFormat),
+        ('{"format": 1}', errors.OlderFormat),
+        ("[", errors.BrokenFile),
+        ('{"format": 99}', errors.NewerFormat),
     ):
         (tmp_path / "comparison.json").write_text(text)
         with pytest.raises(error):
@@ -360,16 +327,16 @@ def test_pandas_has_a_row_for_each_run(compared):
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"learners": []}, InvalidInput, "learner"),
-        ({"learners": [partial(LyapunovDescent)]}, InvalidInput, "mapping"),
-        ({"learners": {"mine": 3}}, WrongType, "mine"),
-        ({"streams": []}, InvalidInput, "stream"),
-        ({"streams": [3]}, WrongType, "a Problem"),
-        ({"streams": [adversarial(5), adversarial(6)]}, InvalidInput, "Two streams"),
-        ({"cautions": []}, InvalidInput, "caution"),
-        ({"cautions": [0.0]}, InvalidInput, "A caution must be greater than 0"),
-        ({"budgets": [math.nan]}, InvalidInput, "A budget"),
-        ({"seeds": [-1]}, InvalidInput, "seed"),
+        ({"learners": []}, errors.InvalidInput, "learner"),
+        ({"learners": [partial(LyapunovDescent)]}, errors.InvalidInput, "mapping"),
+        ({"learners": {"mine": 3}}, errors.WrongType, "mine"),
+        ({"streams": []}, errors.InvalidInput, "stream"),
+        ({"streams": [3]}, errors.WrongType, "a Problem"),
+        ({"streams": [adversarial(5), adversarial(6)]}, errors.InvalidInput, "Two streams"),
+        ({"cautions": []}, errors.InvalidInput, "caution"),
+        ({"cautions": [0.0]}, errors.InvalidInput, "A caution must be greater than 0"),
+        ({"budgets": [math.nan]}, errors.InvalidInput, "A budget"),
+        ({"seeds": [-1]}, errors.InvalidInput, "seed"),
     ],
 )
 def test_bad_input_is_refused_before_anything_is_played(given, error, said):
@@ -383,9 +350,9 @@ def test_bad_input_is_refused_before_anything_is_played(given, error, said):
 
 
 def test_unknown_names_are_refused(compared):
-    with pytest.raises(InvalidInput, match="rooting"):
+    with pytest.raises(errors.InvalidInput, match="rooting"):
         compared.frontier("rooting", "SinhaVaze")
-    with pytest.raises(InvalidInput, match="Sinha"):
+    with pytest.raises(errors.InvalidInput, match="Sinha"):
         compared.ranking("routing", "LyapunovDescent", "Sinha")
 
 

@@ -163,8 +163,7 @@ def test_categories_are_one_cell_or_the_weights(n, data):
     raw[j] += 0.5
     weights = raw / raw.sum()
     phi = dense(kinds.features(tw.RoundInfo(context=weights), 0), n)
-    assert phi.sum() == pytest.approx(1.0, abs=1e-15 * n)
-    assert phi == pytest.approx(weights)
+    assert (phi.sum(), phi) == (pytest.approx(1.0, abs=1e-15 * n), pytest.approx(weights))
 
 
 def test_weights_that_sum_to_one_up_to_rounding_are_scaled():
@@ -176,12 +175,11 @@ def test_a_file_says_the_period_of_a_season():
     check = learner_keys("Ensemble")["season"].check
     for said in ("1d", 96):
         assert check.read(said) == said
-        made = build(
+        make, given = (
             partial(tw.Ensemble, tw.sets.Simplex(2)),
             {"season": said, "experts": ("last",)},
-            learner_keys("Ensemble"),
-            Place(None),
         )
+        made = build(make, given, learner_keys("Ensemble"), Place(None))
         assert made.experts == (tw.experts.Season(said), tw.experts.Resolve())
     for other in (True, 1.5, [96], {"period": 96}):
         assert check.read(other) is None

@@ -152,17 +152,3 @@ def test_memory_is_flat_in_the_rounds(tmp_path):
     tracemalloc.stop()
     assert peak < 1e6
     assert points[1999, 999] == 1.0
-
-
-def test_small_paths_go_to_the_others_of_their_commodity() -> None:
-    Route, large = run_files.Route, run_files.large
-    routes = [Route("a", "1", 0.6, 6.0), Route("a", "2", 0.3, 3.0), Route("a", "3", 0.1, 1.0)]
-    lone = Route("b", "4", 0.05, 0.1)
-    kept = large([*routes, lone], 0.2)
-    assert [(route.path, round(route.share, 12)) for route in kept] == [
-        ("1", round(0.6 / 0.9, 12)),
-        ("2", round(0.3 / 0.9, 12)),
-        ("4", 0.05),
-    ]
-    assert sum(route.volume for route in kept[:2]) == pytest.approx(10.0)
-    assert large(routes, 0.0) == routes

@@ -65,12 +65,10 @@ def test_the_text_makes_the_same_learner_bit_for_bit(body):
 def test_the_keys_of_the_service():
     asked = Description.read(WHOLE)
     assert (asked.expire_after, asked.deadline, asked.stale_after) == (10, 0.5, 60.0)
-    assert asked.why == "a trial"
-    assert asked.learner.name == "Ensemble"
+    assert (asked.why, asked.learner.name) == ("a trial", "Ensemble")
     made = asked.build()
     assert made.fallback == (1.0, 0.0, 0.0)
-    assert made.learner.horizon == 100
-    assert made.entries.names == ["a", "b", "c"]
+    assert (made.learner.horizon, made.entries.names) == (100, ["a", "b", "c"])
     assert not follows_clock(made.learner)
     daily = {"name": "Ensemble", "season": "1d"}
     assert follows_clock(Description.read({"set": SIMPLEX, "learners": [daily]}).build().learner)

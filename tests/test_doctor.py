@@ -126,11 +126,3 @@ def test_folders_that_cannot_be_written_are_named(capsys, monkeypatch, tmp_path)
     assert (code, found["results"]["status"], found["kernels"]["status"]) == (0,) + 2 * ("warning",)
     assert str(tmp_path / "out") in found["results"]["text"]
     assert "NUMBA_CACHE_DIR" in found["kernels"]["text"]
-
-
-@pytest.mark.parametrize("words", [["--frob"], ["more"], ["--json", "more"]])
-def test_other_words_are_refused_with_exit_code_2(words, capsys):
-    assert main(["doctor", *words]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err

@@ -10,7 +10,6 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core import jit as kernels
-from tidewolf.core.errors import WrongShape, WrongType
 from tidewolf.core.jit import Kernel, compiling, kernel
 from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
@@ -71,14 +70,6 @@ def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem, run:
     tw.run(run.learner, problem.stream, progress=moments.append)
     totals = (pytest.approx(run.losses.sum()), pytest.approx(run.violations.sum()))
     assert moments[-1] == RunProgress(300, 300, run.oracle_calls, *totals)
-
-
-def test_streams_that_do_not_fit_get_a_sentence(problem: tw.problems.Problem) -> None:
-    learner = tw.LyapunovDescent(tw.sets.Simplex(3))
-    with pytest.raises(WrongShape, match=r"\(19,\).*\(3,\)"):
-        tw.run(learner, problem.stream)
-    with pytest.raises(WrongType, match="plays a Stream"):
-        tw.run(learner, [1, 2])  # type: ignore[arg-type]
 
 
 def test_passing_the_horizon_is_said(problem: tw.problems.Problem) -> None:
@@ -174,20 +165,3 @@ def test_a_run_asks_the_set_and_the_functions_of_a_user_no_more_than_it_plays(mo
     run = tw.run(tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=T), tw.Stream(losses))
     assert calls["answer"] == run.oracle_calls > 0
     assert T < calls["loss"] <= T + 20 * FIRST  # the gradients of the first updates are tested
-
-
-@pytest.mark.parametrize("stop", [1, 11, 29])
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.LyapunovFrankWolfe, tw.BanditPrimalDual])
-def test_a_recording_resumes_from_its_bytes_bit_for_bit(kind, stop):
-    problem = tw.problems.routing(rounds=30)
-    learner = kind(problem.K, horizon=30)
-    whole, first = Recording(learner, problem.stream), Recording(learner, problem.stream)
-    assert list(whole.advance())[-1] == 30
-    for rounds in first.advance():
-        if rounds >= stop:
-            break
-    second = Recording.load(first.save(), learner, problem.stream, "It")
-    assert second.t == 30 or list(second.advance())[-1] == 30
-    for name in ("losses", "violations", "distances", "calls"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(second, name))
-    np.testing.assert_array_equal(whole.movement.churn, second.movement.churn)

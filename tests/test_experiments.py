@@ -107,8 +107,7 @@ def test_names_of_links_and_order_of_columns_are_the_files_business(network, num
         table([NAMES[i].replace(" > ", "->") for i in order], numbers[1][:, order])
     )
     named = load("network.toml").problem(0)
-    assert named.stream == plain.stream
-    assert named.K == plain.K
+    assert (named.stream, named.K) == (plain.stream, plain.K)
     assert named.labels == tuple(f"l{i}" for i in range(len(LINKS)))
     assert plain.labels == tuple(NAMES)
 
@@ -184,8 +183,7 @@ def test_a_resolved_network_can_be_read_from_anywhere(network, monkeypatch, tmp_
     with open("copy.toml", "w") as file:
         file.write(resolved.toml())
     again = load("copy.toml")
-    assert again == resolved
-    assert again.problem(0).stream == here.stream
+    assert (again, again.problem(0).stream) == (resolved, here.stream)
 
 
 # sets and functions with arrays, graphs and parts of their own
@@ -262,8 +260,7 @@ def test_graph_files_make_every_set_that_is_made_of_links(network, numbers):
         == built(network, '[set]\nkind = "CapacitatedFlow"\n' + carried + text).K
     )
     named = built(network, '[set]\nkind = "SpanningTrees"\n' + text)
-    assert tw.sets.SpanningTrees(LINKS) == named.K
-    assert named.labels == tuple(NAMES)
+    assert (tw.sets.SpanningTrees(LINKS), named.labels) == (named.K, tuple(NAMES))
     both = load_set(network, '[set]\nlengths = "km"\ncommodities = "demands.csv"\n' + text)
     shares = [("SEA", "NYC", 1.0), ("SFO", "HOU", 1.0)]
     assert both == tw.sets.MultiFlow.from_edges(LINKS, shares)  # no cycle, so every link stays
@@ -300,14 +297,8 @@ def test_the_commented_file_explains_every_key_and_no_other():
     network = kind_keys(tw.networks.Network)
     files = settings_of(FileFormat)
     more = ("problem", "kind", "phase", "horizons", "gaps", "context", "advice")
-    known = {
-        *(File.model_fields.keys() - {"left_out"}),
-        *TABLES,
-        *network,
-        *Outputs.model_fields,
-        *files,
-        *more,
-    }
+    known = {*(File.model_fields.keys() - {"left_out"}), *TABLES, *network}
+    known |= {*Outputs.model_fields, *files, *more}
     assert known <= keys
     settings = {"calls_per_round", "season", "experts"}
     assert keys - known == {"cap", "total", *settings, "returns", "A", "b"}
@@ -318,12 +309,10 @@ def test_the_commented_file_explains_every_key_and_no_other():
 def test_new_writes_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "mine", "--problem", "adversarial"]) == 0
-    assert (
-        capsys.readouterr().out == "mine.toml is written; edit it, then: tidewolf run mine.toml\n"
-    )
+    assert "mine.toml is written" in capsys.readouterr().out
     (tmp_path / "mine.toml").write_text("# my own\n")
     assert main(["new", "mine"]) == 2
-    assert capsys.readouterr().err == "mine.toml exists already; use another name, or --force.\n"
+    assert "--force" in capsys.readouterr().err
     assert (tmp_path / "mine.toml").read_text() == "# my own\n"
     assert main(["new", "mine", "--force", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")

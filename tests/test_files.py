@@ -21,13 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from tidewolf.core.errors import (
-    EmptyGraph,
-    InvalidInput,
-    MissingExtra,
-    UnknownNode,
-    UnreachableTarget,
-)
+from tidewolf.core import errors
 from tidewolf.files import FileFormat, file_of, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
 from tidewolf.files.reading import likely_encoding
@@ -68,7 +62,7 @@ def book(path, **sheets):
     return path
 
 
-def refused(path, match, read=read_table, error=InvalidInput, **options):
+def refused(path, match, read=read_table, error=errors.InvalidInput, **options):
     with pytest.raises(error, match=match) as raised:
         read(path, **options)
     assert str(path) in str(raised.value)
@@ -144,9 +138,11 @@ def test_npz_and_csv_need_no_extras_and_the_others_name_theirs(tmp_path, monkeyp
     assert len(read_table(written(tmp_path, "t.csv", GOOD)).values) == 2
     for ending, extra in (("parquet", "pyarrow.parquet"), ("xlsx", "openpyxl")):
         (tmp_path / f"t.{ending}").write_text(GOOD)
-        with pytest.raises(MissingExtra, match=rf'{extra}: pip install "tidewolf\[app\]"'):
+        with pytest.raises(errors.MissingExtra, match=rf'{extra}: pip install "tidewolf\[app\]"'):
             read_table(tmp_path / f"t.{ending}")
-    with pytest.raises(MissingExtra, match=r'GML needs networkx: pip install "tidewolf\[graph\]"'):
+    with pytest.raises(
+        errors.MissingExtra, match=r'GML needs networkx: pip install "tidewolf\[graph\]"'
+    ):
         read_graph(written(tmp_path, "t.gml", b""))
 
 
@@ -198,12 +194,12 @@ def test_broken_bytes_and_any_bytes_are_refused_or_read(
     for name, bytes_ in (found | {"any.csv": data, "any.csv.gz": gzip.compress(data)}).items():
         there = folder / name
         there.write_bytes(bytes_)
-        with suppress(InvalidInput):
+        with suppress(errors.InvalidInput):
             table = read_table(there, gaps=gaps, format=format)
             assert gaps or np.isfinite(table.values).all()
-        with suppress(InvalidInput):
+        with suppress(errors.InvalidInput):
             read_records(there, ["tail"], format=format)
-        with suppress(InvalidInput):
+        with suppress(errors.InvalidInput):
             read_graph(there, format=format)
 
 
@@ -278,7 +274,7 @@ def cured(read, format=PLAIN):
     for _ in range(4):
         try:
             return read(format), format
-        except InvalidInput as error:
+        except errors.InvalidInput as error:
             sentence = str(error)
         said = dict(re.findall(r'(separator|decimal|encoding) = "([^"]+)"', sentence))
         keys = vars(format) | {k: v.replace(r"\t", "\t") for k, v in said.items()}
@@ -335,7 +331,7 @@ def test_edge_lists_and_rows_say_it_too(tmp_path, separator):
 )
 def test_what_is_no_number_is_refused_with_its_place_and_a_hint(tmp_path, cell, decimal, hint):
     path = written(tmp_path, "t.csv", f"a;b\n1;{cell}\n")
-    with pytest.raises(InvalidInput) as raised:
+    with pytest.raises(errors.InvalidInput) as raised:
         read_table(path, format=FileFormat(separator=";", decimal=decimal))
     assert str(raised.value).startswith(f'{path}, line 2, column "b": ')
     assert repr(cell) in str(raised.value)
@@ -370,7 +366,7 @@ def test_utf_8_is_never_taken_for_another_encoding(text):
 )
 def test_formats_that_are_none_are_refused(key, values):
     for value in values:
-        with pytest.raises(InvalidInput) as raised:
+        with pytest.raises(errors.InvalidInput) as raised:
             FileFormat(**{key: value})
         assert raised.value.setting == key
 
@@ -398,8 +394,7 @@ def test_numbers_and_dates_are_those_of_the_cells(tmp_path_factory, start, step,
     rows = [["time", "a"], *map(list, zip(times, cells, strict=True))]
     path = written(tmp_path_factory.mktemp("book"), "b.xlsx", rows)
     table = read_table(path)
-    assert table.times.tolist() == times
-    assert table.values.ravel().tolist() == cells
+    assert (table.times.tolist(), table.values.ravel().tolist()) == (times, cells)
     local = read_table(path, format=FileFormat(timezone="Asia/Tokyo"))  # no summer time since 1951
     assert local.times.tolist() == [t - timedelta(hours=9) for t in times]
 
@@ -573,8 +568,7 @@ def test_links_go_both_ways_if_asked(tmp_path):
     path = written(tmp_path, "g.csv", "u,v,km\n1,2,5\n2,3,6\n")
     graph = read_graph(path, numbers=["km"], directed=False)
     assert graph.links == (("1", "2"), ("2", "3"), ("2", "1"), ("3", "2"))
-    assert graph.numbers["km"].tolist() == [5, 6, 5, 6]
-    assert graph.dag("3", "1") == [2, 3]
+    assert (graph.numbers["km"].tolist(), graph.dag("3", "1")) == ([5, 6, 5, 6], [2, 3])
 
 
 def test_what_stands_in_comments_and_text_of_gml_is_no_structure(tmp_path):
@@ -602,7 +596,7 @@ def test_graphml_is_read(tmp_path, default):
     assert graph.links[:3] == (("a", "b"), ("a", "b"), ("b", "c"))
     assert len(graph.links) == (3 if default == "directed" else 6)
     assert graph.numbers["km"][:3].tolist() == [1.5, 0.0, 0.0]
-    with pytest.raises(InvalidInput, match="lengths of away must be"):
+    with pytest.raises(errors.InvalidInput, match="lengths of away must be"):
         graph.dag("a", "c", "km")
     refused(path, "link a - b has no km; give `missing=` a number", read_graph, numbers=["km"])
 
@@ -631,8 +625,8 @@ def test_an_edge_list_in_parquet(tmp_path):
         ("g.csv", "u,v,km\n1,2,\n", "line 2 has no km; give `missing=`", {"numbers": ["km"]}),
         ("g.csv", "u,v,km\n1,2,far\n", 'line 2, column "km": .*far', {"numbers": ["km"]}),
         ("g.csv", "u,v\n1,2\n", "has no column 'km'; it has u, v", {"numbers": ["km"]}),
-        ("g.csv", "u,v\n1,1\n", "has no link between two nodes", {"error": EmptyGraph}),
-        ("g.csv", "u,v\n", "no link between two nodes", {"error": EmptyGraph}),
+        ("g.csv", "u,v\n1,1\n", "has no link between two nodes", {"error": errors.EmptyGraph}),
+        ("g.csv", "u,v\n", "no link between two nodes", {"error": errors.EmptyGraph}),
         ("g.txt", "", "expected a graph that ends in", {}),
         ("g.gml", '# graph [ ]\nCreator "graph ["', "cannot be read as a graph", {}),
         ("g.gml", "graph [ node [ id 0 ", "cannot be read as a graph", {}),
@@ -647,9 +641,9 @@ def test_graphs_that_are_missing_or_in_parts(tmp_path):
     refused(tmp_path / "g.csv", "There is no graph at", read_graph)
     parts = read_graph(written(tmp_path, "g.csv", "u,v\n1,2\n3,4\n"))
     for error, match, ends in (
-        (UnreachableTarget, "2 of 4 nodes can be reached", ("1", "4")),
-        (UnknownNode, "The target .x. is not a node", ("1", "x")),
-        (InvalidInput, "The links have no km; ask for it", ("1", "2", "km")),
+        (errors.UnreachableTarget, "2 of 4 nodes can be reached", ("1", "4")),
+        (errors.UnknownNode, "The target .x. is not a node", ("1", "x")),
+        (errors.InvalidInput, "The links have no km; ask for it", ("1", "2", "km")),
     ):
         with pytest.raises(error, match=match):
             parts.dag(*ends)

@@ -13,14 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import (
-    CyclicGraph,
-    InvalidInput,
-    NotFinite,
-    TidewolfError,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core import errors
 from tidewolf.core.frames import in_order, read_frame
 
 NAMES = ["SEA > DEN", "DEN > NYC", "SEA > NYC"]
@@ -111,7 +104,7 @@ def test_times_of_every_kind_are_the_same_times(make):
 def test_a_time_that_is_missing_is_not_known():
     stream = tw.Stream(tw.functions.Linear(TABLE), time=pd.Series([*DAYS[:3], None]))
     assert stream.info(3) is None
-    with pytest.raises(NotFinite, match="no time"):
+    with pytest.raises(errors.NotFinite, match="no time"):
         tw.RoundInfo(time=pd.NaT)
 
 
@@ -123,27 +116,29 @@ def test_a_stream_takes_frames_of_all_that_it_knows(frame):
         losses, advice={"a": frame(TABLE)}, unavailable=frame(mask), played=frame(TABLE)
     )
     plain = tw.Stream(losses, advice={"a": TABLE}, unavailable=mask, played=TABLE)
-    assert found.advice == plain.advice
-    assert found.unavailable == plain.unavailable
+    assert (found.advice, found.unavailable) == (plain.advice, plain.unavailable)
     np.testing.assert_array_equal(found.played, plain.played)
     assert tw.Stream(losses, seen=series > 2.0).unseen == int((TABLE[:, 0] <= 2.0).sum())
     np.testing.assert_array_equal(tw.Stream(losses, context=series).context, TABLE[:, 0])
 
 
 WRONG = {
-    "object": (lambda: pd.DataFrame({"a": [1.0, "x"]}), WrongType),
-    "duration": (lambda: pl.DataFrame({"a": [dt.timedelta(1)]}), WrongType),
-    "null": (lambda: pl.DataFrame({"a": [1.0, None]}), NotFinite),
-    "NA": (lambda: pd.DataFrame({"a": [1, None]}, dtype="Int64"), NotFinite),
+    "object": (lambda: pd.DataFrame({"a": [1.0, "x"]}), errors.WrongType),
+    "duration": (lambda: pl.DataFrame({"a": [dt.timedelta(1)]}), errors.WrongType),
+    "null": (lambda: pl.DataFrame({"a": [1.0, None]}), errors.NotFinite),
+    "NA": (lambda: pd.DataFrame({"a": [1, None]}, dtype="Int64"), errors.NotFinite),
     "by its date": (
         lambda: pd.DataFrame({"a": [np.nan]}, index=pd.DatetimeIndex(["2026-03-01"])),
-        NotFinite,
+        errors.NotFinite,
     ),
-    "twice": (lambda: pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), InvalidInput),
-    "dates twice": (lambda: pl.DataFrame({"a": DAYS, "b": DAYS, "c": [1.0] * 4}), InvalidInput),
-    "lazy": (lambda: pl.DataFrame({"a": [1.0]}).lazy(), WrongType),
-    "times alone": (lambda: pl.DataFrame({"time": DAYS}), WrongShape),
-    "one axis": (lambda: pd.Series([1.0]), WrongShape),
+    "twice": (lambda: pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]), errors.InvalidInput),
+    "dates twice": (
+        lambda: pl.DataFrame({"a": DAYS, "b": DAYS, "c": [1.0] * 4}),
+        errors.InvalidInput,
+    ),
+    "lazy": (lambda: pl.DataFrame({"a": [1.0]}).lazy(), errors.WrongType),
+    "times alone": (lambda: pl.DataFrame({"time": DAYS}), errors.WrongShape),
+    "one axis": (lambda: pd.Series([1.0]), errors.WrongShape),
 }
 
 
@@ -222,7 +217,7 @@ UNKNOWN = {
 @pytest.mark.parametrize("costs", UNKNOWN.values(), ids=UNKNOWN)
 def test_names_that_do_not_fit_are_refused_and_nothing_is_learned(costs):
     session = tw.Session(tw.LyapunovDescent(flows()))
-    with pytest.raises(TidewolfError):
+    with pytest.raises(errors.TidewolfError):
         session.observe(costs=costs)
     assert session.rounds == 0
 
@@ -262,7 +257,7 @@ def test_graphs_are_links_wherever_links_are_taken(make):
     assert tw.networks.Network(graph, **ends).links == tuple(links)
     assert tw.networks.Tunnels(graph, [("SEA", "NYC")]).names
     if hasattr(graph, "edges") and not graph.is_directed():
-        with pytest.raises(CyclicGraph):
+        with pytest.raises(errors.CyclicGraph):
             tw.sets.FlowPolytope.from_edges(graph, **ends)
         trees = tw.sets.SpanningTrees(graph)
         assert trees == tw.sets.SpanningTrees(list(graph.edges()))  # an edge, once
@@ -294,7 +289,7 @@ def test_an_edge_list_carries_lengths_capacities_and_names(frame):
     graph = tw.problems.read_graph(table, numbers=["Length"], optional=["capacity"])
     assert graph.numbers["Length"].tolist() == [2.0, 3.0, 7.0]
     assert graph.names == ("west", "", "long")
-    with pytest.raises(InvalidInput, match="row 2 has no capacity"):
+    with pytest.raises(errors.InvalidInput, match="row 2 has no capacity"):
         tw.problems.read_graph(table, numbers=["capacity"])
 
 
@@ -308,7 +303,7 @@ def test_an_edge_list_carries_lengths_capacities_and_names(frame):
 )
 def test_a_frame_that_is_no_edge_list_is_refused(columns, said):
     for table in (pd.DataFrame(columns), pl.DataFrame(columns)):
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(errors.InvalidInput, match=said):
             tw.sets.FlowPolytope.from_edges(table, source="s", target="t")
 
 
@@ -328,9 +323,9 @@ def test_a_network_finds_the_columns_of_its_links_and_commodities(frame, order):
     tunnels = tw.networks.Tunnels(LINKS, [("SEA", "NYC"), ("SEA", "DEN")])
     caps = np.ones(3)
     assert tunnels.max_utilization(demands, caps) == tunnels.max_utilization(sent, caps)
-    with pytest.raises(InvalidInput, match="received 'x'"):
+    with pytest.raises(errors.InvalidInput, match="received 'x'"):
         network.losses(frame(TABLE, ["x", *NAMES[1:]]))
-    with pytest.raises(InvalidInput, match="'SEA > NYC' is missing"):
+    with pytest.raises(errors.InvalidInput, match="'SEA > NYC' is missing"):
         network.losses(frame(TABLE[:, :2], NAMES[:2]))
 
 
@@ -351,8 +346,7 @@ def test_frames_stand_for_the_files_of_a_network(frame, tmp_path):
     if frame is FRAMES["polars"]:
         edges, costs, commodities = map(pl.from_pandas, (edges, costs, commodities))
     found = tw.networks.from_files(edges, commodities=commodities, costs=costs)
-    assert found.network == read.network
-    assert found.stream.losses == read.stream.losses
+    assert (found.network, found.stream.losses) == (read.network, read.stream.losses)
     assert found.stream.constraints == read.stream.constraints
     np.testing.assert_array_equal(found.stream.stamps, read.stream.stamps)
     graph = nx.DiGraph()
@@ -362,7 +356,7 @@ def test_frames_stand_for_the_files_of_a_network(frame, tmp_path):
     drawn = tw.networks.from_files(graph, commodities=commodities, costs=costs)
     assert sorted(drawn.network.capacities) == [1.0, 2.0, 3.0]
     wrong = frame(TABLE, ["x", *NAMES[1:]])
-    with pytest.raises(InvalidInput, match=r"^The frame of costs.*received 'x'"):
+    with pytest.raises(errors.InvalidInput, match=r"^The frame of costs.*received 'x'"):
         tw.networks.from_files(edges, source="SEA", target="NYC", costs=wrong)
 
 
@@ -383,7 +377,7 @@ def test_a_table_is_read_from_a_frame_with_its_times():
         (indexed.iloc[::-1], "does not come after"),
         (pl.DataFrame({"time": DAYS}), "no column of numbers"),
     ):
-        with pytest.raises(InvalidInput, match=said):
+        with pytest.raises(errors.InvalidInput, match=said):
             tw.problems.read_table(wrong)
 
 

@@ -138,7 +138,7 @@ def dense(f: Batch) -> Batch:
 
 
 def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
-    """Value and gradient of round t as the formula says, one number at a time."""
+    """Value and gradient of round t as the formula says."""
     f = dense(f)
     match f:
         case Linear(C):
@@ -146,23 +146,12 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
         case Affine(A, b):
             return float((A[t] * x).sum() - b[t]), A[t]
         case MaxAffine(A, b):
-            pieces = [float((a * x).sum() - offset) for a, offset in zip(A[t], b[t], strict=True)]
-            return max(pieces), A[t][pieces.index(max(pieces))]
+            return largest([(a * x).sum() for a in A[t]] - b[t], A[t])
         case Capacity(c):
-            over = [float(entry) for entry in (x - c[t]).reshape(-1)]
-            gradient = np.zeros(x.size)
-            gradient[over.index(max(over))] = 1.0
-            return max(over), gradient.reshape(x.shape)
+            return largest((x - c[t]).reshape(-1), np.eye(x.size).reshape(-1, *x.shape))
         case Quadratic(P, q, r):
             P = P if P.ndim == 2 else P[t]
-            return (
-                float(
-                    0.5 * sum(x[i] * P[i, j] * x[j] for i in range(x.size) for j in range(x.size))
-                    + q[t] @ x
-                    + r[t]
-                ),
-                P @ x + q[t],
-            )
+            return float(0.5 * x @ (P @ x) + q[t] @ x + r[t]), P @ x + q[t]
         case LogWealth(returns):
             growth = float((returns[t] * x).sum())
             return -math.log(growth), -returns[t] / growth
@@ -174,44 +163,33 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             return 0.5 * float(gradient @ gradient), gradient.reshape(x.shape)
         case Range(low, high, places, _):
             asked = [(place, j) for j, place in enumerate(places[t]) if place >= 0]
-            pieces = [(float(x.reshape(-1)[place] - high[t, j]), place, 1.0) for place, j in asked]
-            pieces += [(float(low[t, j] - x.reshape(-1)[place]), place, -1.0) for place, j in asked]
-            value, place, sign = max(pieces, key=lambda piece: piece[0])
-            return value, (sign * np.eye(1, x.size, place)).reshape(x.shape)
+            over = [float(x.reshape(-1)[place] - high[t, j]) for place, j in asked]
+            over += [float(low[t, j] - x.reshape(-1)[place]) for place, j in asked]
+            units = np.eye(x.size)[[place for place, _ in asked]].reshape(-1, *x.shape)
+            return largest(np.array(over), np.concatenate([units, -units]))
         case MaxUtilization(incidence, demands, capacities, pairs, limit):
-            rows = [
-                [incidence[i, p] * demands[t, pairs[p]] / capacities[i] for p in range(x.size)]
-                for i in range(len(capacities))
-            ]
-            full = [float(sum(u * v for u, v in zip(row, x, strict=True))) for row in rows]
-            return max(full) - float(limit[t]), np.array(rows[full.index(max(full))])
+            rows = incidence * demands[t, np.asarray(pairs)] / np.asarray(capacities)[:, None]
+            return largest(rows @ x - limit[t], rows)
         case LoadCost(incidence, demands, costs, pairs):
-            row = [
-                sum(incidence[i, p] * costs[t, i] for i in range(costs.shape[1]))
-                * demands[t, pairs[p]]
-                for p in range(x.size)
-            ]
-            return float(sum(u * v for u, v in zip(row, x, strict=True))), np.array(row)
+            row = (costs[t] @ incidence) * demands[t, np.asarray(pairs)]
+            return float(row @ x), row
         case LoadLimit(incidence, demands, capacities, pairs, _):
-            rows = [
-                [incidence[i, p] * demands[t, pairs[p]] for p in range(x.size)]
-                for i in range(capacities.shape[1])
-            ]
-            over = [
-                float(sum(u * v for u, v in zip(row, x, strict=True)) - capacities[t, i])
-                for i, row in enumerate(rows)
-            ]
-            return max(over), np.array(rows[over.index(max(over))])
+            rows = incidence * demands[t, np.asarray(pairs)]
+            return largest(rows @ x - capacities[t], rows)
         case Sum(parts=parts, weights=weights):
             told = [(w, *by_hand(part, t, x)) for w, part in zip(weights, parts, strict=True)]
             return sum(w * v for w, v, _ in told), sum(w * g for w, _, g in told)
         case Max(parts=parts):
-            told = [by_hand(part, t, x) for part in parts]
-            values = [value for value, _ in told]
-            return told[values.index(max(values))]
+            values, gradients = zip(*(by_hand(part, t, x) for part in parts), strict=True)
+            return largest(np.array(values), gradients)
         case Unlimited():
             return -1.0, np.zeros(x.shape)
     raise AssertionError(f"{f!r} has no twin; write one.")
+
+
+def largest(values: Any, gradients: Any) -> tuple[float, Any]:
+    """The largest of some values and its gradient, the first of those that tie."""
+    return float(values.max()), gradients[values.argmax()]
 
 
 @pytest.mark.soak_examples(40)
@@ -224,17 +202,13 @@ def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> Non
     x = x if f.domain is None else 0.1 + np.abs(x)
     w = rng.uniform(size=len(f))
     values, gradients = zip(*(by_hand(f, t, x) for t in range(len(f))), strict=True)
-    np.testing.assert_allclose(f.values(x), values, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        f.subgradient(x, w),
-        sum(s * g for s, g in zip(w, gradients, strict=True)),
-        rtol=1e-12,
-        atol=1e-12,
-    )
-    np.testing.assert_allclose(f.gradients(x), gradients, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(
-        f.slopes(x), [np.linalg.norm(g) for g in gradients], rtol=1e-12, atol=1e-12
-    )
+    for ours, theirs in (
+        (f.values(x), values),
+        (f.subgradient(x, w), sum(s * g for s, g in zip(w, gradients, strict=True))),
+        (f.gradients(x), gradients),
+        (f.slopes(x), [np.linalg.norm(g) for g in gradients]),
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
 def test_wealth_that_is_lost_has_no_logarithm() -> None:
@@ -308,8 +282,7 @@ def test_sums_and_maxima_can_what_their_parts_can() -> None:
         (Max(line, bowl), False, False),
     ):
         for same in (f, f[:1], pickle.loads(pickle.dumps(f)), type(f)._unchecked(**f.fields())):
-            assert same == f
-            assert isinstance(same, LinearTotal) == linear
+            assert (same, isinstance(same, LinearTotal)) == (f, linear)
             assert isinstance(same, PiecewiseLinear) == pieces
             assert isinstance(same, type(f).written_as())
 
@@ -317,7 +290,8 @@ def test_sums_and_maxima_can_what_their_parts_can() -> None:
 # ------------------------------------------------------------------------------------------- sparse
 
 
-@settings(max_examples=40, deadline=None)
+@pytest.mark.soak_examples(40)
+@settings(max_examples=8, deadline=None)
 @given(seed=seeds, k=st.integers(1, 6), p=st.integers(1, 4), n=st.integers(1, 5))
 def test_sparse_coefficients_say_what_dense_ones_do(seed: int, k: int, p: int, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -346,7 +320,7 @@ def test_sparse_coefficients_say_what_dense_ones_do(seed: int, k: int, p: int, n
         assert identity(f) == identity(f[:]) != identity(same)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(seed=seeds)
 def test_loads_of_many_paths_are_those_of_few(seed: int) -> None:
     """A round with a sparse array of its own, by the formula: zero demands, a pair with one path,
@@ -415,10 +389,8 @@ def test_sparse_coefficients_are_never_made_dense() -> None:
     C = coo_array(at, shape=(k, n)).tocsr()
     x, w = np.ones(n), np.ones(k)
     for f in (Linear(C), Affine(C, np.zeros(k)), MaxAffine(C, np.zeros((k // 2, 2)))):
-        assert f.values(x)[0] == 0.5
-        assert f.subgradient(x, w[: len(f)]).sum() == 0.5 * len(f)
-        assert f[5:7].slopes(x).tolist() == [0.5, 0.5]
-        assert f.halfspaces().A.nnz == k
+        assert (f.values(x)[0], f.subgradient(x, w[: len(f)]).sum()) == (0.5, 0.5 * len(f))
+        assert (f[5:7].slopes(x).tolist(), f.halfspaces().A.nnz) == ([0.5, 0.5], k)
 
 
 # ---------------------------------------------------------------------------------------- sentences

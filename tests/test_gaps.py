@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.errors import InvalidInput
 from tidewolf.files import Table, align
 
 NAN = math.nan
@@ -35,13 +34,8 @@ def tables(draw):
     for name in ("costs", "capacities", "demands")[: draw(st.integers(1, 3))]:
         times = draw(st.lists(st.integers(0, 7), min_size=1, max_size=8, unique=True).map(sorted))
         width = draw(st.integers(1, 2))
-        rows = draw(
-            st.lists(
-                st.lists(cells, min_size=width, max_size=width),
-                min_size=len(times),
-                max_size=len(times),
-            )
-        )
+        row = st.lists(cells, min_size=width, max_size=width)
+        rows = draw(st.lists(row, min_size=len(times), max_size=len(times)))
         found[name] = table(rows, times, f"{name}.csv")
     return found
 
@@ -153,11 +147,3 @@ def test_clocks_of_other_kinds_do_not_fit():
             align({"costs": dated, "limits": table([1, 2], [0, 1], "b.csv")}, gaps)
     finer = dated._replace(times=dated.times.astype("datetime64[ns]"))
     assert align({"costs": dated, "limits": finer}, "unseen").seen is None
-
-
-def test_degenerate_tables():
-    assert align({}) == ({}, None, ())
-    one = tw.problems.Table(None, ("a",), np.array([[1.0]]))
-    assert align({"costs": one}, "unseen").tables["costs"].places == ["costs, row 1"]
-    with pytest.raises(WrongType, match="costs must be a Table"):
-        align({"costs": [[1.0]]})

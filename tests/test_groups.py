@@ -102,12 +102,8 @@ def test_compiled_loops_do_what_their_source_says():
     rng = np.random.default_rng(3)
     for q, entries in ((2 * groups.BLOCK + 3, True), (9, False)):
         factors, n = some_factors(rng, q, entries)
-        y, g, D, starts = (
-            rng.standard_normal(n),
-            gradient(rng, n),
-            factors.diameters,
-            factors.starts,
-        )
+        y, g = rng.standard_normal(n), gradient(rng, n)
+        D, starts = factors.diameters, factors.starts
         sums, results = some_sums(rng, q), []
         for array in (y, g, D, starts):
             array.setflags(write=False)

@@ -103,8 +103,7 @@ def test_it_is_the_formula_written_plainly(seed):
     rows = [row for _, _, row in played("signs", seed, 20)]
     mixer = played("signs", seed, 20)[-1][0]
     L, gap = naive(rows)
-    assert mixer.totals == pytest.approx(L)
-    assert mixer.gap == pytest.approx(gap)
+    assert (mixer.totals, mixer.gap) == (pytest.approx(L), pytest.approx(gap))
     if gap > 0.0:
         p = np.exp(-math.log(4) / gap * (L - L.min()))
         assert mixer.weights(EVERYONE) == pytest.approx(p / p.sum())
@@ -164,11 +163,8 @@ def test_the_guard_holds_for_losses_that_come_late(kind, seed, delay):
     """Rounds are mixed without those that wait, and Delta is at least what all of these may turn;
     without any, it is that of AdaHedge to the bit.
     """
-    losses, mixer, plain = (
-        hostile(kind, np.random.default_rng(seed)),
-        Mixer.start(4),
-        Mixer.start(4),
-    )
+    losses, mixer = hostile(kind, np.random.default_rng(seed)), Mixer.start(4)
+    plain = mixer
     waiting, size, largest = [], 0.0, 0.0
     for row in losses:
         p = mixer.weights(EVERYONE)

@@ -224,8 +224,7 @@ def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(monkeypatch
     monkeypatch.setattr(WarmModel, "solve_cold", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(LINEAR, CAPACITY))
     assert (got.point, got.upper, got.feasible) == (None, math.inf, None)
-    assert got.method == LinearProgramming.name
-    assert got.lower == pytest.approx(1.0)
+    assert (got.method, got.lower) == (LinearProgramming.name, pytest.approx(1.0))
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -98,8 +98,7 @@ def test_it_is_one_more_line_in_tables_and_on_pages_and_stays_on_resume(here, ca
     assert "Incumbent" in page
     assert main(["resume", "out", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["incumbent"]["saved"] == saved
-    assert len(shown["runs"]) == 1
+    assert (shown["incumbent"]["saved"], len(shown["runs"])) == (saved, 1)
 
 
 def test_numbers_that_were_rounded_are_taken_as_the_nearest_decision_and_that_is_said(here, capsys):
@@ -139,8 +138,7 @@ def test_what_is_no_table_of_decisions_is_refused_before_anything_is_played(
     table("mine.csv", **given)
     assert main(["run", "e.toml", "--out", "out", "--incumbent", "mine.csv"]) == 2
     printed = capsys.readouterr()
-    assert printed.out == ""
-    assert len(printed.err.splitlines()) == 1
+    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
     assert re.search(said, printed.err), printed.err
     assert not (here / "out").exists()
 

@@ -11,13 +11,12 @@ import pathlib
 import subprocess
 import sys
 import time
-from contextlib import suppress
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.hostile_bodies import NETWORKS, OTHERS, SETS, bodies, changed
+from tests.hostile_bodies import NETWORKS, SETS
 
 from covering import few
 from tidewolf.core.errors import InvalidInput, TidewolfError
@@ -94,8 +93,7 @@ def test_a_network_of_a_request_is_that_of_its_files(given, tmp_path):
     experiment = load(tmp_path / "net.toml")
     of_files, built = RoundReader(experiment), Description.read({"set": given}).build()
     reader = built.reader
-    assert reader.K == of_files.K
-    assert reader.names == of_files.names
+    assert (reader.K, reader.names) == (of_files.K, of_files.names)
     assert reader.network.link_names == of_files.network.link_names
     learner = live_learner(of_files)
     assert built.learner == learner
@@ -180,14 +178,7 @@ def test_what_is_too_deep_or_too_much_is_refused():
         Description.read({"set": {"kind": "Permutahedron", "weights": [1.0] * 1_000_001}})
 
 
-def test_what_is_no_request_is_a_sentence_whatever_it_is():
-    for body in (*bodies(),)[::5]:
-        for other in changed({"set": body["set"]}, OTHERS):
-            with suppress(TidewolfError):
-                made(other)
-
-
-@pytest.mark.parametrize("every", few(1, [4, 1]))
+@pytest.mark.parametrize("every", few(1, [8, 1]))
 def test_no_request_makes_anybody_look_at_a_file(every):
     """In a process of its own, which notes every look; one of `every` bodies is tried."""
     root = pathlib.Path(__file__).parents[1]

@@ -32,19 +32,3 @@ def test_every_kernel_or_its_file_names_its_twin_in_a_file_that_exists(file):
         assert "twin" in (doc + head).lower(), f"{name} names no twin"
     for path in re.findall(r"tests/\w+\.py", file.read_text()):
         assert (TESTS.parent / path).exists(), path
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_kernels_know_nothing_of_sets_and_learners(file):
-    imported = re.findall(r"^from (tidewolf[\w.]*) import", file.read_text(), re.MULTILINE)
-    assert all(module.startswith(("tidewolf.core", "tidewolf.kernels")) for module in imported)
-
-
-def test_no_other_file_holds_a_kernel_but_that_of_sparse_vertices():
-    holding = [
-        str(path.relative_to(HOME))
-        for path in HOME.rglob("*.py")
-        if re.search(r"^@(light_)?kernel$", path.read_text(), re.MULTILINE)
-    ]
-    outside = [path for path in holding if not path.startswith("kernels")]
-    assert outside == ["core/vertices/sparse.py"]

@@ -229,11 +229,7 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
         live.send(text(row(2)))
         assert live.line() == expected[3]
         _, said = live.end(signal.SIGKILL)
-        assert [one.partition(":")[0] for one in said.splitlines()] == [
-            "Line 5",
-            "Line 6",
-            "Line 8",
-        ]
+        assert re.findall(r"^Line (\d)", said, re.MULTILINE) == ["5", "6", "8"]
 
     with Live(launcher, network) as again:
         again.send(text(*map(row, range(1, 8))) + '{"costs": [1')
@@ -243,7 +239,7 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
         assert again.end()[0] == 0
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(8, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("kills", "seed"), [(5, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
 def test_killed_at_any_moment_it_answers_as_if_it_never_was(
     launcher: Launcher, network: Path, kills: int, seed: int
 ) -> None:
@@ -376,10 +372,7 @@ def test_whatever_is_refused_changes_nothing(network: Path) -> None:
 
 def test_rows_without_times_count_and_are_known_by_their_round(network: Path) -> None:
     rows = [{key: value for key, value in row(t).items() if key != "time"} for t in range(3)]
-    with (
-        pytest.raises(InvalidInput, match="time"),
-        runner(network, "other.db") as one,
-    ):
+    with pytest.raises(InvalidInput, match="time"), runner(network, "other.db") as one:
         one.take(parse(text(rows[0])))
     network.write_text(NETWORK.replace('"1d"', "24"))
     with runner(network) as one:

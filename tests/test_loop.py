@@ -14,7 +14,7 @@ from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_or
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.sets import CappedSimplex, Simplex
+from tidewolf.sets import Simplex
 
 RNG = np.random.default_rng(0)
 STREAM = tw.Stream(Linear(RNG.standard_normal((23, 4))), Capacity(RNG.uniform(0.1, 0.6, (23, 4))))
@@ -92,48 +92,25 @@ def test_play_is_lazy_and_resumes_from_a_state():
     assert list(tw.play(learner, STREAM[:0])) == []
 
 
-def test_a_run_records_what_play_yields():
-    learner = LyapunovDescent(CappedSimplex(4, 0.5), horizon=10, block=4)
-    run, played = tw.run(learner, STREAM), list(tw.play(learner, STREAM))
-    np.testing.assert_array_equal(run.losses, np.concatenate([p.losses for p in played]))
-    np.testing.assert_array_equal(
-        run.violations, np.maximum(0, np.concatenate([p.constraints for p in played]))
-    )
-    assert run.calls.sum() == run.oracle_calls == played[-1].state.calls
-    assert run.rounds == len(STREAM)
-    assert learner.save(run.final_state) == learner.save(played[-1].state)
-
-
 def test_first_order_feedback_is_the_sums_over_the_rounds():
     learner = Listener(Simplex(4))
-    x = learner.hard_set.center
+    x, C = learner.hard_set.center, STREAM.losses.C
     for constraints in (
         STREAM.constraints,
         Affine(RNG.standard_normal((23, 4)), np.zeros(23)),
-        Affine(0.0 * STREAM.losses.C, np.ones(23)),
+        Affine(0.0 * C, np.ones(23)),
     ):
         list(tw.play(learner, tw.Stream(STREAM.losses, constraints)))
         assert [seen.rounds for seen in learner.heard] == [3] * 7 + [2]
         for i, seen in enumerate(learner.heard):
-            rounds = range(3 * i, min(3 * i + 3, 23))
-            parts = [constraints[t : t + 1] for t in rounds]
-            breached = [part for part in parts if part.values(x)[0] > 0]
-            one = np.ones(1)
-            np.testing.assert_allclose(
-                seen.loss_gradient, STREAM.losses.C[rounds.start : rounds.stop].sum(axis=0)
-            )
-            assert seen.violation == pytest.approx(sum(part.values(x)[0] for part in breached))
-            np.testing.assert_allclose(
-                seen.constraint_gradient,
-                sum((part.subgradient(x, one) for part in breached), np.zeros(4)),
-                atol=1e-15,
-            )
-            assert seen.loss_slope == pytest.approx(
-                max(np.linalg.norm(STREAM.losses.C[t]) for t in rounds)
-            )
-            assert seen.constraint_slope == pytest.approx(
-                max((np.linalg.norm(part.subgradient(x, one)) for part in breached), default=0.0)
-            )
+            rounds = slice(3 * i, min(3 * i + 3, 23))
+            values = constraints[rounds].values(x)
+            broken = constraints[rounds].gradients(x)[values > 0]
+            np.testing.assert_allclose(seen.loss_gradient, C[rounds].sum(axis=0))
+            assert seen.violation == pytest.approx(values[values > 0].sum())
+            np.testing.assert_allclose(seen.constraint_gradient, broken.sum(axis=0), atol=1e-15)
+            norms = [np.linalg.norm(rows, axis=1).max(initial=0.0) for rows in (C[rounds], broken)]
+            assert [seen.loss_slope, seen.constraint_slope] == pytest.approx(norms)
 
 
 def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch):
@@ -144,20 +121,15 @@ def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch
     played = list(tw.play(learner, STREAM))
     assert [p.x.shape for p in played] == [(3, 4)] * 7 + [(2, 4)]
     assert np.concatenate([p.x for p in played]).tobytes() == points.tobytes()
-    for number, (p, seen) in enumerate(zip(played, learner.heard, strict=True)):
+    for i, (p, seen) in enumerate(zip(played, learner.heard, strict=True)):
         assert type(seen) is Bandit
-        for i in range(seen.rounds):
-            t = 3 * number + i
-            assert (
-                seen.loss_values[i]
-                == p.losses[i]
-                == pytest.approx(STREAM.losses[t : t + 1].values(points[t])[0])
-            )
-            assert (
-                seen.constraint_values[i]
-                == p.constraints[i]
-                == pytest.approx(STREAM.constraints[t : t + 1].values(points[t])[0])
-            )
+        rounds = slice(3 * i, min(3 * i + 3, 23))
+        for told, shown, functions in (
+            (seen.loss_values, p.losses, STREAM.losses),
+            (seen.constraint_values, p.constraints, STREAM.constraints),
+        ):
+            np.testing.assert_array_equal(told, shown)
+            np.testing.assert_allclose(told, functions[rounds].values_at(points[rounds]))
     outside = points + np.where(np.arange(23) == 11, 1.0, 0.0)[:, None]
     monkeypatch.setattr(Listener, "acts", lambda self, state, k: outside[state.t : state.t + k])
     assert tw.run(learner, STREAM).max_infeasibility == pytest.approx(4.0)
@@ -167,6 +139,7 @@ def test_what_cannot_be_played_is_refused(monkeypatch):
     for error, call in (
         (WrongType, lambda: tw.play(LyapunovDescent(Simplex(4)), STREAM.losses)),
         (WrongShape, lambda: tw.play(LyapunovDescent(Simplex(3)), STREAM)),
+        (WrongShape, lambda: tw.run(LyapunovDescent(Simplex(3)), STREAM)),
         (WrongType, lambda: tw.Stream(3, STREAM.constraints)),
         (WrongShape, lambda: tw.Stream(STREAM.losses, STREAM.constraints[1:])),
         (WrongShape, lambda: tw.Stream(STREAM.losses, Capacity(np.ones((23, 2))))),

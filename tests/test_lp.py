@@ -18,12 +18,12 @@ from tidewolf.functions import (
     MaxAffine,
     MaxUtilization,
     Sum,
+    Unlimited,
     loads,
 )
 from tidewolf.hindsight import cutting_planes, lp
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets import Box, FlowPolytope, Permutahedron, Product, Simplex, SimplexProduct
 
 seeds = st.integers(0, 2**32 - 1)
@@ -65,6 +65,15 @@ def test_any_multipliers_prove_a_lower_bound(seed, zero):
     assert task.lower_bound(Solution(None, lam, below=below)) <= best.upper + 1e-9
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0, 40.0])
+def test_weights_of_pieces_are_shares(weight):
+    """A loss that is 1 everywhere, of two equal pieces: any weights of them prove 1 a round."""
+    flat = MaxAffine(np.zeros((3, 2, 2)), -np.ones((3, 2)))
+    task = Task.of(Simplex(2), flat, Unlimited(2, 3))
+    below = task.below_pieces(np.full(6, weight))
+    assert task.least(below)[0] == pytest.approx(3.0)
+
+
 def test_the_fullest_link_over_splits_and_flows():
     """Two links of capacities 1 and 2 in parallel: the best split fills both alike."""
     splits = MaxUtilization([[1, 0], [0, 1]], [[3.0], [6.0]], [1.0, 2.0], [0, 0])
@@ -74,8 +83,7 @@ def test_the_fullest_link_over_splits_and_flows():
     K = FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t")
     loads = MaxUtilization(np.eye(3), np.ones((4, 1)), [1.0, 1.0, 1.0], [0, 0, 0])
     best = tw.best_in_hindsight(K, tw.Stream(loads))
-    assert best.upper == pytest.approx(4 * 0.5)
-    assert best.lower == pytest.approx(4 * 0.5)
+    assert (best.upper, best.lower) == (pytest.approx(4 * 0.5), pytest.approx(4 * 0.5))
 
 
 def test_limits_that_nothing_keeps_are_proved_so():
@@ -160,7 +168,7 @@ def many(monkeypatch):
 def test_few_rows_give_the_bracket_of_all(many, room):
     """Where no point keeps the limits, where they bind, and where they do not."""
     decided = set()
-    for seed in range(12):
+    for seed in range(6):
         for K, stream in streams(seed, room):
             ours = tw.best_in_hindsight(K, stream)
             with pytest.MonkeyPatch.context() as plain:
@@ -198,24 +206,6 @@ def test_rows_enter_as_points_break_them_and_no_others(many):
     assert np.flatnonzero(found.lam).tolist() == [2 * 17]
 
 
-def test_new_rows_are_basic_where_the_next_program_starts(many, monkeypatch):
-    """A basis has as many basic variables and rows as there are rows; another starts cold."""
-    pytest.importorskip("highspy")
-    started, answer = [], WarmModel.__call__
-
-    def seen(model, costs, lower, upper, rows=None, basis=None):
-        started.append(basis)
-        return answer(model, costs, lower, upper, rows, basis)
-
-    monkeypatch.setattr(WarmModel, "__call__", seen)
-    K, stream = next(streams(5, 1.5))
-    tw.best_in_hindsight(K, stream)
-    assert started[0] is None
-    assert len(started) > 1
-    for basis in started[1:]:
-        assert np.count_nonzero(basis.statuses == 1) == basis.rows
-
-
 def test_a_set_that_is_lifted_or_has_no_equations_works_too(many):
     shifted = Permutahedron(np.arange(6.0) / 6.0)
     for K in (Product(Simplex(3), Simplex(1), Simplex(2)), Box(np.zeros(6), np.ones(6)), shifted):
@@ -245,7 +235,7 @@ def test_without_highspy_scipy_solves_the_same_rows(many, monkeypatch):
     assert ours.upper == pytest.approx(theirs.upper, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(seed=seeds, step=st.integers(1, 200))
 def test_rows_made_some_at_a_time_are_those_of_the_table(seed, step):
     with pytest.MonkeyPatch.context() as patch:
@@ -264,13 +254,3 @@ def test_rows_made_some_at_a_time_are_those_of_the_table(seed, step):
             parts = np.vstack([part.toarray() for part in rows.parts()])
             np.testing.assert_array_equal(parts, A.toarray())
             np.testing.assert_array_equal(rows.each(lambda part, x=x: part @ x), A @ x)
-
-
-def test_capacities_of_equal_demands_are_few_rows_whatever_there_is(many):
-    K, incidence, demands, *_, pairs, _ = splits(0)
-    same = np.tile(demands[:1], (4, 1))
-    g = LoadLimit(incidence, same, np.arange(20.0).reshape(4, 5), pairs)
-    assert g.many_rows() is None
-    np.testing.assert_array_equal(g.offsets(), g.halfspaces().b)
-    np.testing.assert_array_equal(g.offsets(), np.arange(5.0))
-    assert K.shape == g.shape

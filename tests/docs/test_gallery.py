@@ -1,6 +1,5 @@
 """The gallery: every story of examples/ runs at small size, draws pictures that say what they show,
 and asserts its certificate; every notebook runs from top to bottom, and is stored without outputs.
-A kernel of its own, which takes some seconds to start, plays them in soak.
 
 A story's sizes are lines such as `ROUNDS = 2_000  # 60 in the tests`: the second number replaces
 the first here. At full size all of them are played by `make docs`.
@@ -16,7 +15,6 @@ import matplotlib
 import matplotlib.pyplot as plt
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
@@ -129,16 +127,3 @@ def test_a_notebook_is_stored_without_outputs_and_asserts_its_certificate(path):
 def test_the_cells_of_a_notebook_run_from_top_to_bottom(path, pictures, as_module):
     cells = code_cells(nbformat.read(path, as_version=4))
     as_module(f"notebook_{path.stem}", "\n".join(map(plain, cells)), path)
-
-
-@pytest.mark.soak
-@notebook
-def test_a_kernel_runs_a_notebook_from_top_to_bottom(path, tmp_path):
-    """With pictures, and nothing on the error stream."""
-    found = nbformat.read(path, as_version=4)
-    NotebookClient(
-        found, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
-    ).execute()
-    outputs = [output for cell in code_cells(found) for output in cell.outputs]
-    assert "image/png" in {kind for output in outputs for kind in output.get("data", ())}
-    assert not [output.text for output in outputs if output.get("name") == "stderr"]

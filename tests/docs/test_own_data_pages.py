@@ -1,16 +1,13 @@
 """The commands of the pages about one's own files do what is shown."""
 
-import json
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from test_own_data import said
-from tidewolf.cli import main
 
 PAGES = {
     "own-data": "docs/how-to/own-data.md",
@@ -105,42 +102,3 @@ def test_the_first_page_shows_what_the_whole_path_shows(
         Path(name).write_text("time,lisbon,porto,faro\n1,0.5,0.4,0.6\n2,0.4,0.6,0.5\n")
     said("run", "shares.toml", "--learner", "LyapunovDescent", "--out", "out")
     assert list(pd.read_csv("out/decisions.csv").columns) == ["time", "lisbon", "porto", "faro"]
-
-
-def test_the_live_commands_of_the_page_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    said("new", "network")
-    tables = {
-        name: pd.read_csv(f"network-data/{name}.csv").head(4) for name in ("costs", "capacities")
-    }
-    for name, table in tables.items():
-        table.to_csv(f"network-data/{name}.csv", index=False)
-    rows = [
-        {"time": tables["costs"]["time"][t]}
-        | {name: table.drop(columns="time").iloc[t].to_dict() for name, table in tables.items()}
-        for t in range(4)
-    ]
-    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    lines = [command for command, _ in commands("own-data") if " live " in command]
-    assert len(lines) == 4
-    for line in lines:  # as a shell would
-        first = re.match(r"head -(\d) rows.jsonl \| ", line)
-        count = int(first[1]) if first else 4 if "< rows.jsonl" in line else 0
-        Path("stdin").write_text("".join(f"{json.dumps(row)}\n" for row in rows[:count]))
-        command, arrow, file = re.fullmatch(
-            r"(?:head .* \| )?tidewolf (.*?) (?:< \S+ )?(>>?) (\S+)", line
-        ).groups()
-        with open("stdin") as stdin, monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", stdin)
-            assert main(command.split()) == 0
-        printed = capsys.readouterr()
-        assert printed.err == ""
-        with open(file, "a" if arrow == ">>" else "w") as kept:
-            kept.write(printed.out)
-    decided = [json.loads(line) for line in Path("decisions.jsonl").read_text().splitlines()]
-    assert [each["round"] for each in decided] == [2, 3, 2, 3, 4, 5]
-    assert json.loads(Path("first.json").read_text())["round"] == 1
-    last = json.loads(Path("next.json").read_text())
-    assert last["decision"] == decided[-1]["decision"]

@@ -72,51 +72,6 @@ def test_a_skip_that_is_not_listed_fails_the_session_and_is_named(tmp_path):
     assert "in all; the budget is 600" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("names", "ci"), [(("listed", "costly"), "true"), (("unlisted", "costly"), "")]
-)
-def test_listed_skips_and_skips_elsewhere_pass(tmp_path, names, ci):
-    done, told = suite(tmp_path, *names, ci=ci)
-    assert done.returncode == 0, done.stdout
-    assert len(told.splitlines()) == 1
-
-
-LAW = """
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-SEEN = {}
-
-
-@pytest.mark.soak_examples(30)
-@pytest.mark.parametrize("name", ["a", "b"])
-@given(x=st.integers())
-@settings(max_examples=4)
-def test_it(name, x):
-    SEEN.setdefault(name, []).append(x)
-
-
-@pytest.mark.parametrize("soaked", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_how_often(soaked):
-    assert {len(each) for each in SEEN.values()} == {34 if soaked else 4}
-"""
-
-
-def test_a_law_is_tried_again_in_the_soak_on_more_examples(tmp_path):
-    """In the order of the file: both in a whole run, the few alone in a quick one, which looks into
-    no folder of soak tests either.
-    """
-    (tmp_path / "test_law.py").write_text(LAW)
-    (tmp_path / "soak").mkdir()
-    (tmp_path / "soak" / "test_long.py").write_text("def test_it_takes_long():\n    pass\n")
-    quick, _ = suite(tmp_path, options=("-m", "not soak"))
-    assert "3 passed" in quick.stdout, quick.stdout
-    assert "deselected" not in quick.stdout, "soak cases are not even collected"
-    whole, _ = suite(tmp_path, options=("-k", "it or True"))
-    assert "6 passed, 1 deselected" in whole.stdout, whole.stdout
-
-
 def functions_of(path):
     return {
         node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
