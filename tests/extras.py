@@ -76,8 +76,6 @@ NEEDS = {
     "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
     "test_from_cvxpy.py": "cvxpy",
     "test_gallery.py": "nbclient",
-    "test_orders.py::test_blocks_agree_with_networkx": "networkx",
-    "test_orders.py::test_trees_are_as_light_as_networkx_finds": "networkx",
     "test_proximal_bundle.py::test_a_conic_solver_agrees": "cvxpy",
     "test_capacities.py::test_a_conic_solver_agrees": "cvxpy",
     "test_postgres.py": "psycopg",
