@@ -26,7 +26,7 @@ from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.testing import check_set
 
 EXAMPLES = [
-    pytest.param(K, id=f"{kind.__name__}-{i}")
+    pytest.param(K, id=f"{kind.__name__}-{i}", marks=pytest.mark.soak if i > 1 else ())
     for kind in sets.every()
     for i, K in enumerate(kind.examples())
 ]
@@ -58,7 +58,7 @@ def test_random_sets_pass_every_check(kind, seed):
     check_set(made(kind, np.random.default_rng(seed)), seed=seed)
 
 
-@thinned(3, K=FIRST, reference={"float32": np.zeros(1, np.float32), "strict": strict.zeros(1)})
+@thinned(5, K=FIRST, reference={"float32": np.zeros(1, np.float32), "strict": strict.zeros(1)})
 def test_the_checks_pass_in_other_libraries_and_dtypes(K, reference):
     moved = K.to(reference)
     assert type(moved.center) is type(reference)
