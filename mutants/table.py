@@ -223,24 +223,17 @@ PATCHES = (
         HEDGE,
     ),
     Patch(
-        "group: each cell gives back alone",
-        "methods/steps/group.py",
-        "square += 0.5 / sums.inverse_step * part.share**2 * norm2",
-        "square += 0.5 / sums.inverse_step * part.share * norm2",
-        GROUP,
-    ),
-    Patch(
         "group: prices forget the shares",
         "methods/steps/group.py",
-        "norm2, pending = share * share * grad.norm2",
-        "norm2, pending = share * grad.norm2",
+        "norm2 = share * share * grad.norm2",
+        "norm2 = share * grad.norm2",
         GROUP,
     ),
     Patch(
         "group: what has not moved gives back",
         "methods/steps/group.py",
-        "if past > 0.0 and square > 0.0 and not held:",
-        "if past > 0.0 and square > 0.0:",
+        "square <= 0.0 or held:",
+        "square <= 0.0:",
         GROUP,
     ),
     Patch(
@@ -485,16 +478,9 @@ PATCHES = (
     Patch(
         "factors: given back by shares, not by their squares",
         "methods/steps/group.py",
-        "square += part.share**2 * found.pulled",
-        "square += part.share * found.pulled",
+        "square += share**2 * found.pulled",
+        "square += share * found.pulled",
         FACTORS,
-    ),
-    Patch(
-        "factors: given back where something never moved",
-        "methods/steps/group.py",
-        " and not held:",
-        ":",
-        GROUP,
     ),
     Patch(
         "a bound forgets a block that is still open",

@@ -214,10 +214,10 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
         y = K.center + (y - K.center) * min(1.0, shrunk.radius / away)
         lam = max(0.0, lam + nu * (sum(gs) / (max(seen_g) or 1.0) - len(gs) * theta * lam))
         oracle_budget += len(fs)
-        _, y, calls, distance2, active, _ = active.nearest(shrunk, y, tol * R**2, oracle_budget)
+        _, y, calls, distance2, active = active.nearest(shrunk, y, tol * R**2, oracle_budget)
         oracle_budget -= calls
         if distance2 > (mu / 4) ** 2 and oracle_budget >= 1:
-            _, y, calls, _, active, _ = active.nearest(shrunk, y, (mu / 4) ** 2, oracle_budget)
+            _, y, calls, _, active = active.nearest(shrunk, y, (mu / 4) ** 2, oracle_budget)
             oracle_budget -= calls
     return points
 

@@ -14,7 +14,7 @@ from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.steps.adagrad import DescentSums, descend_in_factors, into_balls, reaches
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
-from tidewolf.projection.exact_point import ExactPoint
+from tidewolf.projection.active import ExactPoint
 from tidewolf.projection.factored import FactoredActiveSet
 from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
 

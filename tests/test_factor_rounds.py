@@ -14,7 +14,7 @@ from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.kernels import groups
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.compiled_factors import CompiledFactors
-from tidewolf.projection.exact_point import ExactPoint
+from tidewolf.projection.active import ExactPoint
 from tidewolf.sets import Box, Product, SimplexProduct
 
 SETS = {

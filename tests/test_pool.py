@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidewolf.methods.pool import Pool
-from tidewolf.projection.exact_point import ExactPoint
+from tidewolf.projection.active import ExactPoint
 from tidewolf.sets import Box, CappedSimplex, L2Ball, Product, Simplex
 
 K = L2Ball(3)

@@ -18,8 +18,7 @@ from tidewolf.core.vertices import Sparse, table_for
 from tidewolf.core.vertices.placed import PlacedAtoms
 from tidewolf.kernels.lanczos import Krylov
 from tidewolf.projection import ActiveSet, afp, afp_paper
-from tidewolf.projection.compiled import Correction
-from tidewolf.projection.on_device import Start, search_on_device
+from tidewolf.projection.on_device import search_on_device
 from tidewolf.sets.balls import largest_entries
 from tidewolf.testing import check_function, check_set
 
@@ -263,11 +262,10 @@ def test_the_search_on_a_device_is_that_of_an_active_set(name):
     moved = K.to(zeros())
     rng = np.random.default_rng(9)
     ours, reference = ActiveSet.start(moved), ActiveSet.start(K)
-    correction = Correction(30, 1e-5)
     for budget in (3, 1, 0, 4, 1, 2):
         y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))
-        start = Start(ours.atoms, ours.weights, ours.x, ours.warm)
-        found = search_on_device(moved, start, there(y), 1e-4, budget, correction)
+        start = ours.atoms, ours.weights, ours.x, ours.warm
+        found = search_on_device(moved, start, there(y), 1e-4, budget)
         naive = reference._search(K, y, 1e-4, budget)
         assert found.calls == naive.calls <= budget
         if name != "ball":  # there rounding decides which of two vertices are one

@@ -28,7 +28,7 @@ from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.methods.pool import Pool
-from tidewolf.projection.result import as_near
+from tidewolf.projection.one_shot import as_near
 from tidewolf.sets.base import ConvexSet, membership_tolerance
 
 SHARE = 1e-6

@@ -14,7 +14,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Floats, Int64s, NDArray
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.factor_rounds import factor_rounds
 from tidewolf.kernels.groups import BLOCK
@@ -30,8 +30,7 @@ from tidewolf.methods.compiled_rounds import (
 )
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import FactorSums
-from tidewolf.projection.active import factors_of
-from tidewolf.projection.exact_point import ExactPoint
+from tidewolf.projection.active import ExactPoint, factors_of
 from tidewolf.sets.box import Box
 from tidewolf.sets.calculus import Product
 from tidewolf.sets.simplices import SimplexProduct
@@ -87,7 +86,7 @@ class FactorState(KernelState):
 
 
 class CompiledFactors:
-    """The rounds of one learner: settings and scratch arrays; states go in and come out."""
+    """The rounds of one learner: states go in and come out."""
 
     measures, plays_live = 0, True
 
@@ -105,7 +104,6 @@ class CompiledFactors:
         self.settings = np.zeros(names.SETTINGS)
         for name, value in (own | settings).items():
             self.settings[getattr(names, name)] = value
-        self._spare: list[_Scratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
 
     def takes(self, state: Any) -> bool:
@@ -133,24 +131,6 @@ class CompiledFactors:
         records: Records | None = None,
     ) -> Progressed:
         assert isinstance(start, FactorState)
-        try:
-            scratch = self._spare.pop()
-        except IndexError:  # others use what there is
-            scratch = _Scratch(self.shape)
-        try:
-            return self._play(start, functions, first, k, records, scratch)
-        finally:
-            self._spare.append(scratch)
-
-    def _play(
-        self,
-        start: FactorState,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None,
-        scratch: _Scratch,
-    ) -> Progressed:
         points, before = (start.x.copy(), np.empty(self.n)), np.empty(self.n)
         s, sums, steps = start.numbers.copy(), start.sums.copy(), start.steps.copy()
         columns, settings = np.empty((k, names.COLUMNS)), self.settings
@@ -158,9 +138,11 @@ class CompiledFactors:
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
+        gradients, pull = np.empty((2, self.n)), np.empty(self.n)
+        scratch = np.empty(max(self.n, 2 * BLOCK)), np.empty(max(self.n, functions.pieces))
         done, code, now = factor_rounds(
             first, k, settings, s, *points, before, sums, steps, *self.shape, *functions.given,
-            *scratch.arrays(functions.pieces), *record,
+            gradients, read_only(gradients), np.empty(len(self.shape.D)), pull, *scratch, *record,
         )  # fmt: skip
         if not done:
             return Progressed(start, 0, True, False, columns)
@@ -169,22 +151,6 @@ class CompiledFactors:
         x = frozen(points[now])
         after = FactorState(start.since, start.rounds + done, s, sums, steps, x, frozen(before))
         return Progressed(after, done, code == UNUSUAL, False, columns)
-
-
-class _Scratch:
-    """Arrays that no state keeps."""
-
-    def __init__(self, shape: Shape) -> None:
-        n, gradients = len(shape.center), np.zeros((2, len(shape.center)))
-        work = np.empty(len(shape.D)), np.empty(n), np.empty(max(n, 2 * BLOCK))
-        self._own = (gradients, read_only(gradients), *work)
-        self._pieces = np.empty(n)
-
-    def arrays(self, pieces: int) -> tuple[NDArray, ...]:
-        """In the kernel's order, with room for so many pieces of functions."""
-        if len(self._pieces) < pieces:
-            self._pieces = np.empty(pieces)
-        return (*self._own, self._pieces)
 
 
 def compiled_factors(K: HasLMO, **settings: float) -> CompiledFactors | None:

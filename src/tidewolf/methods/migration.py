@@ -34,12 +34,10 @@ from tidewolf.methods.steps.adagrad import (
     into_ball,
     into_balls,
 )
-from tidewolf.projection.active import Active, factors_of
+from tidewolf.projection.active import Active, ExactPoint, factors_of
 from tidewolf.projection.active_set import ActiveSet
-from tidewolf.projection.exact_point import ExactPoint
-from tidewolf.projection.factor_table import FactorTable
-from tidewolf.projection.factored import FactoredActiveSet, as_sparse
-from tidewolf.sets.base import Factors, Projectable, membership_tolerance
+from tidewolf.projection.factored import FactoredActiveSet, FactorTable, as_sparse, parts_of
+from tidewolf.sets.base import Projectable, membership_tolerance
 
 REMEMBERED = 4
 """Rounds that steps over a changed set are sized by: with more of them a new link is found later,
@@ -217,8 +215,8 @@ class Move:
         found: list[Sparse | None] = []
         owners = np.zeros(count, dtype=np.int64)
         for row in range(count):
-            part = slice(table.rows.starts[row], table.rows.starts[row + 1])
-            indices, values = self.to[table.rows.indices[part]], table.rows.values[part]
+            part = slice(table.starts[row], table.starts[row + 1])
+            indices, values = self.to[table.indices[part]], table.values[part]
             indices, values = indices[values != 0.0], values[values != 0.0]
             homes: Int64s = np.unique(owner[indices][indices >= 0])
             if not len(indices):  # the origin, in the factor that continues its own
@@ -317,7 +315,7 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
         if budget >= 1:
             direction = K.center - move.scattered(_mean(given.mean(axis=0), old))
             filler, calls = K.answer(K.tangent(direction)).vertex, 1
-        more = [filler] if factors is None else _by_factor(as_sparse(filler, K), factors)
+        more = [filler] if factors is None else parts_of(as_sparse(filler, K), factors)
         rows, owners = [*rows, *(more[b] for b in bare)], np.append(owners, bare)
         weights = np.hstack([weights, np.ones((len(old), len(bare)))])
         totals[:, bare], left[:, bare] = 1.0, True
@@ -334,7 +332,7 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
             atoms = atoms.append(row, count)
         made += [ActiveSet(atoms, w, atoms.combine(w, K.center)) for w in points]
     else:
-        table = FactorTable.of_rows(rows, owners)
+        table = FactorTable.of(rows, owners)
         first = FactoredActiveSet.start(K)
         for w in points:
             at = first.at(table, w, K.center, None)
@@ -377,19 +375,10 @@ def _alone(move: Move, pool: Pool) -> tuple[list[Any], Int64s, Floats]:
         if x is None:
             continue
         atom = move.new.atom(x)
-        own = [atom] if factors is None else _by_factor(as_sparse(atom, move.new), factors)
+        own = [atom] if factors is None else parts_of(as_sparse(atom, move.new), factors)
         rows += own
         owners += range(len(own))
         columns += [j] * len(own)
     weights = np.zeros((len(pool.actives), len(rows)))
     weights[columns, np.arange(len(rows))] = 1.0
     return rows, np.array(owners, dtype=np.int64), weights
-
-
-def _by_factor(vertex: Sparse, factors: Factors) -> list[Sparse]:
-    """The part of a vertex of each factor."""
-    owner = np.searchsorted(factors.starts, vertex.indices, side="right") - 1
-    return [
-        Sparse(vertex.shape, vertex.indices[owner == b], vertex.values[owner == b])
-        for b in range(len(factors.starts))
-    ]

@@ -19,9 +19,8 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Vertex, require_saved_numbers
-from tidewolf.projection.active import Active, Remembered
+from tidewolf.projection.active import Active, ExactPoint, Remembered
 from tidewolf.projection.active_set import SAVED_ROUNDING, ActiveSet, is_warm, most_idle
-from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.projection.factored import FactoredActiveSet, start_active
 
 Mean: TypeAlias = ActiveSet | FactoredActiveSet
@@ -42,20 +41,15 @@ class Pool(Stored):
     @classmethod
     def start(cls, K: HasLMO, points: int, x: Array | None = None) -> Pool:
         """So many points, all at the center, or at another member."""
-        return cls._of((start_active(K, x),) * points, 0)
+        return cls.of((start_active(K, x),) * points)
 
     @classmethod
-    def of(cls, actives: Sequence[Active]) -> Pool:
-        """Points that are all on one table already."""
-        return cls._of(tuple(actives), 0)
-
-    @classmethod
-    def _of(cls, actives: tuple[Active, ...], last: int) -> Pool:
-        """On the table of the one that was projected last."""
+    def of(cls, actives: Sequence[Active], last: int = 0) -> Pool:
+        """Points that are all on one table, that of the one which was projected last."""
         active = actives[last]
         if isinstance(active, ActiveSet | FactoredActiveSet):
-            return cls(actives, active.atoms, len(active.weights))
-        return cls(actives, None, 0)
+            return cls(tuple(actives), active.atoms, len(active.weights))
+        return cls(tuple(actives), None, 0)
 
     def x(self, which: int) -> Array:
         """A point."""
@@ -72,9 +66,9 @@ class Pool(Stored):
         self, which: int, K: HasLMO, y: Array, tol: float, budget: float
     ) -> tuple[Pool, Remembered[Any]]:
         """One of the points brought near to y, and what that took."""
-        found = self._whole(which).nearest(K, y, tol, budget, shared=True)
+        found = self.active(which).nearest(K, y, tol, budget, shared=True)
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])
-        return Pool._of(actives, which), found
+        return Pool.of(actives, which), found
 
     def with_vertices(self, vertices: tuple[Vertex, ...]) -> Pool:
         """The same with more candidates, where the table is one of whole vertices."""
@@ -88,12 +82,12 @@ class Pool(Stored):
 
     def active(self, which: int) -> Active:
         """A point on all rows that the pool knows."""
-        return self._whole(which)
+        active = self.actives[which]
+        return self._padded(active) if isinstance(active, ActiveSet | FactoredActiveSet) else active
 
     def with_candidate(self, K: HasLMO, vertex: Vertex) -> Pool:
         """The same with one more vertex to choose from."""
-        found = self._whole(0).also(K, vertex)
-        return Pool._of((found, *self.actives[1:]), 0)
+        return Pool.of((self.active(0).also(K, vertex), *self.actives[1:]))
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:
         """Those of the rows from `count` on, where the table is one of whole vertices."""
@@ -119,11 +113,6 @@ class Pool(Stored):
     def _means(self) -> tuple[Mean, ...]:
         return tuple(a for a in self.actives if isinstance(a, ActiveSet | FactoredActiveSet))
 
-    def _whole(self, which: int) -> Active:
-        """A point on all rows that the pool knows."""
-        active = self.actives[which]
-        return self._padded(active) if isinstance(active, ActiveSet | FactoredActiveSet) else active
-
     def _padded(self, active: Mean) -> Mean:
         seen = len(active.weights)
         if seen == self.count and active.atoms is self.table:
@@ -135,7 +124,7 @@ class Pool(Stored):
     def parts(self) -> dict[str, Any]:
         means = self._means()
         return {
-            "first": self._whole(0),
+            "first": self.active(0),
             "points": tuple(active.x for active in self.actives[1:]),
             "weights": tuple(active.weights for active in means[1:]),
             "warm": tuple(active.warm for active in means[1:]),

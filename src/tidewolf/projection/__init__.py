@@ -3,8 +3,7 @@ set.
 """
 
 from tidewolf.projection.active_set import ActiveSet
-from tidewolf.projection.one_shot import afp
+from tidewolf.projection.one_shot import Projected, afp, closer_to_all, closer_to_center
 from tidewolf.projection.paper import afp_paper
-from tidewolf.projection.result import Projected, closer_to_all, closer_to_center
 
 __all__ = ["ActiveSet", "Projected", "afp", "afp_paper", "closer_to_all", "closer_to_center"]

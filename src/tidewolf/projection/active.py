@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
 from tidewolf.core.arrays import frozen, like, to_numpy
 from tidewolf.core.checkpoint import Stored
+from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, CostlyMembership, Factors
+from tidewolf.core.types import Array, Bools
+from tidewolf.core.vertices import Sparse, Vertex, require_saved_numbers
+from tidewolf.projection.one_shot import as_member
+from tidewolf.sets.base import (
+    ConvexSet,
+    CostlyMembership,
+    Factors,
+    Projectable,
+    membership_tolerance,
+)
 
 DENSE_ENTRIES = 4096
 """Products up to this size keep vertices that are not sparse as rows, too."""
@@ -57,16 +65,13 @@ class Active(Stored):
 
 
 class Remembered(NamedTuple, Generic[Kept]):
-    """A member x, its companion y, the oracle calls it took, |x - y|^2, what to go on from, and
-    where there are factors |x - y|^2 of each.
-    """
+    """A member x, its companion y, the oracle calls it took, |x - y|^2, and what to go on from."""
 
     x: Array
     y: Array
     calls: int
     distance2: float
     active: Kept
-    distances2: Floats | None = None
 
 
 def is_free_of(vertex: Vertex, out: Bools, reference: Array) -> bool:
@@ -105,3 +110,64 @@ def factors_in(K: HasLMO) -> Factors:
     assert isinstance(K, ConvexSet)
     assert K.factors is not None
     return K.factors
+
+
+@final
+class ExactPoint(Active):
+    """A member of a set whose exact projection is cheap: x = y' = the member nearest to y.
+
+    I and III hold because it is the projection on K itself, II with distance 0; no oracle is asked.
+    """
+
+    tag: ClassVar = "exact point"
+    __slots__ = ("x",)
+
+    def __init__(self, x: Array) -> None:
+        self.x = frozen(x)
+
+    @classmethod
+    def start(cls, K: HasLMO, x0: Array | None = None) -> ExactPoint:
+        """The center, or another member."""
+        return cls(K.center if x0 is None else as_member(K, x0))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExactPoint, (self.x,)
+
+    def __repr__(self) -> str:
+        return "ExactPoint()"
+
+    def nearest(
+        self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+    ) -> Remembered[ExactPoint]:
+        assert isinstance(K, Projectable)
+        x = frozen(K.project(y))
+        return Remembered(x, x, 0, 0.0, ExactPoint(x))
+
+    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+        """The member nearest to x that is 0 there: pushed far below 0, entries end at 0, or where
+        they may be negative at a bound from which they can be moved to 0.
+        """
+        assert isinstance(K, Projectable)
+        if vertex is not None:
+            return vertex.dense(self.x)
+        far = 1e3 * (K.radius + float(np.abs(self.x).max()))
+        pushed = emptied(self.x, out) - far * out.reshape(self.x.shape)
+        x = emptied(K.project(pushed), out)
+        return x if K.infeasibility(x) <= membership_tolerance(x, K.radius) else None
+
+    def also(self, K: HasLMO, vertex: Vertex) -> ExactPoint:
+        return self
+
+    def parts(self) -> dict[str, Any]:
+        return {"x": self.x}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> ExactPoint:
+        require_saved_numbers(parts["x"])
+        return cls(parts["x"])
+
+    def require_of(self, K: HasLMO) -> None:
+        if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed_infeasibility(
+            K, K.center
+        ):
+            raise ValueError("its point is no member of the set")

@@ -28,24 +28,20 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers, table_for
 from tidewolf.projection.active import Active, Remembered, emptied, is_free_of
-from tidewolf.projection.compiled import Correction, SearchResult, search, supports, tied_row
-from tidewolf.projection.on_device import Start, search_on_device
+from tidewolf.projection.compiled import SearchResult, search, supports, tied_row
+from tidewolf.projection.on_device import search_on_device
 from tidewolf.projection.one_shot import (
     as_budget,
     as_member,
+    as_near,
     frank_wolfe_gap,
     halfspace_shift,
     line_search,
 )
-from tidewolf.projection.result import as_near
-from tidewolf.projection.weights import caratheodory, correct
+from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory, correct
 from tidewolf.sets.base import Compiled
 
 SPARE = 32
-CORRECTIVE_STEPS = 30
-"""Pairwise steps at most, each time."""
-CORRECTIVE_GAP = 0.1
-"""Corrective steps end when the pairwise gap is below this share of the tolerance."""
 AFFORDABLE = 10**7
 """Numbers looked at, about, to see whether the vertices of a saved set are members."""
 SAVED_ROUNDING = 1e-6
@@ -153,23 +149,17 @@ class ActiveSet(Active):
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
         """
+        start = self.atoms, self.weights, self.x
         if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
-            start = (self.atoms, self.weights, self.x)
-            correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
-            found = search(K, start, y, tol, float(budget), correction)
-            warm = self.warm
+            found = search(K, start, y, tol, float(budget))._replace(warm=self.warm)
+        elif on_torch(y):
+            found = search_on_device(K, (*start, self.warm), y, tol, budget)
         else:
-            if not on_torch(y):
-                found = self._search(K, y, tol, budget)
-            else:
-                begin = Start(self.atoms, self.weights, self.x, self.warm)
-                ends = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
-                found = search_on_device(K, begin, y, tol, budget, ends)
-            warm = found.warm
-        y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, warm)
+            found = self._search(K, y, tol, budget)
+        y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, found.warm)
         distance2 = found.distance2
         if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
-            active = active._reduced(found.used, K.dimension, shared)
+            active = active.reduced(found.used, K, shared)
         if active.x is not found.x:
             r = active.x - y
             distance2 = inner(r, r)
@@ -179,9 +169,10 @@ class ActiveSet(Active):
         """Any set, through its `answer`."""
         atoms, weights, warm = self.atoms, self.weights, self.warm
         y, calls, last = frozen(y), 0, False
-        correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
         while True:
-            weights, x, distance2 = correct(atoms, weights, y, *correction)
+            weights, x, distance2 = correct(
+                atoms, weights, y, CORRECTIVE_STEPS, CORRECTIVE_GAP * tol
+            )
             if last or distance2 <= tol or calls >= budget:
                 break
             r = x - y
@@ -232,10 +223,11 @@ class ActiveSet(Active):
         """The same point on a table that holds just these rows, which are all that are in use."""
         return ActiveSet(table, self.weights[rows], self.x, self.warm)
 
-    def _reduced(self, count: int, dimension: int, shared: bool = False) -> ActiveSet:
+    def reduced(self, count: int, K: Any, shared: bool = False) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE
         more idle ones than those, unless others use them.
         """
+        dimension = K.dimension
         if count > dimension + 1 + SPARE:
             used = np.flatnonzero(self.weights)
             weights = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
@@ -250,10 +242,6 @@ class ActiveSet(Active):
             used = np.flatnonzero(self.weights)
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
-
-    def reduced(self, used: int, K: Any, shared: bool = False) -> ActiveSet:
-        """The same point with as many atoms as it may have, where it has so many in use."""
-        return self._reduced(used, K.dimension, shared)
 
     def parts(self) -> dict[str, Any]:
         vertices = self.atoms.vertices[: len(self.weights)]

@@ -34,6 +34,7 @@ from tidewolf.kernels.active_set import (
     oracle,
 )
 from tidewolf.projection.one_shot import FrankWolfeGap, oracle_error
+from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.sets.base import Compiled
 
 _DOUBLE = np.dtype(np.float64)
@@ -59,13 +60,6 @@ class SearchResult(NamedTuple):
     """how many atoms have weight"""
     warm: Array | None = None
     """what a next call at a nearby direction may start from"""
-
-
-class Correction(NamedTuple):
-    """When corrective steps end: after `steps`, or when their gap is at most `stop`."""
-
-    steps: int
-    stop: float
 
 
 class Search:
@@ -101,7 +95,6 @@ def search(
     y: Array,
     tol: float,
     budget: float,
-    correction: Correction,
 ) -> SearchResult:
     """From a table, weights and their point x towards y."""
     atoms, weights, x = start
@@ -111,7 +104,7 @@ def search(
     x, moved = x.copy(), y.copy()
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
     by, data = address_of(K), as_bytes(K)
-    numbers = (tol, float(correction.steps), correction.stop, tie_margin(K))
+    numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, tie_margin(K))
     while True:
         with atoms.lock:  # others may make it larger until then
             room = len(atoms.gram)

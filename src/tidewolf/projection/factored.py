@@ -14,38 +14,43 @@ in every factor, |y'_b - z_b| <= |y_b - z_b|, hence in any metric that weighs fa
 that may err by e in all errs by at most e in each, so e is added to each gap. Factors that are done
 ask in the direction 0.
 
-Vertices of factors are rows (indices, values) of one append-only table, which active sets share as
-they do that of active_set.py. Past its number of entries + 1 + `SPARE_IN_FACTOR` rows in use a
+Vertices of factors are rows of one append-only table of sparse vertices, which active sets share
+as they do that of active_set.py. Past its number of entries + 1 + `SPARE_IN_FACTOR` rows in use a
 factor is reduced by Caratheodory's theorem.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, final
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
 from tidewolf.core.arrays import eps_of, flat, frozen, inner, norm
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Bools, Floats, Int64s
-from tidewolf.core.vertices import Sparse, Vertex, require_saved_numbers
+from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
+from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers
 from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
-from tidewolf.projection.active import Active, Remembered, emptied, factors_in, factors_of
+from tidewolf.projection.active import (
+    Active,
+    ExactPoint,
+    Remembered,
+    emptied,
+    factors_in,
+    factors_of,
+)
 from tidewolf.projection.active_set import (
     AFFORDABLE,
-    CORRECTIVE_GAP,
-    CORRECTIVE_STEPS,
     SAVED_ROUNDING,
     ActiveSet,
     is_warm,
     most_idle,
 )
-from tidewolf.projection.exact_point import ExactPoint
-from tidewolf.projection.factor_table import APPENDING, FactorTable, Rows
 from tidewolf.projection.one_shot import as_member, oracle_error
-from tidewolf.projection.weights import caratheodory
+from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
+from tidewolf.sets.base import Factors
 
 SPARE_IN_FACTOR = 8
 
@@ -56,6 +61,47 @@ def start_active(K: HasLMO, x0: Array | None = None) -> Active:
     if factors is None:
         return ActiveSet.start(K, x0)
     return (ExactPoint if factors.exact else FactoredActiveSet).start(K, x0)
+
+
+class FactorTable(SparseAtoms):
+    """Vertices of the factors of a product: row i is one of factor owners[i], with its entries as
+    the product counts them.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owners = np.zeros(self.room, dtype=np.int64)
+
+    @classmethod
+    def of(cls, vertices: Sequence[Sparse], owners: Sequence[int] | Int64s) -> FactorTable:
+        """These vertices of these factors, a row each."""
+        table = cls()
+        for row, (vertex, owner) in enumerate(zip(vertices, owners, strict=True)):
+            table._append(vertex)
+            table.owners[row] = owner
+        return table
+
+    @property
+    def rows(self) -> tuple[Int64s, NDArray, Floats]:
+        """As kernels read it."""
+        return self.starts, self.indices, self.values
+
+    def make_room(self, rows: int, entries: int) -> None:
+        super().make_room(rows, entries)
+        self.owners = _padded(self.owners, max(self.room, len(self.owners)))
+
+    def only(self, rows: NDArray) -> Self:
+        table = super().only(rows)
+        table.owners = _padded(self.owners[rows], table.room)
+        return table
+
+    def with_room(self, count: int, more: int, entries: int) -> FactorTable:
+        """A table that ends after `count` rows, with room for more: this one if no row was
+        appended meanwhile, else a fork; called with the lock held.
+        """
+        table = self if self.filled == count else self.only(np.arange(count))
+        table.make_room(count + more, int(table.starts[count]) + entries)
+        return table
 
 
 @final
@@ -85,11 +131,11 @@ class FactoredActiveSet(Active):
         """One vertex of each factor: its part of the center, or of another member."""
         point = K.center if x0 is None else as_member(K, x0)
         factors = factors_in(K)
-        atoms = FactorTable.of(as_sparse(K.atom(point), K), factors)
+        parts = parts_of(as_sparse(K.atom(point), K), factors)
+        atoms = FactorTable.of(parts, range(len(parts)))
         places = np.append(factors.starts, math.prod(K.shape)).astype(np.int64)
-        x = np.zeros(K.shape)
-        flat(x)[atoms.rows.indices] = atoms.rows.values
-        return cls(atoms, places, np.ones(len(atoms)), x)
+        weights = np.ones(len(parts))
+        return cls(atoms, places, weights, atoms.combine(weights, np.zeros(K.shape)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FactoredActiveSet, (self.atoms, self.places, self.weights, self.x, self.warm)
@@ -111,63 +157,42 @@ class FactoredActiveSet(Active):
         r, stages = np.zeros(len(x)), np.full(len(tols), OPEN)
         distances2, calls, moved = np.empty(len(tols)), 0, False
         while True:
+            count = len(weights)
+            members = np.argsort(atoms.owners[:count], kind="stable")
+            begins = np.searchsorted(atoms.owners[members], np.arange(len(tols) + 1))
+            lists, points = (members, begins, places), (x, y, r, stages, tols, distances2)
             still_open = factored_correct(
-                tuple(atoms.rows),
-                atoms.owners,
-                places,
-                weights,
-                x,
-                y,
-                r,
-                stages,
-                tols,
-                distances2,
-                CORRECTIVE_STEPS,
-                CORRECTIVE_GAP,
+                atoms.rows, *lists, weights, *points, CORRECTIVE_STEPS, CORRECTIVE_GAP
             )
             if still_open == 0 or calls >= budget:
                 break
             answer = K.answer(r.reshape(K.shape), warm)
             calls, warm = calls + 1, answer.warm
-            vertex, count = as_sparse(answer.vertex, K), len(weights)
+            vertex = as_sparse(answer.vertex, K)
+            order = np.argsort(vertex.indices, kind="stable")
+            indices, values = vertex.indices[order], vertex.values[order]
+            found = indices, values, np.searchsorted(indices, places), answer.error
             weights = _padded(weights, count + still_open)
-            with APPENDING:
-                atoms = atoms.with_room(count, still_open, len(vertex.indices))
-                count, shifted, worse = factored_step(
-                    tuple(atoms.rows),
-                    atoms.owners,
-                    places,
-                    count,
-                    weights,
-                    x,
-                    y,
-                    r,
-                    stages,
-                    tols,
-                    distances2,
-                    (vertex.indices, vertex.values),
-                    answer.error,
-                    calls >= budget,
-                )
-                atoms.count = count
+            with atoms.lock:
+                atoms = atoms.with_room(count, still_open, len(indices))
+                table = (atoms.rows, atoms.owners, *lists, count, weights)
+                count, shifted, worse = factored_step(*table, *points, *found, calls >= budget)
+                atoms.filled = count
             if worse >= 0:
                 raise oracle_error(vertex.inner(r), answer.error, inner(r, x))
             weights, moved = weights[:count], moved or shifted
         active = FactoredActiveSet(atoms, places, weights, x.reshape(K.shape), warm)
         after = frozen(y.reshape(K.shape)) if moved else given
-        reduced = active._reduced(K.dimension, shared)
+        distance2, reduced = float(distances2.sum()), active._reduced(K.dimension, shared)
         if reduced.x is not active.x:
-            away = flat(reduced.x - after)
-            distances2 = np.add.reduceat(away * away, places[:-1])
-        active = reduced
-        total = float(distances2.sum())
-        return Remembered(active.x, after, calls, total, active, frozen(distances2))
+            distance2 = inner(reduced.x - after, reduced.x - after)
+        return Remembered(reduced.x, after, calls, distance2, reduced)
 
     def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         table, count, q = self.atoms, len(self.weights), len(self.places) - 1
-        owners, stop = table.owners[:count], int(table.rows.starts[count])
-        of_row = np.repeat(np.arange(count), np.diff(table.rows.starts[: count + 1]))
-        uses = out[table.rows.indices[:stop]] & (table.rows.values[:stop] != 0.0)
+        owners, stop = table.owners[:count], int(table.starts[count])
+        of_row = np.repeat(np.arange(count), np.diff(table.starts[: count + 1]))
+        uses = out[table.indices[:stop]] & (table.values[:stop] != 0.0)
         free = np.bincount(of_row, uses, count) == 0.0
         weights = np.where(free, self.weights, 0.0)
         lacking = np.bincount(owners, weights, q) == 0.0
@@ -179,18 +204,23 @@ class FactoredActiveSet(Active):
             if lacking.any():
                 return None
         totals = np.where(lacking, 1.0, np.bincount(owners, weights, q))
-        x = self._combined(weights / totals[owners])
+        x = self.mean_of(weights / totals[owners])
         if vertex is not None:
             instead = np.repeat(lacking, np.diff(self.places)).reshape(x.shape)
             x = np.where(instead, vertex.dense(self.x), x)
         return emptied(x, out)
 
     def also(self, K: HasLMO, vertex: Vertex) -> FactoredActiveSet:
-        count, new = len(self.weights), FactorTable.of(as_sparse(vertex, K), factors_in(K))
-        table = self.atoms if len(self.atoms) == count else self.atoms.only(np.arange(count))
-        table, _ = table.joined(new, np.arange(len(new)))
-        weights = _padded(self.weights, len(table))
-        return FactoredActiveSet(table, self.places, weights, self.x, self.warm)
+        table, count = self.atoms, len(self.weights)
+        for b, part in enumerate(parts_of(as_sparse(vertex, K), factors_in(K))):
+            row = table.find(part, count)
+            if row is None or table.owners[row] != b:
+                with table.lock:
+                    grown = table.append(part, count)
+                    assert isinstance(grown, FactorTable)
+                    grown.owners[count] = b
+                table, count = grown, count + 1
+        return self.at(table, _padded(self.weights, count), self.x, self.warm)
 
     def at(self, table: FactorTable, weights: Floats, x: Array, warm: Any) -> FactoredActiveSet:
         """Another point, on the first rows of a table."""
@@ -198,7 +228,7 @@ class FactoredActiveSet(Active):
 
     def mean_of(self, weights: Floats) -> Array:
         """The point of these weights on the first rows of its table."""
-        return self._combined(weights)
+        return self.atoms.combine(weights, self.x)
 
     def only(self, table: FactorTable, rows: Int64s) -> FactoredActiveSet:
         """The same point on a table that holds just these rows, which are all that are in use."""
@@ -214,41 +244,23 @@ class FactoredActiveSet(Active):
             weights = self.weights.copy()
             for b in crowded:
                 rows = used[owners == b]
-                weights[rows] = caratheodory(self._products(rows), self.weights[rows])
-            x = self._combined(weights)
-            active = FactoredActiveSet(self.atoms, self.places, weights, x, self.warm)
+                gram = self.atoms.only(rows).gram[: len(rows), : len(rows)]
+                weights[rows] = caratheodory(gram, self.weights[rows])
+            active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
             used = np.flatnonzero(weights)
         if not shared and len(self.weights) > len(used) + most_idle(len(used), dimension):
             return active.only(self.atoms.only(used), used)
         return active
 
-    def _products(self, rows: Int64s) -> Floats:
-        """<a_i - a_0, a_j - a_0> of rows of one factor."""
-        table = self.atoms.only(rows)
-        start = self.places[table.owners[0]]
-        dense = np.zeros((len(rows), int(self.places[table.owners[0] + 1] - start)))
-        which = np.repeat(np.arange(len(rows)), np.diff(table.rows.starts))
-        dense[which, table.rows.indices - start] = table.rows.values
-        dense -= dense[0].copy()
-        products: Floats = dense @ dense.T
-        return products
-
-    def _combined(self, weights: Floats) -> Array:
-        rows, count = self.atoms.rows, len(weights)
-        stop, x = int(rows.starts[count]), np.zeros(self.x.shape)
-        by_entry = np.repeat(weights, np.diff(rows.starts[: count + 1]))
-        np.add.at(flat(x), rows.indices[:stop], by_entry * rows.values[:stop])
-        return x
-
     def parts(self) -> dict[str, Any]:
-        count = len(self.weights)
-        rows, stop = self.atoms.rows, int(self.atoms.rows.starts[count])
+        atoms, count = self.atoms, len(self.weights)
+        stop = int(atoms.starts[count])
         return {
             "places": self.places,
-            "owners": self.atoms.owners[:count].copy(),
-            "starts": rows.starts[: count + 1].copy(),
-            "indices": rows.indices[:stop].copy(),
-            "values": rows.values[:stop].copy(),
+            "owners": atoms.owners[:count].copy(),
+            "starts": atoms.starts[: count + 1].copy(),
+            "indices": atoms.indices[:stop].copy(),
+            "values": atoms.values[:stop].copy(),
             "weights": self.weights,
             "x": self.x,
             "warm": self.warm,
@@ -263,34 +275,26 @@ class FactoredActiveSet(Active):
             require_saved_numbers(numbers, 1)
         places, owners, starts = (parts[name] for name in ("places", "owners", "starts"))
         indices = parts["indices"]
-        whole = (places, owners, starts, indices)
-        kinds = (np.int64, np.int64, np.int64, np.int32)
-        if not (
-            all(
-                type(array) is np.ndarray and array.ndim == 1 and array.dtype == kind
-                for array, kind in zip(whole, kinds, strict=True)
-            )
+        kinds = ((places, np.int64), (owners, np.int64), (starts, np.int64), (indices, np.int32))
+        sound = (
+            all(type(a) is np.ndarray and a.ndim == 1 and a.dtype == kind for a, kind in kinds)
             and type(x) is type(weights) is type(values) is np.ndarray
             and x.dtype == weights.dtype == values.dtype == np.float64
             and len(owners) == len(weights) == len(starts) - 1 > 0
             and len(indices) == len(values) == int(starts[-1])
-        ):
-            raise ValueError("a factored active set has a weight and a factor for each row")
-        sizes, q = np.diff(starts), len(places) - 1
-        if not (
-            q > 0
-            and int(places[0]) == 0
-            and int(places[-1]) == x.size
-            and bool((np.diff(places) > 0).all())
-            and int(starts[0]) == 0
-            and bool((sizes >= 0).all())
-            and bool(((owners >= 0) & (owners < q)).all())
-        ):
-            raise ValueError("the rows of a factored active set do not follow one another")
-        home = np.repeat(owners, sizes)
-        if not bool(((indices >= places[home]) & (indices < places[home + 1])).all()):
-            raise ValueError("a row of a factored active set has an index beyond its factor")
-        totals = np.bincount(owners, weights=weights, minlength=q)
+            and len(places) > 1
+            and (int(places[0]), int(places[-1]), int(starts[0])) == (0, x.size, 0)
+            and bool((np.diff(places) > 0).all() and (np.diff(starts) >= 0).all())
+            and bool(((owners >= 0) & (owners < len(places) - 1)).all())
+        )
+        if sound:
+            home = np.repeat(owners, np.diff(starts))
+            sound = bool(((indices >= places[home]) & (indices < places[home + 1])).all())
+        if not sound:
+            raise ValueError(
+                "each row of a factored active set has a weight and a factor, and entries there"
+            )
+        totals = np.bincount(owners, weights=weights, minlength=len(places) - 1)
         if not (
             weights.min() >= -SAVED_ROUNDING and bool((abs(totals - 1.0) <= SAVED_ROUNDING).all())
         ):
@@ -299,13 +303,11 @@ class FactoredActiveSet(Active):
             )
         if not is_warm(warm):
             raise ValueError("what the next oracle call starts from is no array")
-        # tables are written to, and kernels compiled for arrays that may be
-        rows = Rows(starts.copy(), indices.copy(), values.copy())
-        active = cls(
-            FactorTable(rows, owners.copy(), len(owners)),
-            *(places, weights, x, warm),
-        )
-        apart, reach = active._combined(weights) - x, norm(values)
+        cuts = starts[1:-1]
+        pairs = zip(np.split(indices, cuts), np.split(values, cuts), strict=True)
+        table = FactorTable.of([Sparse(tuple(x.shape), *part) for part in pairs], owners)
+        active = cls(table, places, weights, x, warm)
+        apart, reach = active.mean_of(weights) - x, norm(values)
         if not norm(apart) <= max(SAVED_ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
             raise ValueError("the point of a factored active set is not the mean of its rows")
         return active
@@ -324,28 +326,24 @@ class FactoredActiveSet(Active):
         allowed = allowed_infeasibility(K, K.center)
         far = (1.0 + SAVED_ROUNDING) * factors.radii + allowed
         affordable = len(self.weights) * math.prod(K.shape) <= AFFORDABLE
-        for point in self._corners():
-            away = flat(point - K.center)
-            lengths = np.sqrt(np.add.reduceat(away * away, self.places[:-1]))
-            if bool((lengths > far).any()) or (
+        for row, b in enumerate(self.atoms.owners[: len(self.weights)].tolist()):
+            point = K.center.copy()  # in the other factors
+            flat(point)[self.places[b] : self.places[b + 1]] = 0.0
+            entries = slice(self.atoms.starts[row], self.atoms.starts[row + 1])
+            flat(point)[self.atoms.indices[entries]] = self.atoms.values[entries]
+            if norm(point - K.center) > far[b] or (
                 affordable and not K.infeasibility(point) <= allowed
             ):
                 raise ValueError("a vertex of its active set is no member of the set")
 
-    def _corners(self) -> list[Array]:
-        """Members of the product among which every row is, one of each factor in each."""
-        rows = self.atoms.rows
-        lists: list[list[int]] = [[] for _ in self.places[1:]]
-        for row, owner in enumerate(self.atoms.owners[: len(self.weights)].tolist()):
-            lists[owner].append(row)
-        corners = []
-        for k in range(max(map(len, lists))):
-            point = np.zeros(self.x.shape)
-            for row in (some[min(k, len(some) - 1)] for some in lists):
-                entries = slice(rows.starts[row], rows.starts[row + 1])
-                flat(point)[rows.indices[entries]] = rows.values[entries]
-            corners.append(point)
-        return corners
+
+def parts_of(vertex: Sparse, factors: Factors) -> list[Sparse]:
+    """The part of a vertex in each factor, by ascending entries."""
+    order = np.argsort(vertex.indices, kind="stable")
+    indices, values = vertex.indices[order], vertex.values[order]
+    cuts = np.searchsorted(indices, factors.starts[1:])
+    parts = zip(np.split(indices, cuts), np.split(values, cuts), strict=True)
+    return [Sparse(vertex.shape, *part) for part in parts]
 
 
 def as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
@@ -361,7 +359,8 @@ def _shares(radii: Floats) -> Floats:
     return shares
 
 
-def _padded(weights: Floats, count: int) -> Floats:
-    padded = np.zeros(count)
-    padded[: len(weights)] = weights
+def _padded(array: Any, count: int) -> Any:
+    """The same with zeros up to so many."""
+    padded = np.zeros(count, dtype=array.dtype)
+    padded[: len(array)] = array
     return padded

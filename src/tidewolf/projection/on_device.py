@@ -16,7 +16,6 @@ computed anew each time: results agree up to rounding.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,33 +34,31 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Dense, Sparse, Vertex
 from tidewolf.kernels.active_set import ORACLE_SLACK, pairwise_steps, rescale
-from tidewolf.projection.compiled import Correction, SearchResult, tied_row
+from tidewolf.projection.compiled import SearchResult, tied_row
 from tidewolf.projection.one_shot import (
     FrankWolfeGap,
     halfspace_shift,
     line_search,
     oracle_error,
 )
-
-
-class Start(NamedTuple):
-    """What a search starts from: an active set."""
-
-    atoms: Atoms
-    weights: Floats
-    x: Array
-    warm: Array | None
+from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS
 
 
 def search_on_device(
-    K: HasLMO, start: Start, y: Array, tol: float, budget: float, correction: Correction
+    K: HasLMO,
+    start: tuple[Atoms, Floats, Array, Array | None],
+    y: Array,
+    tol: float,
+    budget: float,
 ) -> SearchResult:
-    """From an active set towards y, for any set, through its `answer`."""
+    """From an active set, a table, weights, their point and what the oracle may start from, towards
+    y, for any set, through its `answer`.
+    """
     atoms, weights, x, warm = start
     y, calls, last, r = frozen(y), 0, False, x - y
     slopes = atoms.inner(r, len(weights))
     while True:
-        moved = _corrected(atoms, weights, slopes, correction)
+        moved = _corrected(atoms, weights, slopes, CORRECTIVE_GAP * tol)
         if calls or (moved != weights).any():
             slopes = slopes + atoms.gram[: len(moved), : len(moved)] @ (moved - weights)
             weights, x = moved, atoms.combine(moved, y)
@@ -122,10 +119,10 @@ def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, flo
     return at_v, max(0.0, x2 - 2.0 * at_x + float(values.dot(values)))
 
 
-def _corrected(atoms: Atoms, weights: Floats, slopes: Floats, correction: Correction) -> Floats:
+def _corrected(atoms: Atoms, weights: Floats, slopes: Floats, stop: float) -> Floats:
     """The weights after corrective steps from these slopes, which stay as they are."""
     weights = weights.copy()
     chosen = np.empty(len(weights), dtype=np.int64)
-    pairwise_steps(atoms.gram, weights, slopes.copy(), chosen, *correction)
+    pairwise_steps(atoms.gram, weights, slopes.copy(), chosen, CORRECTIVE_STEPS, stop)
     rescale(weights)
     return weights

@@ -19,8 +19,12 @@ import math
 from tidewolf.core.arrays import as_number, frozen, inner
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.projection.one_shot import as_projection_points, frank_wolfe_gap, line_search
-from tidewolf.projection.result import Projected
+from tidewolf.projection.one_shot import (
+    Projected,
+    as_projection_points,
+    frank_wolfe_gap,
+    line_search,
+)
 
 
 def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:

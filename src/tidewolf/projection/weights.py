@@ -23,6 +23,10 @@ from tidewolf.core.vertices import Atoms, SparseAtoms
 from tidewolf.kernels.active_set import pairwise_steps, rescale, sparse_correct
 
 _DOUBLE = np.dtype(np.float64)
+CORRECTIVE_STEPS = 30
+"""Pairwise steps at most, each time."""
+CORRECTIVE_GAP = 0.1
+"""Corrective steps end when the pairwise gap is below this share of the tolerance."""
 
 
 class Corrected(NamedTuple):

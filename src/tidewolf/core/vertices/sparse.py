@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar, final
+from typing import ClassVar, Self, final
 
 import numpy as np
 
@@ -189,11 +189,11 @@ class SparseAtoms(Atoms):
         self.starts[row + 1] = end
         self.indices[begin:end], self.values[begin:end] = vertex.indices, vertex.values
 
-    def only(self, rows: NDArray) -> SparseAtoms:
+    def only(self, rows: NDArray) -> Self:
         """A new table holding just these rows, in this order; products that are there are copied,
         and are those of a table made anew where rows ascend.
         """
-        table, count = SparseAtoms(), len(rows)
+        table, count = type(self)(), len(rows)
         room = max(count, FIRST_ROWS)
         table.filled, table.shape = count, self.shape
         if len(self._vertices) == self.filled:

@@ -25,7 +25,7 @@ that P pulls at may move: nothing is given back while P acts on a factor that no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from tidewolf.core.arrays import inner
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
+    Past,
     descend,
     descend_in_factors,
     give_back,
@@ -76,6 +77,10 @@ class StepGradient(NamedTuple):
         return cls(weighed.g, weighed.norm2, x, P, value, pending)
 
 
+NO_PAST = Past(0.0, 0.0, held=False)
+"""Of a step that no limit pulled at."""
+
+
 def descend_together(
     parts: Sequence[Part],
     grad: StepGradient,
@@ -84,59 +89,37 @@ def descend_together(
     factors: Factors | None = None,
 ) -> list[tuple[Array, DescentSums]]:
     """Where each point goes before its ball, and its sums; |g|^2 > 0."""
-    if factors is not None:
-        return _factors_together(parts, grad, scale, keep, factors)
+    P, past, square, held = grad.penalty_gradient, -grad.penalty_value, 0.0, False
     moved: list[tuple[Array, DescentSums]] = []
+    etas: list[Any] = []
+    P2 = inner(P, P) if P is not None and factors is None else 0.0
     for y, share, sums, reach, own in parts:
-        assert not isinstance(reach, np.ndarray)
-        norm2, pending = share * share * grad.norm2, grad.pending if own is None else own
-        moved.append(descend(y, grad.g, norm2, sums, reach, scale, share, pending))
-    if grad.penalty_gradient is None:
-        return moved
-    back = _back(parts, moved, grad)
-    if back <= 0.0:
-        return moved
-    softened = []
-    for part, (y, sums) in zip(parts, moved, strict=True):
-        step = (1.0 - keep) * back * 0.5 * part.share / sums.inverse_step
-        softened.append((y + step * grad.penalty_gradient, sums))
-    return softened
-
-
-def _factors_together(
-    parts: Sequence[Part], grad: StepGradient, scale: float, keep: float, factors: Factors
-) -> list[tuple[Array, DescentSums]]:
-    """`descend_together` with a step for each factor of each point."""
-    P, steps = grad.penalty_gradient, []
-    for y, share, sums, reach, own in parts:
-        assert isinstance(reach, np.ndarray)
         pending = grad.pending if own is None else own
-        steps.append(descend_in_factors(y, grad.g, sums, reach, factors, scale, share, pending))
-    if P is not None:
-        past, square, held = -grad.penalty_value, 0.0, False
-        for part, step in zip(parts, steps, strict=True):
-            found = past_limit(step.y, grad.x, P, factors, step.etas)
-            past -= part.share * found.along
-            square += part.share**2 * found.pulled
-            held = held or found.held
-        if past > 0.0 and square > 0.0 and not held:
-            back = (1.0 - keep) * min(1.0, past / square)
-            for part, step in zip(parts, steps, strict=True):
-                give_back(step.y, P, back * part.share, factors, step.etas)
-    return [(step.y, step.sums) for step in steps]
-
-
-def _back(
-    parts: Sequence[Part], moved: Sequence[tuple[Array, DescentSums]], grad: StepGradient
-) -> float:
-    """The share of the limits' steps that was too much, at most 1; shares add up to 1."""
-    P = grad.penalty_gradient
-    assert P is not None
-    norm2 = inner(P, P)
-    if norm2 <= 0.0:
-        return 0.0
-    past, square = -grad.penalty_value, 0.0
-    for part, (y, sums) in zip(parts, moved, strict=True):
-        past -= part.share * inner(P, y - grad.x)
-        square += 0.5 / sums.inverse_step * part.share**2 * norm2
-    return min(1.0, max(0.0, past) / square) if square > 0.0 else 0.0
+        if factors is None:
+            assert not isinstance(reach, np.ndarray)
+            norm2 = share * share * grad.norm2
+            u, sums = descend(y, grad.g, norm2, sums, reach, scale, share, pending)
+            eta: Any = 0.5 / sums.inverse_step
+            found = Past(inner(P, u - grad.x), eta * P2, held=False) if P2 > 0.0 else NO_PAST
+        else:
+            assert isinstance(reach, np.ndarray)
+            u, sums, eta = descend_in_factors(
+                y, grad.g, sums, reach, factors, scale, share, pending
+            )
+            found = NO_PAST if P is None else past_limit(u, grad.x, P, factors, eta)
+        moved.append((u, sums))
+        etas.append(eta)
+        past -= share * found.along
+        square += share**2 * found.pulled
+        held = held or found.held
+    if P is None or past <= 0.0 or square <= 0.0 or held:
+        return moved
+    back = (1.0 - keep) * min(1.0, past / square)
+    softened: list[tuple[Array, DescentSums]] = []
+    for part, eta, (u, sums) in zip(parts, etas, moved, strict=True):
+        if factors is None:
+            softened.append((u + back * part.share * eta * P, sums))
+        else:
+            give_back(u, P, back * part.share, factors, eta)
+            softened.append((u, sums))
+    return softened
