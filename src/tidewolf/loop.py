@@ -212,7 +212,7 @@ def _rounds(
             raise InvalidInput(f"rounds_left of {learner!r} must be at least 1, not {k}.")
         told, k = _alike(stream, t, k)
         if listens:
-            state, stale = _informed(learner, stream, t, state, stale), not told
+            state, stale = _with_side_information(learner, stream, t, state, stale), not told
         explores, shape = learner.needs is feedback.Bandit, stream.shape
         x = learner.acts(state, k) if explores and told else learner.act(state)
         if explores:
@@ -235,7 +235,7 @@ def _listens(learner: Learner[Any], stream: Stream) -> bool:
     return type(learner).with_info is not Learner.with_info or stream.unavailable is not None
 
 
-def _informed(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
+def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
     """The state with the side information of round t; that of rounds that were not seen is over."""
     info = stream.info(t)
     return state if info is None and not stale else learner.with_info(state, info or RoundInfo())
@@ -265,7 +265,7 @@ def _late_rounds(
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
         if listens:
-            state, stale = _informed(learner, stream, t, state, stale), not told
+            state, stale = _with_side_information(learner, stream, t, state, stale), not told
         x = as_direction(
             learner.act(state), stream.shape, f"The point that {type(learner).__name__} plays"
         )

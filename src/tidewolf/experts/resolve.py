@@ -339,7 +339,7 @@ class Resolve(Adviser):
             return self._solved(K, state, task, out)
         solver = self._solver_of(K, state.pool)
         found = solve_with_columns(K, solver, task, state.pool, state.bases, t, budget)
-        self._kept["vertices"] = K, found.solver
+        self._cache["vertices"] = K, found.solver
         (points, bases, solves), pool, _, calls, new = found
         pool, bases = without_idle(pool, bases, t)
         return Proposals(points, state._replace(pool=pool, bases=bases), calls, solves, new)
@@ -357,7 +357,7 @@ class Resolve(Adviser):
                 return Proposals(nothing, state)
             solver, bases = BestOfVertices(K, "Resolve", free), (COLD,) * len(nothing)
         else:
-            solver = self._made("described", K, lambda K: BestPoint(K, "Resolve"))
+            solver = self._cached("described", K, lambda K: BestPoint(K, "Resolve"))
         program: Program | None = solver.prepared(task.loss, task.limits)
         if out is not None and program is not None and not state.pool.vertices:
             program = solver.without(program, out)
@@ -419,20 +419,20 @@ class Resolve(Adviser):
     def model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
 
-        def made(K: HasLMO) -> BoxedModel | FlowModel | None:
+        def build(K: HasLMO) -> BoxedModel | FlowModel | None:
             plain = not (self.even or self._by_columns(K))
             return (BoxedModel.of(K) or FlowModel.of(K)) if plain else None
 
-        return self._made("model", K, made)  # type: ignore[no-any-return]
+        return self._cached("model", K, build)  # type: ignore[no-any-return]
 
-    def _made(self, name: str, K: HasLMO, make: Callable[[Any], Any]) -> Any:
+    def _cached(self, name: str, K: HasLMO, make: Callable[[Any], Any]) -> Any:
         """What was made last for this set; what it answers does not depend on that."""
-        if name not in self._kept or self._kept[name][0] is not K:
-            self._kept[name] = K, make(K)
-        return self._kept[name][1]
+        if name not in self._cache or self._cache[name][0] is not K:
+            self._cache[name] = K, make(K)
+        return self._cache[name][1]
 
     @cached_property
-    def _kept(self) -> dict[str, tuple[HasLMO, Any]]:
+    def _cache(self) -> dict[str, tuple[HasLMO, Any]]:
         return {}
 
     def _awaiting(self, state: ResolveState, info: RoundInfo | None, t: int) -> ResolveState:
@@ -477,7 +477,7 @@ class Resolve(Adviser):
         return [None if k == 0.0 or usual is None else k * usual for k in self.headroom]
 
     def _solver_of(self, K: HasLMO, pool: Pool) -> BestOfVertices:
-        of, last = self._kept.get("vertices", (None, None))
+        of, last = self._cache.get("vertices", (None, None))
         before: BestOfVertices | None = last if of is K else None
         if before is not None and before.vertices is pool.vertices:
             return before
