@@ -259,9 +259,9 @@ OPEN = LEARNERS["DriftPlusPenalty"]
 
 
 def saved(learner: Any, rounds: int = 9) -> bytes:
-    session, rng, shape = tw.Session(learner), np.random.default_rng(0), learner.hard_set.shape
+    session, rng, shape = tw.Session(learner), np.random.default_rng(0), learner.K.shape
     for _ in range(rounds):
-        limits = tw.functions.Capacity.one(learner.hard_set.center + rng.uniform(0.0, 0.2, shape))
+        limits = tw.functions.Capacity.one(learner.K.center + rng.uniform(0.0, 0.2, shape))
         session.observe(loss=tw.functions.Linear.one(rng.standard_normal(shape)), constraint=limits)
     return learner.save(session.state)
 
@@ -429,7 +429,7 @@ def parts(fields: Any) -> Any:
 @pytest.mark.parametrize(
     "learner",
     [SPARSE, LOW_RANK, DENSE, JOINED, OPEN],
-    ids=lambda each: type(each.hard_set).__name__,
+    ids=lambda each: type(each.K).__name__,
 )
 def test_a_state_packed_again_goes_on_and_no_change_of_it_is_more_than_a_refusal(learner, states):
     data, found = states[id(learner)], list[int]()

@@ -39,7 +39,7 @@ def there_and_back(content: Any, reference: Any = None) -> Any:
 
 
 def advanced(learner, rounds=40):
-    rng, K = np.random.default_rng(1), learner.hard_set
+    rng, K = np.random.default_rng(1), learner.K
     stream = tw.Stream(
         Linear(rng.standard_normal((rounds, *K.shape))),
         Capacity(K.center + 0.2 * rng.random((rounds, *K.shape))),

@@ -38,7 +38,7 @@ HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 
 def actions(learner: Learner[Any], stream: tw.Stream) -> np.ndarray:
     """The point of every block, or every point if the learner explores, one a row."""
-    shape = (-1, *learner.hard_set.shape)
+    shape = (-1, *learner.K.shape)
     return np.concatenate([played.x.reshape(shape) for played in tw.play(learner, stream)])
 
 
@@ -155,7 +155,7 @@ def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float
     """Both bounds from the formulas of methods/certificate.py and steps/lyapunov.py, written
     plainly over all vertices, given the points that were played; the best c by a linear program.
     """
-    K, theta, c = learner.hard_set, 0.5, 2.0
+    K, theta, c = learner.K, 0.5, 2.0
     D, rng, rho = K.diameter, np.random.default_rng(0), math.inf
     vertices = np.unique([K.lmo(d) for d in rng.standard_normal((400, *K.shape))], axis=0)
     at = vertices - K.center

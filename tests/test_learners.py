@@ -109,7 +109,7 @@ def few_cases():
 def test_learners_pass_every_check(kind, K, seed, horizon):
     examples = kind.examples(K, horizon)
     learner = examples[seed % len(examples)]
-    check_learner(learner, hostile_stream(learner.hard_set, FEW, seed))
+    check_learner(learner, hostile_stream(learner.K, FEW, seed))
 
 
 @pytest.mark.soak
@@ -119,7 +119,7 @@ def test_every_learner_passes_every_check_on_every_set(kind):
         for seed in (number, number + 1) if takes(kind, K) else ():
             examples = kind.examples(K, HORIZONS[number % 5])
             learner = examples[seed % len(examples)]
-            check_learner(learner, hostile_stream(learner.hard_set, 18, seed))
+            check_learner(learner, hostile_stream(learner.K, 18, seed))
 
 
 PLACES = [Simplex(4), CappedSimplex(4, 0.4), DIAMOND, L2Ball(3), HULL, BoundedPSD.examples()[3]]
@@ -299,10 +299,6 @@ class Walker(Learner[Walk]):
     K: Any = field(default_factory=lambda: Simplex(3))
     horizon: int | None = 10
     calls_per_round: float = 0.5
-
-    @property
-    def hard_set(self):
-        return self.K
 
     def start(self):
         zero = frozen(np.zeros(self.K.shape))
@@ -611,7 +607,7 @@ class ComparesByTuple(Walker):
 
 
 class Undecorated(Learner[Walk]):
-    needs, state_type, hard_set, fields = FirstOrder, Walk, Simplex(3), lambda self: {}
+    needs, state_type, K, fields = FirstOrder, Walk, Simplex(3), lambda self: {}
     start, act, rounds_left, update, bound, examples = (lambda self: None,) * 6
 
 

@@ -37,16 +37,12 @@ class Listener(Learner[Step]):
 
     K: Any
 
-    @property
-    def hard_set(self):
-        return self.K
-
     def start(self):
         self.heard.clear()
         return Step()
 
     def act(self, state):
-        return self.hard_set.center
+        return self.K.center
 
     def rounds_left(self, state):
         return self.left
@@ -94,7 +90,7 @@ def test_play_is_lazy_and_resumes_from_a_state():
 
 def test_first_order_feedback_is_the_sums_over_the_rounds():
     learner = Listener(Simplex(4))
-    x, C = learner.hard_set.center, STREAM.losses.C
+    x, C = learner.K.center, STREAM.losses.C
     for constraints in (
         STREAM.constraints,
         Affine(RNG.standard_normal((23, 4)), np.zeros(23)),

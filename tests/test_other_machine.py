@@ -69,7 +69,7 @@ def feed(session: tw.Session, rounds: range) -> tuple[list[float], float, float]
         a = (((53 * t + 11 * i + 7 * t * i) % 97) / 97.0).reshape(shape)
         if len(shape) == 2:
             c, a = ((m + m.T) / 8 + np.diag(np.diag(m)) for m in (c, a))  # no cost near 0
-        b = 0.6 * float(np.vdot(a, session.learner.hard_set.center))
+        b = 0.6 * float(np.vdot(a, session.learner.K.center))
         loss, violation = (
             loss + float(np.vdot(c, x)),
             violation + max(0.0, float(np.vdot(a, x)) - b),
@@ -104,7 +104,7 @@ def test_a_session_continues(name, tmp_path):
     assert [kind for kind, _ in said] == ["OtherVersions"]
     assert "blas" in said[0][1]
     here = feed(tw.Session(mine, state), range(BEFORE, BEFORE + AFTER))
-    np.testing.assert_allclose(there[0], here[0], rtol=0, atol=1e-9 * mine.hard_set.diameter)
+    np.testing.assert_allclose(there[0], here[0], rtol=0, atol=1e-9 * mine.K.diameter)
     assert abs(there[1] - here[1]) <= 1e-3 * abs(here[1])
     assert abs(there[2] - here[2]) <= 5e-2 * here[2] + 1e-9 * AFTER
 

@@ -125,7 +125,7 @@ def answer(do):
 @settings(max_examples=200, deadline=None)
 def test_a_point_is_looked_at_as_every_other(x):
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
-    K = session.learner.hard_set
+    K = session.learner.K
     due = answer(lambda: like(as_point(x, K.shape, "costs"), K.center))
     assert answer(lambda: point(session.learner, x, "costs")) == due
 

@@ -118,7 +118,7 @@ def test_the_page_says_whether_the_certificate_holds_and_what_was_guaranteed(pag
     assert text.count("certificate holds") == 2
     assert f"measured bound: at most {number(runs[0].bound.regret)}" in text
     assert "promis" not in page.lower()
-    outside = Membership(runs[0].learner.hard_set)
+    outside = Membership(runs[0].learner.K)
     outside.restore((1.0, 150, 0, 150, None), None)
     broken = replace(runs[0], membership=outside)
     text = Reader(report.page(brief(broken, runs[1]), **ABOUT)).text

@@ -40,7 +40,7 @@ STREAM = tw.Stream(Linear(COSTS), Capacity(LIMITS))
 
 
 def named(learner: Learner[Any]) -> str:
-    fields, kind = learner.fields(), type(learner.hard_set).__name__
+    fields, kind = learner.fields(), type(learner.K).__name__
     return f"{type(learner).__name__}-{kind}-{fields.get('horizon')}-{fields.get('block')}"
 
 
@@ -197,7 +197,7 @@ def test_a_session_needs_a_learner_and_a_state_of_it(wrong):
 def test_costs_and_capacities_are_a_linear_loss_and_a_capacity(learner):
     rng = np.random.default_rng(2)
     one, other = tw.Session(learner), tw.Session(learner)
-    shape = learner.hard_set.shape
+    shape = learner.K.shape
     for _ in range(6):
         costs, capacities = rng.standard_normal(shape), rng.uniform(0.1, 1.0, shape)
         one.observe(costs=costs.tolist(), capacities=capacities.tolist())
@@ -211,7 +211,7 @@ def test_costs_and_capacities_are_a_linear_loss_and_a_capacity(learner):
 
 def test_a_round_without_a_limit_is_observed():
     learner = SINGLE[0]
-    shape = learner.hard_set.shape
+    shape = learner.K.shape
     costs = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
     loss = tw.functions.Linear.one(costs)
     sessions = [tw.Session(learner) for _ in range(3)]

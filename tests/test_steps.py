@@ -54,7 +54,7 @@ def stream(name: str, f: float, g: float) -> tw.Stream:
 
 
 def decisions(learner: Any, played: tw.Stream) -> np.ndarray:
-    n = learner.hard_set.shape[0]
+    n = learner.K.shape[0]
     return np.concatenate([np.reshape(move.x, (-1, n)) for move in tw.play(learner, played)])
 
 

@@ -34,7 +34,7 @@ each_kind = pytest.mark.parametrize("kind", [PrimalDual, DriftPlusPenalty, Bandi
 def test_the_laws_hold_for_the_theorems_learners_on_every_set(kind, number):
     found = theorems.examples(kind, SETS[number], 20)
     learner = found[number % len(found)]
-    check_learner(learner, hostile_stream(learner.hard_set, 13, number))
+    check_learner(learner, hostile_stream(learner.K, 13, number))
 
 
 @each_kind

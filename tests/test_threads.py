@@ -64,7 +64,7 @@ def observed_by_threads(session: tw.Session[Any], threads: int, each: int) -> in
     def work(_: int) -> int:
         acknowledged = 0
         for _ in range(each):
-            assert session.learner.hard_set.infeasibility(session.play()) <= 1e-9
+            assert session.learner.K.infeasibility(session.play()) <= 1e-9
             session.observe(loss=LOSS, constraint=CONSTRAINT)
             acknowledged += 1
         return acknowledged

@@ -149,8 +149,8 @@ def _feed(
 
 
 def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator[Played]:
-    t, stale, center = 0, False, learner.hard_set.center
-    names = getattr(learner.hard_set, "names", None)
+    t, stale, center = 0, False, learner.K.center
+    names = getattr(learner.K, "names", None)
     for item in items:
         one = as_round(item, t, center, names)
         _require_playable(learner, one)
@@ -165,8 +165,8 @@ def _require_playable(learner: Learner[S], stream: Stream) -> None:
     """Refuse a stream that is on points of another shape, or late for a learner that takes feedback
     in order.
     """
-    if stream.shape != learner.hard_set.shape:
-        shape = learner.hard_set.shape
+    if stream.shape != learner.K.shape:
+        shape = learner.K.shape
         words = f"Expected functions of points of shape {shape}, that of the learner's set"
         raise WrongShape(f"{words}, not {stream.shape}.")
     if not stream.late and stream.played is None:
@@ -325,9 +325,9 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
     if x is None:
         return None
     x = as_direction(x, stream.shape, f"What was played in round {t}")
-    if not is_member(learner.hard_set, x):
+    if not is_member(learner.K, x):
         words = f"What was played in round {t} is no member of the learner's set, by "
-        words += f"{learner.hard_set.infeasibility(x):.3g}. NaN: the decision was played."
+        words += f"{learner.K.infeasibility(x):.3g}. NaN: the decision was played."
         raise InvalidInput(words)
     return frozen(x + 0.0)
 

@@ -58,7 +58,7 @@ class Memory(Generic[S]):
         """the identity of what is known, by round; empty text where it has none"""
         self.numbered = contents is not None
         self._contents = dict(contents or {})
-        self.kept = 1 + min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
+        self.kept = 1 + min(BACK, ROOM // max(1, math.prod(learner.K.shape)))
         """moments that are kept"""
         self._past: deque[Moment] = deque(maxlen=self.kept)
         if next_round(state) not in self.info_ids:

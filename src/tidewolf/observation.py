@@ -108,7 +108,7 @@ def _one_round(
     if value > 0.0 and constraint_gradient is None:
         words = f"constraint_value is {value:g}, a violation: give constraint_gradient, too."
         raise InvalidInput(words)
-    grad_g = 0.0 * learner.hard_set.center
+    grad_g = 0.0 * learner.K.center
     if constraint_gradient is not None:
         given = point(learner, constraint_gradient, "constraint_gradient")
         grad_g = given if value > 0.0 else grad_g
@@ -122,7 +122,7 @@ def revealed(
     negative capacity was reported.
     """
     if isinstance(seen, FullInformation):
-        K, row = learner.hard_set, _plain_row(seen)
+        K, row = learner.K, _plain_row(seen)
         if row is None or row[0].shape != K.shape:
             require_functions(learner, state, seen, looked_at)
         elif row[1].min() < 0.0:
@@ -184,7 +184,7 @@ def require_functions(
         if not isinstance(batch, Batch):
             words = f"The {name} is a function such as functions.Linear.one(costs)"
             raise WrongType(f"{words}, not a {type(batch).__name__}.")
-    shape, (f, g) = learner.hard_set.shape, seen
+    shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
         stream, most = Stream(*seen), learner.rounds_at_once(state)
         if stream.shape != shape:
@@ -193,7 +193,7 @@ def require_functions(
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
     warn_of_negative_capacities(
-        learner.hard_set, seen.constraints, looked_at, state.t, stacklevel=6
+        learner.K, seen.constraints, looked_at, state.t, stacklevel=6
     )
 
 
@@ -220,7 +220,7 @@ def _first_order(costs: NDArray, capacities: NDArray, x: Array) -> FirstOrder:
 
 
 def require_member(learner: Learner[Any], played: Array) -> None:
-    K = learner.hard_set
+    K = learner.K
     infeasibility, allowed = K.infeasibility(played), allowed_infeasibility(K, played)
     if not infeasibility <= allowed:
         words = f"it is infeasible by {infeasibility:g}, and rounding allows {allowed:.1g}"
@@ -233,13 +233,13 @@ def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
     if info.forecast is not None:
         shapes["The forecast"] = info.forecast.losses.shape
     for what, shape in shapes.items():
-        if shape != learner.hard_set.shape:
-            raise WrongShape(f"{what} has shape {shape}, not {learner.hard_set.shape} as points.")
+        if shape != learner.K.shape:
+            raise WrongShape(f"{what} has shape {shape}, not {learner.K.shape} as points.")
 
 
 def point(learner: Learner[Any], x: Any, what: str) -> Array:
     """`x` as a point of the kind of the learner's set."""
-    K = learner.hard_set
+    K = learner.K
     center = K.center
     plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
     if plain and x.shape == K.shape:
@@ -250,7 +250,7 @@ def point(learner: Learner[Any], x: Any, what: str) -> Array:
 
 def by_name(learner: Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
     """Numbers by name, in the order of the set's entries; others as they are."""
-    K = learner.hard_set
+    K = learner.K
     return in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
 
 

@@ -242,7 +242,7 @@ class Audit:
         self._learner = learner
         self.updates = 0
         self.sample: list[ProjectionRecord | Weighed] = []
-        self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.hard_set.shape)))
+        self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.K.shape)))
         self._moved, self._stride = 0, 1
         self._worst = {"distances": 0.0, "tolerance": -math.inf, "center": 0.0}
 
@@ -377,13 +377,13 @@ def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
 
 def certify(run: Run) -> Certificate:
     """The certificate of a run; computes the comparator if it is not known."""
-    allowed = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
+    allowed = membership_tolerance(run.learner.K.center, run.learner.K.radius)
     worst, found = run.max_infeasibility, run.membership
     membership = CertificateCheck("membership", found.law, worst, worst, allowed, found.how)
     guards = run.learner.guards(run.final_state)
     checks = [membership, *run.audit.checks(allowed), *_calls(run), *_guards(run, guards)]
     bound, guarantee = run.bound, _guarantee(run)
-    slopes, size = run.learner.slopes(run.final_state), run.learner.hard_set.diameter * run.rounds
+    slopes, size = run.learner.slopes(run.final_state), run.learner.K.diameter * run.rounds
     trivial = (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
     violation = float(run.violations.sum())
     regrets = Total(run.regret, bound.regret, guarantee.regret, trivial[0])
@@ -421,7 +421,7 @@ def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
 
 def rounding(run: Run) -> float:
     """What totals may be off by, as a share of what was added up."""
-    return SUMS * eps_of(run.learner.hard_set.center)
+    return SUMS * eps_of(run.learner.K.center)
 
 
 def _guarantee(run: Run) -> Bound:
@@ -492,4 +492,4 @@ def feasibility_slack(run: Run, rounds: int) -> float:
     if rounds == 0 or not isinstance(constraints, PiecewiseLinear):
         return 0.0
     size = float(np.abs(constraints.offsets()).max())
-    return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
+    return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.K.center)) * size

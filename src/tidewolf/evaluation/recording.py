@@ -126,7 +126,7 @@ class Recording:
         self.learner, self.stream, self.decisions = learner, stream, decisions
         self._source: str | Stream = source or stream
         """what a file must agree with: the text that says where the stream comes from, or itself"""
-        self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
+        self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.K)
         self.losses, self.violations, self.distances = np.empty((3, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
         self.movement = Movement(rounds)
@@ -134,11 +134,11 @@ class Recording:
         """after how many rounds each update came"""
         self.measures = array("d")
         """the learner's running numbers after each update, end to end"""
-        self.trajectory = TrajectorySummary(rounds, learner.hard_set.shape)
+        self.trajectory = TrajectorySummary(rounds, learner.K.shape)
         if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
             self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
-        first, center = stream.constraints.view(slice(0, 1)), learner.hard_set.center
+        first, center = stream.constraints.view(slice(0, 1)), learner.K.center
         limits = first.pieces(center) if rounds else None
         self.breaches = Breaches(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
         self.untold: tuple[float, ...] = (0.0, 0.0)
@@ -218,7 +218,7 @@ class Recording:
         self.violations[now] = np.maximum(self._finite(columns[:, VALUE], "constraint"), 0.0)
         self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
         infeasibility, *worst, updates, moved, _, kept, part = records.marks.tolist()
-        K = self.learner.hard_set
+        K = self.learner.K
         sample: list[ProjectionRecord | Weighed]
         if found.weighed:
             sample = [Weighed(most, most) for most in records.weighed[: int(kept), 0, 0].tolist()]
@@ -290,7 +290,7 @@ class Recording:
 
     def _count_slopes(self, played: Played) -> None:
         """What a round without feedback may have cost, over the diameter."""
-        K, x, one = self.learner.hard_set, played.x, slice(self.t, self.t + 1)
+        K, x, one = self.learner.K, played.x, slice(self.t, self.t + 1)
         weight, broken = ones(1, x), float(played.constraints[0]) > 0.0
         loss = norm(K.tangent(self.stream.losses.view(one).subgradient(x, weight)))
         limit = K.tangent(self.stream.constraints.view(one).subgradient(x, weight))
@@ -351,7 +351,7 @@ class Recording:
             recording._require_rounds(found)
             recording.state = learner.load(found.state.tobytes(), source=folder or file)
             for name in _GATHERED:
-                getattr(recording, name).restore(getattr(found, name), learner.hard_set.center)
+                getattr(recording, name).restore(getattr(found, name), learner.K.center)
             recording.breaches.sizes[0] = found.each
             recording.t, recording.seconds, recording.untold = found.t, found.seconds, found.untold
             for name in _ROUNDS:
@@ -416,7 +416,7 @@ class GradientCheck:
         if not self.left:
             return
         self.left -= 1
-        center, one = self.learner.hard_set.center, slice(t, t + 1)
+        center, one = self.learner.K.center, slice(t, t + 1)
         others = support.members_of(
             center, (self._before, "the decision before"), *self._vertices(played, center)
         )

@@ -204,7 +204,7 @@ class Run(Record):
     @cached_property
     def limit_names(self) -> tuple[str, ...]:
         """What the limits of a round are called: entries as the set calls them, else "limit 1"."""
-        return limit_names(self.learner.hard_set, self.stream.constraints)
+        return limit_names(self.learner.K, self.stream.constraints)
 
     @cached_property
     def limits(self) -> RunLimits:
@@ -288,7 +288,7 @@ class Run(Record):
         if self.known is not None or self.rounds == 0:
             return self.known, ""
         try:
-            return best_in_hindsight(self.learner.hard_set, self.stream), ""
+            return best_in_hindsight(self.learner.K, self.stream), ""
         except NotSupported as why:
             return None, str(why)
 
@@ -315,7 +315,7 @@ class Run(Record):
         if best is None or best.feasible is not False:
             return None
         try:
-            return least_breach(self.learner.hard_set, self.stream, best.infeasibility)
+            return least_breach(self.learner.K, self.stream, best.infeasibility)
         except NotSupported:
             return None
 
@@ -351,7 +351,7 @@ class Run(Record):
             return Bound(None, None, INFEASIBLE)
         if self.unseen:
             return Bound(None, None, certificate.UNSEEN)
-        found, D = self.learner.bound(self), self.learner.hard_set.diameter
+        found, D = self.learner.bound(self), self.learner.K.diameter
         more = [D * slope for slope in self.untold_slopes] if self.pending else [0.0, 0.0]
         pairs = zip(found[:2], more, strict=True)
         regret, violation = (None if own is None else own + each for own, each in pairs)
@@ -569,7 +569,7 @@ def run(
     recording, last = Recording(learner, stream), time.perf_counter()
     if as_flag(decisions, "decisions, whether they are kept,"):
         recording.decisions = KeptDecisions(len(stream), stream.shape, every)
-    warn_of_negative_capacities(learner.hard_set, stream.constraints, set())
+    warn_of_negative_capacities(learner.K, stream.constraints, set())
     for _ in recording.advance():
         due = recording.done or time.perf_counter() - last > PROGRESS_SECONDS
         if progress is not None and due:
@@ -583,7 +583,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     ends, measures = recording.updates()
     kept, decisions = recording.decisions, None
     if isinstance(kept, KeptDecisions):
-        decisions = decisions_of(recording.learner.hard_set, recording.stream, kept)
+        decisions = decisions_of(recording.learner.K, recording.stream, kept)
     same = "losses violations calls distances learner stream membership seconds audit trajectory"
     return Run(
         **{name: getattr(recording, name) for name in same.split()},
@@ -781,8 +781,8 @@ def shared_intervals(
     found: list[Intervals] = []
     bests: dict[tuple[int, int], Comparator | None] = {}
     for before, run in zip((None, *runs), runs, strict=False):
-        K, stream = run.learner.hard_set, run.stream
-        if before is None or before.stream is not stream or before.learner.hard_set != K:
+        K, stream = run.learner.K, run.stream
+        if before is None or before.stream is not stream or before.learner.K != K:
             bests = {}
         family, every = _family(run.rounds, shortest), []
         for ends in family:
@@ -807,7 +807,7 @@ def _family(rounds: int, least: int) -> list[tuple[int, int]]:
 
 def _best(run: Run, start: int, stop: int) -> Comparator | None:
     try:
-        return best_in_hindsight(run.learner.hard_set, run.stream, start, stop)
+        return best_in_hindsight(run.learner.K, run.stream, start, stop)
     except NotSupported:
         return None
 

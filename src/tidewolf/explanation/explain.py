@@ -174,7 +174,7 @@ class History:
         last = self.last(Stood(number, state, self.feedback))
         if last.x is None:
             return History(new, number, REPLACED)
-        move, flat = Move(self.learner.hard_set, new.hard_set), to_numpy(last.x).reshape(-1)
+        move, flat = Move(self.learner.K, new.K), to_numpy(last.x).reshape(-1)
         lost = np.flatnonzero((move.to < 0) & (flat > 0.0)).tolist()
         name = getattr(move.old, "names", range(len(flat)))
         gone = tuple(Entry(str(name[i]), 0.0, float(flat[i])) for i in lost)
@@ -333,7 +333,7 @@ class LastRound:
     """The functions or numbers of the last observed round; all unknown without feedback."""
 
     def __init__(self, learner: Learner[Any], feedback: RoundFeedback | None, name: Namer) -> None:
-        self.K, self.feedback, self.name = learner.hard_set, feedback, name
+        self.K, self.feedback, self.name = learner.K, feedback, name
         self.gradients: FirstOrder | None = None
         self.loss, self.constraint = None, None  # type: Batch | None, Batch | None
         self.observed: tuple[float | None, ...] = (None, None)
@@ -432,7 +432,7 @@ def explained(
     if stood is None:  # it was decided before the history begins
         history, stood = History(learner, number, history.came), Stood(number, latest, None)
     state, x, last = stood.state, stood.x(learner), history.last(stood)
-    name, info = namer(learner.hard_set, names), history.info.get(number) or RoundInfo()
+    name, info = namer(learner.K, names), history.info.get(number) or RoundInfo()
     newest = LastRound(learner, stood.feedback, name)
     whole = next((one for one in learner.experts_of(state) if one.rounds == state.t), None)
     if last.stood is None and number:
@@ -440,7 +440,7 @@ def explained(
     return record.Explanation(
         round=number,
         learner=type(learner).__name__,
-        on=type(learner.hard_set).__name__,
+        on=type(learner.K).__name__,
         **_moved(learner, x, last, newest, info),
         **_experts(learner, stood, last, newest),
         short_of=_short_of(learner, stood, x),
@@ -463,8 +463,8 @@ def _moved(
     learner: Learner[Any], x: Array, last: Last, newest: LastRound, info: RoundInfo
 ) -> dict[str, Any]:
     """The fields of the decision by name, and of its move."""
-    size, name, paths = np.abs(once(x)), newest.name, routes(learner.hard_set, x)
-    shown, closed = largest(size, MOST, SMALL), entries_out(learner.hard_set, info)
+    size, name, paths = np.abs(once(x)), newest.name, routes(learner.K, x)
+    shown, closed = largest(size, MOST, SMALL), entries_out(learner.K, info)
     out = named([] if closed is None else np.flatnonzero(closed).tolist(), x, last.x, name)
     found: dict[str, Any] = {
         "entries": named(shown, x, last.x, name),
@@ -493,7 +493,7 @@ def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
         if own is None and isinstance(learner, TakesLate):
             free = learner.stands_at(stood.state)
     far = distance_moved(x, free)
-    return far if far > 1e-9 * learner.hard_set.diameter else 0.0
+    return far if far > 1e-9 * learner.K.diameter else 0.0
 
 
 def _mix(proposals: Sequence[Any]) -> Floats | None:

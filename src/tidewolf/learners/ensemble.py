@@ -657,7 +657,7 @@ class Ensemble(Learner[State]):
         x = own.x if arrival.of_decision else arrival.played
         feedback, functions = arrival.feedback, None
         if isinstance(feedback, FullInformation):
-            functions = require_full_information(feedback, self.hard_set.shape, MOST_AT_ONCE)
+            functions = require_full_information(feedback, self.K.shape, MOST_AT_ONCE)
             values = functions.constraints.values(x)
             block = first_order(*functions, x, values, per_constraint=self.per_constraint)
         elif self._wants_functions:
@@ -667,7 +667,7 @@ class Ensemble(Learner[State]):
             )
         else:
             block = feedback  # type: ignore[assignment]  # looked at below
-        require_first_order(block, self.hard_set.shape, MOST_AT_ONCE)
+        require_first_order(block, self.K.shape, MOST_AT_ONCE)
         return PlayedRound(own.points, own.mix, x, block, functions)
 
     def _curvature(self, one: PlayedRound) -> float | None:

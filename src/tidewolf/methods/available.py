@@ -151,16 +151,16 @@ class PlaysAround(TakesLate[S], Projecting[S]):
     """
 
     def with_info(self, state: S, info: RoundInfo) -> S:
-        out = entries_out(self.hard_set, info)
+        out = entries_out(self.K, info)
         if out is None:
             return anew(state)
         point = state.point
         aimed = point.x - point.before_projection
-        found = restricted(self.hard_set, (point.active,), out, aimed)
+        found = restricted(self.K, (point.active,), out, aimed)
         x = self.held_back(state, found.points[0], out)
         oracle_budget = state.oracle_budget - (0 if self.calls_per_round is None else found.calls)
         for vertex in found.found:  # for the next round without these entries
-            point = point._replace(active=point.active.also(self.hard_set, vertex))
+            point = point._replace(active=point.active.also(self.K, vertex))
         calls = state.calls + found.calls
         kept: S = state._replace(point=point, upcoming=x, oracle_budget=oracle_budget, calls=calls)
         return kept

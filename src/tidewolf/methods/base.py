@@ -383,13 +383,6 @@ class Learner(Value, ABC, Generic[S]):
         """
         return None
 
-    @property
-    def hard_set(self) -> HasLMO:
-        """The set every played point belongs to: K, for learners that have it among their
-        settings under that name.
-        """
-        return self.K
-
     @abstractmethod
     def start(self) -> S:
         """The state before the first round."""
@@ -611,9 +604,9 @@ class Learner(Value, ABC, Generic[S]):
             raise WrongType(
                 f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}."
             )
-        saved = checkpoint.load(data, settings=self._fingerprint, reference=self.hard_set.center)
+        saved = checkpoint.load(data, settings=self._fingerprint, reference=self.K.center)
         try:
-            state: S = conforming(saved.fields, self.state_type, self.begin(), self.hard_set)
+            state: S = conforming(saved.fields, self.state_type, self.begin(), self.K)
             self._require_whole(state)
         except Exception as error:  # hand-made content breaks in every way
             who, wrong = type(self).__name__, checkpoint.half_sentence(error)
@@ -633,7 +626,7 @@ class Learner(Value, ABC, Generic[S]):
         """Refuse, by a ValueError, a state that the next round could not go on from: the point it
         plays is a member of the set.
         """
-        K = self.hard_set
+        K = self.K
         if not self.rounds_left(state) >= 1:
             raise ValueError("no round is left before its next update")
         if self.is_committed(state) and not is_member(K, self.act(state)):

@@ -189,7 +189,7 @@ class EveryRound(TakesLate[LateState], Clocked[LateState]):
 
     def taken(self, state: LateState, feedback: FirstOrder) -> LateState:
         state = self.in_epoch(state)
-        require_first_order(feedback, self.hard_set.shape, 1)
+        require_first_order(feedback, self.K.shape, 1)
         return self.finish_block(state._replace(t=state.t + 1), feedback)
 
 
@@ -208,17 +208,17 @@ class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
     def taken(self, state: BlockState, feedback: FirstOrder) -> BlockState:
         state = self.in_epoch(state)
         left = self.rounds_left(state)
-        require_first_order(feedback, self.hard_set.shape, left)
+        require_first_order(feedback, self.K.shape, left)
         t = state.t + feedback.rounds
         if feedback.rounds == left:
             block = add_sums(state.open, feedback) if state.open.rounds else feedback
             return self.finish_block(state._replace(t=t, open=self.no_sums), block)
         # refused at once, while the block is open, where its end would refuse it
         known = self.known_slopes(state).and_of(state.open)
-        tangent_gradients(self.hard_set, feedback, self.given_slopes, known)
+        tangent_gradients(self.K, feedback, self.given_slopes, known)
         for each in [] if feedback.limits is None else feedback.limits.gradients:
             most = self.given_slopes.constraint
-            tangent_part(self.hard_set, "constraint", each, feedback.rounds, most, norm(each))
+            tangent_part(self.K, "constraint", each, feedback.rounds, most, norm(each))
         waiting: BlockState = state._replace(t=t, open=add_sums(state.open, feedback))
         return waiting
 
@@ -232,12 +232,12 @@ class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
         known, block = self.known_slopes(state), state.open
         if block.rounds == 0:
             return known
-        return tangent_gradients(self.hard_set, block, Given(None, None), known).slopes
+        return tangent_gradients(self.K, block, Given(None, None), known).slopes
 
     @cached_property
     def no_sums(self) -> FirstOrder:
         """The sums of a block that has seen no round yet."""
-        return empty_sums(self.hard_set.center)
+        return empty_sums(self.K.center)
 
 
 def empty_sums(center: Array) -> FirstOrder:

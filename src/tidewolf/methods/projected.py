@@ -134,7 +134,7 @@ class Projecting(Clocked[PointState]):
 
     def projected_set(self, state: PointState) -> HasLMO:
         """The set that is projected on."""
-        return self.hard_set
+        return self.K
 
     def act(self, state: PointState, info: RoundInfo | None = None) -> Array:
         return state.point.x

@@ -103,7 +103,7 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
     from tidewolf.functions import Capacity, LoadLimit, MaxUtilization
     from tidewolf.sets import MultiFlow
 
-    K: Any = run.learner.hard_set
+    K: Any = run.learner.K
     limits: Any = run.stream.constraints
     graph, kept = _graph(K, net), run.trajectory
     if graph is None or kept is None:
@@ -336,7 +336,7 @@ def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | No
 
     trajectory = each.run.trajectory
     assert trajectory is not None
-    K: Any = each.run.learner.hard_set
+    K: Any = each.run.learner.K
     routes = routes_of(K, net, trajectory.means[-1])
     if not routes:
         return None

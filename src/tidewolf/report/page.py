@@ -163,7 +163,7 @@ def _record(
         "settings": [
             ("experiment", f"{name}, {runs[0].rounds:,} rounds"),
             ("seed", f"{seed}"),
-            ("set", repr(runs[0].learner.hard_set)),
+            ("set", repr(runs[0].learner.K)),
             ("losses", repr(runs[0].stream.losses)),
             ("constraints", repr(runs[0].stream.constraints)),
             *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
@@ -627,7 +627,7 @@ def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     from tidewolf.sets.base import Polyhedral
 
     for run in runs:
-        K, stream = run.learner.hard_set, run.stream
+        K, stream = run.learner.K, run.stream
         linear = isinstance(stream.losses, LinearTotal) and isinstance(K, Polyhedral)
         quick = 0 < run.rounds * math.prod(K.shape) <= _QUICK
         if not (linear and quick and isinstance(stream.constraints, PiecewiseLinear)):

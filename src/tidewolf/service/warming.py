@@ -80,7 +80,7 @@ def _observe(session: Session[Any], number: int) -> None:
     """A round of costs that push the same way every round, so that iterates leave the set, and of
     capacities that the center exceeds.
     """
-    K = session.learner.hard_set
+    K = session.learner.K
     if session.learner.needs is Bandit:
         session.observe(loss_value=1.0, constraint_value=0.1, round=number)
         return

@@ -79,7 +79,7 @@ class EventLog(Generic[S]):
     """What happens to a learner's state, as it is kept."""
 
     def __init__(self, learner: Learner[S]) -> None:
-        self.learner, self._center = learner, learner.hard_set.center
+        self.learner, self._center = learner, learner.K.center
         self._commits = commits(learner)
 
     # --- as it happens ----------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class EventLog(Generic[S]):
         """The rounds that waited, those that were observed since too, in order."""
         found = {one.round: one for one in pending if one.after is not None}
         for row in rows:
-            late = written.decode_played(row.played, self.learner.hard_set).after
+            late = written.decode_played(row.played, self.learner.K).after
             if late is not None:
                 found[row.round] = Pending(row.round, row.info, late)
         return dict(sorted(found.items()))
@@ -214,7 +214,7 @@ class EventLog(Generic[S]):
         feedback = written.decode(row.feedback, self._center, checked=True)
         if feedback.rounds != row.rounds:
             raise ValueError(f"{row.rounds} rounds have feedback of {feedback.rounds}")
-        how = written.decode_played(row.played, self.learner.hard_set)
+        how = written.decode_played(row.played, self.learner.K)
         return Observe(Arrival(row.round - 1, feedback, how.point, how.instead), not how.unsettled)
 
     def with_pending_info(self, place: Place, pending: Iterable[Pending]) -> Place:
@@ -229,7 +229,7 @@ class EventLog(Generic[S]):
                 continue
             x, was = own[one.round], to_numpy(checkpoint.unpacked(one.x, self._center))
             far = np.abs(to_numpy(x) - was).max(initial=0.0)
-            if not far <= allowed_infeasibility(self.learner.hard_set, x):
+            if not far <= allowed_infeasibility(self.learner.K, x):
                 raise ValueError(f"round {one.round} was decided otherwise")
         return place
 
@@ -484,7 +484,7 @@ class Journal(Generic[S]):
             steps = list(self._replay(max(0, least), nearest=True)[1])
             own = self._place.pending.get(next_round(self.state) + 1)
             if own is not None and own.info is not None:
-                event = SetInfo(written.decode_info(own.info, self.learner.hard_set.center))
+                event = SetInfo(written.decode_info(own.info, self.learner.K.center))
                 steps.append(Step(self._place, None, self.state, (event,)))
             return steps
 
@@ -496,7 +496,7 @@ class Journal(Generic[S]):
                 rows = self._backend.tables.some_rows(number, last)
             if not rows:
                 return
-            center = self.learner.hard_set.center
+            center = self.learner.K.center
             yield from (written.decode(row.feedback, center) for row in rows if row.rounds)
             number = rows[-1].arrived
 

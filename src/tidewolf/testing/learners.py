@@ -102,7 +102,7 @@ def check_learner(
         if not isinstance(given, kind):
             raise WrongType(f"check_learner takes a Learner and a Stream or None, not {given!r}.")
     if stream is None:
-        stream = hostile_stream(learner.hard_set, _ROUNDS, seed)
+        stream = hostile_stream(learner.K, _ROUNDS, seed)
     elif play(learner, stream) and len(stream) < 2:
         raise InvalidInput(f"check_learner needs at least 2 rounds; this stream has {len(stream)}.")
     name = repr(learner) if is_dataclass(learner) else type(learner).__name__
@@ -236,7 +236,7 @@ def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
     """These rounds with random delays, some without end, and vertices of the set, or its center, in
     place of some decisions.
     """
-    K, rng, rounds = learner.hard_set, generator(seed, "late stream"), len(stream)
+    K, rng, rounds = learner.K, generator(seed, "late stream"), len(stream)
     delays = rng.choice([0, 0, 1, 2, _LONGEST, rounds], rounds)
     played = np.full((rounds, *K.shape), np.nan)
     for t in np.flatnonzero(rng.uniform(size=rounds) < 0.25):
@@ -258,7 +258,7 @@ class LearnerChecks(LearnerTrial):
         """Every action is a read-only member of the set."""
         learner, state = self.learner, self.learner.start()
         for t in range(len(self.stream)):
-            require_action(learner.hard_set, learner.act(state, self.stream.info(t)), t)
+            require_action(learner.K, learner.act(state, self.stream.info(t)), t)
             state = next(self.steps([t], state)).state
 
     def states_are_read_only(self) -> None:
@@ -341,7 +341,7 @@ class LearnerChecks(LearnerTrial):
         """Feedback on k rounds at once does what it does one round at a time, up to rounding of
         sums.
         """
-        K, t = self.learner.hard_set, 0
+        K, t = self.learner.K, 0
         room = max(self.learner.accuracy, math.sqrt(eps_of(K.center))) * (K.radius or 1.0)
         for played in self.run:
             points = itertools.cycle(self.points(played))
@@ -370,7 +370,7 @@ class LearnerChecks(LearnerTrial):
     def information_stays_with_the_state(self) -> None:
         """Side information stays with its state, changes no other, has no effect if not used."""
         learner, rounds = self.learner, len(self.stream)
-        K, hours, plain = learner.hard_set, 3600.0 * np.arange(float(rounds)), np.zeros(rounds)
+        K, hours, plain = learner.K, 3600.0 * np.arange(float(rounds)), np.zeros(rounds)
         advice = {"unexpected": like(np.stack([as_floats(K.center)] * rounds), K.center)}
         stream = replace(self.stream, unavailable=None, arrives=None, played=None)
         stream = replace(stream, time=hours, context=plain, advice=advice)
@@ -432,7 +432,7 @@ class LearnerChecks(LearnerTrial):
             return
         for played in self.endless():
             for i, x in enumerate(self.points(played)):
-                require_action(learner.hard_set, x, state.t + i)
+                require_action(learner.K, x, state.t + i)
             if (state := played.state).t > 2 * horizon + _ROUNDS:
                 break
         added = [note for note in learner.notes(state) if note not in notes]
@@ -474,7 +474,7 @@ class LearnerChecks(LearnerTrial):
 
     def late_rounds_are_played(self) -> None:
         """Late rounds are played: decisions are members, rounds are counted, load(save) resumes."""
-        learner, K, state = self.learner, self.learner.hard_set, self.learner.start()
+        learner, K, state = self.learner, self.learner.K, self.learner.start()
         if not takes_late(learner):
             return
         stream = late_stream(learner, self.stream)
