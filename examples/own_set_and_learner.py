@@ -179,7 +179,7 @@ class WeighCorners(EveryRound[State]):
     def start(self):
         return State(0, self.K.center, frozen(np.zeros(len(self.K.corners))))
 
-    def act(self, state, known=None):
+    def act(self, state):
         return state.x
 
     def step(self, state, block):

@@ -682,8 +682,8 @@ PATCHES = (
     Patch(
         "linear programs of earlier rounds are counted again",
         "evaluation/recording.py",
-        "solves(played.state) - solves(self.state)",
-        "solves(played.state)",
+        "solves_in(played.state) - solves_in(self.state)",
+        "solves_in(played.state)",
         "tests/test_experts.py",
     ),
     Patch(

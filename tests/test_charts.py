@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 import tidewolf as tw
 from tidewolf import report
 from tidewolf.evaluation.metrics import Experts
-from tidewolf.methods.base import Expert
+from tidewolf.methods.capabilities import Expert
 from tidewolf.report import charts
 from tidewolf.report.charts import Chart, Clock, Curve, PlotLine, ShownRun, figure, picture, saved
 from tidewolf.report.page import PARTS, frontier_chart, trust_of

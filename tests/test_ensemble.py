@@ -437,9 +437,8 @@ def test_what_it_needs_and_reads_is_what_its_members_need():
     plain = tw.Ensemble(K, experts=["a"])
     assert (plain.needs, plain.reads(linear)) == (FirstOrder, FirstOrder)
     assert plain.reads(curved) is FullInformation
-    assert plain.takes == (FirstOrder, FullInformation)
     solving = tw.Ensemble(K, experts=[tw.experts.Resolve()])
-    assert (solving.needs, solving.takes) == (FullInformation, (FullInformation,))
+    assert (solving.needs, solving.reads(linear)) == (FullInformation, FullInformation)
     seen = FirstOrder(np.ones(3), 0.0, np.zeros(3), 2.0, 0.0, 1)
     with pytest.raises(WrongType, match="re-solves with the functions themselves"):
         solving.update(solving.start(), seen)

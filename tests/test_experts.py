@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.evaluation.metrics import Experts, weight_text
-from tidewolf.methods.base import Expert, Guard
+from tidewolf.methods.capabilities import Expert, Guard
 
 T = 60
 PROBLEM = tw.problems.routing(rounds=T)

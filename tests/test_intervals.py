@@ -18,14 +18,13 @@ from covering import few
 from tidewolf import baselines, learners
 from tidewolf.evaluation.run import _family, shared_intervals
 from tidewolf.functions import Custom, Linear
-from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.base import Bound
+from tidewolf.methods.capabilities import BoundsParts
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.sets import Box, Simplex
 
 EVERY = {**learners.every(), **baselines.every()}
-PROMISING = [
-    name for name, kind in EVERY.items() if kind.bound_between is not Learner.bound_between
-]
+PROMISING = [name for name, kind in EVERY.items() if issubclass(kind, BoundsParts)]
 # these promise nothing for a part of the rounds
 SILENT = ["LyapunovDescent", "PrimalDual", "SinhaVaze"]
 K = Simplex(6)

@@ -20,10 +20,11 @@ from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
 from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.evaluation.recording import Recording
+from tidewolf.methods.capabilities import LateFeedback, feedback_read
 from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.testing.learners import hostile_stream, late_stream, takes_late
+from tidewolf.testing.learners import hostile_stream, late_stream
 
 seeds = st.integers(0, 10_000)
 PLAIN = (tw.sets.Simplex(4), tw.sets.L1Ball(3))
@@ -111,7 +112,7 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
             f, g = plain.losses[s : s + 1], plain.constraints[s : s + 1]
             own, there = decisions[s], None if np.isnan(played[s]).any() else played[s]
             seen = FullInformation(f, g)
-            if learner.reads(f) is not FullInformation:
+            if feedback_read(learner, f) is not FullInformation:
                 seen = first_order(f, g, own, g.values(own))
             values = [
                 float(max(h.values(z)[0], c))
@@ -182,7 +183,7 @@ LEARNERS = [
 def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):
     K = PLAIN[seed % 2] if kind is not tw.baselines.Resolve else PLAIN[0]
     for learner in kind.examples(K, 20)[:2]:
-        if not takes_late(learner):
+        if not isinstance(learner, LateFeedback):
             continue
         stream = late_stream(learner, hostile_stream(K, 30, seed), seed)
         run = tw.run(learner, stream)

@@ -593,7 +593,7 @@ FAILS = {
     "Hoards": "states do not grow: bytes",
     "CountsWhatItIsTold": "information stays with the state: from 0 to 1",
     "FollowsAdviceOutside": "information stays with the state: infeasibility",
-    "ForgetsWhatWasKnown": "information stays with the state: is not the point of",
+    "ForgetsWhatWasKnown": "information stays with the state: plays another point",
     "WritesWhatIsKnownIntoTheOldState": "information stays with the state: changed the state",
     "GoesOnWithNothing": "information stays with the state: NoneType",
     "RemembersOnTheSide": "information stays with the state: is played in place",

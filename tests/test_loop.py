@@ -9,11 +9,25 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.capabilities import (
+    Capability,
+    acts,
+    beginning,
+    committed,
+    diagnosed,
+    experts_of,
+    feedback_read,
+    is_committed,
+    is_per_constraint,
+    kernel_of,
+    late_feedback,
+    with_info,
+)
 from tidewolf.sets import Simplex
 
 RNG = np.random.default_rng(0)
@@ -109,11 +123,18 @@ def test_first_order_feedback_is_the_sums_over_the_rounds():
             assert [seen.loss_slope, seen.constraint_slope] == pytest.approx(norms)
 
 
+class Explorer(Listener):
+    """Plays given points."""
+
+    needs: ClassVar[Any] = Bandit
+    points: ClassVar[Any] = RNG.dirichlet(np.ones(4), 23)
+
+    def acts(self, state, k):
+        return self.points[state.t : state.t + k]
+
+
 def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch):
-    points = RNG.dirichlet(np.ones(4), 23)
-    monkeypatch.setattr(Listener, "needs", Bandit)
-    monkeypatch.setattr(Listener, "acts", lambda self, state, k: points[state.t : state.t + k])
-    learner = Listener(Simplex(4))
+    learner, points = Explorer(Simplex(4)), Explorer.points
     played = list(tw.play(learner, STREAM))
     assert [p.x.shape for p in played] == [(3, 4)] * 7 + [(2, 4)]
     assert np.concatenate([p.x for p in played]).tobytes() == points.tobytes()
@@ -127,7 +148,7 @@ def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch
             np.testing.assert_array_equal(told, shown)
             np.testing.assert_allclose(told, functions[rounds].values_at(points[rounds]))
     outside = points + np.where(np.arange(23) == 11, 1.0, 0.0)[:, None]
-    monkeypatch.setattr(Listener, "acts", lambda self, state, k: outside[state.t : state.t + k])
+    monkeypatch.setattr(Explorer, "points", outside)
     assert tw.run(learner, STREAM).max_infeasibility == pytest.approx(4.0)
 
 
@@ -221,25 +242,66 @@ def test_rounds_that_are_not_seen_are_played_with_what_is_known_of_them():
     assert played[-1].state.t == mask.sum()
 
 
-def test_a_learner_of_ones_own_need_not_speak_of_what_is_known():
-    """`act(self, state)` is enough: what is known is taken in before."""
-    learner = Listener(Simplex(4))
-    known = tw.RoundInfo(time=3.0)
-    assert learner.act(learner.start(), known) is learner.act(learner.start())
-    assert learner.acts(learner.start(), 2, info=known).shape == (2, 4)
+def test_the_public_face_of_a_learner_is_small():
+    names = {name for name in dir(Learner) if not name.startswith("_")}
+    assert names == {
+        *("start", "act", "update", "rounds_left", "bound", "guarantee", "notes"),
+        *("examples", "fields", "save", "load"),
+    }
+    assert len(names) <= 12
+
+
+def test_a_learner_of_ones_own_needs_no_capability():
+    learner, known = Listener(Simplex(4)), tw.RoundInfo(time=3.0)
     state = learner.start()
-    assert learner.with_info(state, known) is state
-    assert (learner.experts_of(state), learner.solves(state)) == ((), 0)
-    assert learner.reads(STREAM.losses) is FirstOrder
+    assert with_info(learner, state, known) is state
+    assert acts(learner, state, 2).tolist() == [learner.K.center.tolist()] * 2
+    assert feedback_read(learner, STREAM.losses) is FirstOrder
+    assert committed(learner, state) is state
+    assert is_committed(learner, state)
+    assert beginning(learner) == state
+    assert (experts_of(learner, state), kernel_of(learner)) == ((), None)
+    assert not is_per_constraint(learner)
+    nothing = diagnosed(learner)
+    assert (nothing.slopes(state), nothing.last_projection(state)) == (None, None)
+    assert (nothing.limit_price(state), nothing.limit_prices(state)) == (None, None)
+    with pytest.raises(NotSupported, match="in order"):
+        late_feedback(learner)
+    with pytest.raises(NotSupported, match="cannot leave out"):
+        with_info(learner, state, tw.RoundInfo(unavailable=[1]))
+    with pytest.raises(NotSupported, match="another learner"):
+        tw.Session(learner).migrate(learner)
+
+
+@pytest.mark.parametrize("kind", Capability.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_a_class_with_all_methods_of_a_capability_has_it(kind):
+    names = [name for name in vars(kind) if not name.startswith("_")]
+    assert 1 <= len(names) <= 5
+    assert issubclass(type("Has", (), dict.fromkeys(names)), kind)
+    assert not issubclass(type("Lacks", (), dict.fromkeys(names[1:])), kind)
+
+
+def test_ensemble_and_descent_have_these_capabilities():
+    every = {kind.__name__ for kind in Capability.__subclasses__()}
+    for kind, lacks in (
+        (tw.Ensemble, {"Explores", "BoundsParts"}),
+        (
+            LyapunovDescent,
+            {"Explores", "BoundsParts", "Commits", "MixesExperts", "ChoosesFeedback"},
+        ),
+    ):
+        has = {one.__name__ for one in Capability.__subclasses__() if issubclass(kind, one)}
+        assert every - has == lacks
+
+
+def test_side_information_is_checked():
+    learner, known = Obedient(Simplex(4)), tw.RoundInfo(time=3.0)
     for bad in (3.0, (3.0, None, None, None, None), {"time": 3.0}, None):
         with pytest.raises(WrongType, match="RoundInfo"):
-            learner.with_info(state, bad)
-    for bad in (3.0, "now"):
-        with pytest.raises(WrongType, match="RoundInfo"):
-            learner.act(state, bad)
-    for ask in (learner.with_info, learner.act):
+            learner.with_info(learner.start(), bad)
+    for ask in (lambda state: learner.with_info(state, known), learner.act):
         with pytest.raises(WrongType, match="continues from a state of its own"):
-            ask((), known)
+            ask(())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,6 +310,9 @@ class Reader(Listener):
 
     def reads(self, losses):
         return FirstOrder if isinstance(losses, Linear) else FullInformation
+
+    def rounds_at_once(self, state):
+        return 3
 
 
 def test_a_learner_is_told_what_it_reads_of_such_losses():

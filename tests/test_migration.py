@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, UnreachableTarget, WrongType
-from tidewolf.core.feedback import Arrival, FirstOrder, FullInformation, first_order
+from tidewolf.core.feedback import Arrival, FirstOrder, first_order
 from tidewolf.functions import Capacity, Linear
 from tidewolf.methods.certificate import GradientSums
 from tidewolf.methods.migration import Move, entries
@@ -207,7 +207,7 @@ def test_rounds_that_wait_go_on_or_are_lost_by_name():
         narrow = learner(fewer).migrated(state, old)
         assert narrow.pending == ()
         assert narrow.lost == 2
-        assert "2 rounds that were pending" in learner(fewer).notes(narrow)[1]
+        assert "2 rounds pending" in learner(fewer).notes(narrow)[1]
         assert tw.Session(learner(fewer), narrow).play() == [1.0]
 
 
@@ -390,4 +390,3 @@ def test_what_was_told_of_the_round_that_stands_may_be_told_anew():
     gradient = np.zeros(5)
     session.observe(FirstOrder(gradient, 0.0, gradient, 0.0, 0.0, 1))
     assert session.rounds == 1
-    assert FullInformation in session.learner.takes

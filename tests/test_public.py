@@ -155,7 +155,6 @@ STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full
         (lambda: tw.run(tw.LyapunovDescent(K), [1]), WrongType, "Stream"),
         (lambda: list(tw.play(tw.LyapunovDescent(K), STREAM, (1, 2))), WrongType, "state"),
         (lambda: tw.LyapunovDescent(K).load("text"), WrongType, "state"),
-        (lambda: tw.LyapunovDescent(K).acts(tw.LyapunovDescent(K).start(), 50), InvalidInput, "50"),
         (lambda: tw.projection.afp(K, [3.0, 3, 3], [3.0, 3, 3], tol=0.1), NotAMember, "member"),
         (lambda: tw.functions.Linear([[1.0, np.nan]]), NotFinite, r"\(0, 1\)"),
         (lambda: tw.functions.Linear([1.0, 2.0]), WrongShape, r"\.one\("),

@@ -28,7 +28,11 @@ PARTS: dict[str, tuple[str, ...] | None] = {
         *("Numbers", "PointNumbers"),
     ),
     "tidewolf.core.feedback": ("FullInformation", "FirstOrder", "Bandit"),
-    "tidewolf.methods.base": ("Learner", "Bound", "LimitBound", "Expert", "Guard", "Record"),
+    "tidewolf.methods.base": ("Learner", "Bound", "Record"),
+    "tidewolf.methods.capabilities": (
+        *("UsesInfo", "LateFeedback", "Migrates", "WeighsConstraints", "MixesExperts", "Explores"),
+        *("ChoosesFeedback", "BoundsParts", "Diagnosed", "LimitBound", "Expert", "Guard"),
+    ),
     "tidewolf.storage": ("SessionStore",),
 }
 """Modules below the public packages that users meet, and which of their names: errors that they

@@ -34,6 +34,7 @@ from tidewolf.functions.linear import Linear, MaxAffine
 from tidewolf.functions.smooth import LogWealth
 from tidewolf.learners.ensemble import Ensemble
 from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.capabilities import experts_of
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.generic import Polytope
@@ -300,7 +301,7 @@ class OnlineAllocator(_Estimator):
     @property
     def experts_(self) -> Experts:
         """Whom the learner mixed; prints as a table."""
-        return Experts(self.session_.learner.experts_of(self.session_.state))
+        return Experts(experts_of(self.session_.learner, self.session_.state))
 
     @property
     def needs_previous_weights(self) -> bool:

@@ -38,13 +38,22 @@ from tidewolf.core import feedback
 from tidewolf.core.arrays import SILENCE, as_count, as_direction, frozen, namespace
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.kernels.rounds import LOSS, VALUE
-from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.base import Learner, Progress, refuse_state
+from tidewolf.methods.capabilities import (
+    UsesInfo,
+    acts,
+    feedback_read,
+    is_per_constraint,
+    kernel_of,
+    late_feedback,
+    with_info,
+)
 from tidewolf.methods.compiled_rounds import StreamFunctions
 from tidewolf.methods.late import next_round
 
@@ -123,8 +132,7 @@ def play(
     if not isinstance(learner, Learner):
         raise WrongType(f"Expected a learner such as LyapunovDescent(K), not {learner!r}.")
     if state is not None and not isinstance(state, learner.state_type):
-        words = f"{type(learner).__name__} continues from a state of its own"
-        raise WrongType(f"{words}, not from a {type(state).__name__}.")
+        refuse_state(learner, state)
     if not isinstance(stream, Stream):
         return _feed(learner, stream, state, first)
     _require_playable(learner, stream)
@@ -171,12 +179,7 @@ def _require_playable(learner: Learner[S], stream: Stream) -> None:
         raise WrongShape(f"{words}, not {stream.shape}.")
     if not stream.late and stream.played is None:
         return
-    if type(learner).defer is Learner.defer:
-        what = "Feedback comes late" if stream.late else "Other points than decisions were played"
-        raise NotSupported(
-            f"{what} in this stream, and {type(learner).__name__} takes feedback in order. "
-            "Ensemble and the learners that need FirstOrder feedback take both."
-        )
+    late_feedback(learner)
 
 
 def _stream_rounds(
@@ -192,16 +195,14 @@ def _rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     t, rounds, listens = first, len(stream), _listens(learner, stream)
-    compiled, arrays = compiled_rounds(learner, stream), None
+    kernel, compiled, arrays = kernel_of(learner), compiled_rounds(learner, stream), None
+    per_constraint = is_per_constraint(learner)
     while t < rounds:
-        if compiled is not None and learner.compiled.takes(state):
+        if compiled is not None and kernel.takes(state):
             x = learner.act(state)
-            arrays = (
-                arrays
-                if arrays is not None and arrays.state is state
-                else learner.compiled.begin(state)
-            )
-            found = learner.compiled.play(arrays, compiled.at(t), t - compiled.start, 1)
+            if arrays is None or arrays.state is not state:
+                arrays = kernel.begin(state)
+            found = kernel.play(arrays, compiled.at(t), t - compiled.start, 1)
             if found.done:
                 arrays, state, t = found.after, found.state, t + 1
                 losses, values = found.columns[:1, LOSS].copy(), found.columns[:1, VALUE].copy()
@@ -214,7 +215,7 @@ def _rounds(
         if listens:
             state, stale = _with_side_information(learner, stream, t, state, stale), not told
         explores, shape = learner.needs is feedback.Bandit, stream.shape
-        x = learner.acts(state, k) if explores and told else learner.act(state)
+        x = acts(learner, state, k) if explores and told else learner.act(state)
         if explores:
             shape = (k, *shape)
             x = x if told else namespace(x).broadcast_to(x, shape)
@@ -222,9 +223,11 @@ def _rounds(
         functions = functions_of(stream, slice(t, t + k))
         with SILENCE:
             needs = (
-                learner.reads(functions.losses) if told or explores else feedback.FullInformation
+                feedback_read(learner, functions.losses)
+                if told or explores
+                else feedback.FullInformation
             )
-            values, seen = revealed(functions, x, needs, learner.per_constraint)
+            values, seen = revealed(functions, x, needs, per_constraint)
             state = learner.update(state, seen) if told else state
         t += k
         yield Played(x, *values, state, seen=told)
@@ -232,13 +235,13 @@ def _rounds(
 
 def _listens(learner: Learner[Any], stream: Stream) -> bool:
     """Whether side information matters; entries that are out matter to every learner."""
-    return type(learner).with_info is not Learner.with_info or stream.unavailable is not None
+    return isinstance(learner, UsesInfo) or stream.unavailable is not None
 
 
 def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
     """The state with the side information of round t; that of rounds that were not seen is over."""
     info = stream.info(t)
-    return state if info is None and not stale else learner.with_info(state, info or RoundInfo())
+    return state if info is None and not stale else with_info(learner, state, info or RoundInfo())
 
 
 def functions_of(stream: Stream, rounds: slice) -> feedback.FullInformation:
@@ -250,9 +253,10 @@ def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | 
     """The functions of a stream as the learner's kernel reads them; None where there is no kernel,
     or rounds need more than it can do.
     """
-    if learner.compiled is None or stream.seen is not None or stream.unavailable is not None:
+    kernel = kernel_of(learner)
+    if kernel is None or stream.seen is not None or stream.unavailable is not None:
         return None
-    if stream.late or stream.played is not None or not learner.compiled.plays(stream):
+    if stream.late or stream.played is not None or not kernel.plays(stream):
         return None
     return StreamFunctions.of(stream)
 
@@ -261,7 +265,7 @@ def _late_rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     calendar = _Calendar(stream, next_round(state), first)
-    listens = _listens(learner, stream)
+    late, listens = late_feedback(learner), _listens(learner, stream)
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
         if listens:
@@ -277,9 +281,9 @@ def _late_rounds(
             if told and calendar.arrives(t) == t:
                 decisions[calendar.numbers[t]] = x
             elif told:
-                state = learner.defer(state)
+                state = late.defer(state)
                 if calendar.arrives(t) == NEVER:
-                    state = learner.drop(state, (calendar.numbers[t],))
+                    state = late.drop(state, (calendar.numbers[t],))
             due = [s for s in calendar.due(t) if calendar.numbers[s] in decisions]
             arrivals = [
                 _arrival(learner, stream, s, calendar.numbers[s], decisions[calendar.numbers[s]])
@@ -288,7 +292,7 @@ def _late_rounds(
             if len(decisions) == 1 and due == [t] and arrivals[0].played is None:
                 state = learner.update(state, arrivals[0].feedback)
             elif arrivals:
-                state = learner.on_feedback(state, arrivals)
+                state = late.on_feedback(state, arrivals)
         yield Played(played, losses, limits, state, seen=bool(arrivals))
 
 
@@ -339,9 +343,9 @@ def _arrival(
     functions, played = functions_of(stream, slice(t, t + 1)), _override(learner, stream, t)
     instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
-    needs = learner.reads(functions.losses)
+    needs = feedback_read(learner, functions.losses)
     return feedback.Arrival(
-        number, revealed(functions, x, needs, learner.per_constraint)[1], played, instead
+        number, revealed(functions, x, needs, is_per_constraint(learner))[1], played, instead
     )
 
 

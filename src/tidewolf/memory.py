@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.capabilities import committed
 from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
 from tidewolf.methods.late import next_round
@@ -103,7 +104,7 @@ class Memory(Generic[S]):
             elif isinstance(event, Expire) and moments:  # of the round that was decided before it
                 moments[-1] = Moment(upcoming, state, info_ids)
         if commit_next:
-            state = self.learner.committed(state)
+            state = committed(self.learner, state)
         if self.state is not before:
             words = "A function called observe while it was evaluated: that one alone is kept."
             raise InvalidInput(words)
@@ -139,7 +140,7 @@ class Memory(Generic[S]):
 
     def commit_next(self) -> None:
         """The coming round, where it is not."""
-        self.state = self.learner.committed(self.state)
+        self.state = committed(self.learner, self.state)
 
     def rollback(self, number: int) -> None:
         """To the moment when this round became the coming one."""

@@ -32,7 +32,13 @@ from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.methods.base import Learner
-from tidewolf.methods.events import takes_late
+from tidewolf.methods.capabilities import (
+    acts,
+    feedback_read,
+    is_per_constraint,
+    late_feedback,
+    rounds_at_once,
+)
 
 _DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
@@ -102,7 +108,7 @@ def _one_round(
     constraint_gradient: Any = None,
 ) -> FirstOrder:
     grad_f = point(learner, loss_gradient, "loss_gradient")
-    if learner.per_constraint and np.ndim(constraint_value) == 1:
+    if is_per_constraint(learner) and np.ndim(constraint_value) == 1:
         return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
     value = as_number(constraint_value, "constraint_value")
     if value > 0.0 and constraint_gradient is None:
@@ -127,12 +133,12 @@ def revealed(
             require_functions(learner, state, seen, looked_at)
         elif row[1].min() < 0.0:
             warn_of_negative_capacities(K, seen.constraints, looked_at, state.t, stacklevel=5)
-        reads = learner.reads(seen.losses)
+        reads = feedback_read(learner, seen.losses)
         is_double = type(x) is np.ndarray and x.dtype is _DOUBLE
-        if row is not None and reads is FirstOrder and is_double and not learner.per_constraint:
+        if row is not None and reads is FirstOrder and is_double and not is_per_constraint(learner):
             return _first_order(*row, x)
         if reads is Bandit:
-            return bandit(*seen, learner.acts(state, seen.rounds))
+            return bandit(*seen, acts(learner, state, seen.rounds))
         if state.t < FIRST:
             played, members = Member(x, "the point"), members_of(K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):
@@ -140,7 +146,7 @@ def revealed(
         if reads is FullInformation:
             return seen
         values = seen.constraints.values(x)
-        return first_order(*seen, x, values, per_constraint=learner.per_constraint)
+        return first_order(*seen, x, values, per_constraint=is_per_constraint(learner))
     if not isinstance(seen, learner.needs):
         raise NotSupported(f"{type(seen).__name__} feedback was given; {accepted(learner)}")
     if isinstance(seen, FirstOrder):
@@ -163,8 +169,7 @@ def arrival(
     looked_at: set[int],
 ) -> Arrival:
     """Feedback that is late, or of another point than the decision x."""
-    if not takes_late(learner):
-        learner.on_feedback(state, ())  # its message says why not
+    late_feedback(learner)
     rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
     if rounds != 1:
         words = "Expected 1 round, because it is late or of another point than was decided"
@@ -186,15 +191,13 @@ def require_functions(
             raise WrongType(f"{words}, not a {type(batch).__name__}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
-        stream, most = Stream(*seen), learner.rounds_at_once(state)
+        stream, most = Stream(*seen), rounds_at_once(learner, state)
         if stream.shape != shape:
             words = f"Expected functions of points of shape {shape}, that of the learner's set"
             raise WrongShape(f"{words}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
-    warn_of_negative_capacities(
-        learner.K, seen.constraints, looked_at, state.t, stacklevel=6
-    )
+    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=6)
 
 
 def _plain_row(seen: FullInformation) -> tuple[NDArray, NDArray] | None:

@@ -48,14 +48,14 @@ from tidewolf.experts.asking import AdviserFailed, asking, naming_who_fails
 from tidewolf.explanation import explain as explaining
 from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
-from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far
+from tidewolf.methods import capabilities
+from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
 from tidewolf.methods.compiled_rounds import ArrayState, Functions
 from tidewolf.methods.events import (
     Event,
     Observe,
     SetInfo,
     after,
-    commits,
     current_round,
     deciding,
     decision,
@@ -115,12 +115,11 @@ class Session(Generic[S]):
                 f"Expected a learner such as LyapunovDescent(K), not {learner!r}."
             )
         if state is not None and not isinstance(state, learner.state_type):
-            words = f"Expected a state of {type(learner).__name__}, not {type(state).__name__}."
-            raise errors.WrongType(words)
+            refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
         self._journal: Journal[S] | None = None
         self._keeper: Memory[S] | Journal[S] = Memory(
-            learner, learner.begin() if state is None else state
+            learner, capabilities.beginning(learner) if state is None else state
         )
         self._arrays: ArrayState | None = None
         """what a kernel left, if that is newer than the state of the keeper"""
@@ -136,7 +135,7 @@ class Session(Generic[S]):
         """the last state whose point was given without side information"""
         self._acted: tuple[S, Array] | None = None
         """the last state that decided, and its point"""
-        self._commits = commits(learner)
+        self._commits = isinstance(learner, capabilities.Commits)
         self._advisers = Advisers()
         self._past = self._new_past()
 
@@ -259,7 +258,7 @@ class Session(Generic[S]):
     def _state(self) -> S:
         """The state, with the next round committed."""
         now = self._now
-        if not self._commits or self._keeper.learner.is_committed(now):
+        if capabilities.is_committed(self._keeper.learner, now):
             return now
         with self._turn, SILENCE:
             self._ask(lambda: self._commit_next(None, self._advisers.until()))
@@ -386,7 +385,7 @@ class Session(Generic[S]):
             raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self._state
-            state = learner.migrated(before, self.learner)
+            state = capabilities.migrated(learner, before, self.learner)
             history = self._history.migrated(learner, before)
             try:
                 self._keeper.migrate(learner, state)
@@ -602,8 +601,8 @@ class Session(Generic[S]):
         tuple of str
             One sentence each.
         """
-        called = self.learner.adviser_in_words
-        skipped = [one.in_words(called(name)) for name, one in self._advisers.absent.items()]
+        called, absent = capabilities.adviser_in_words, self._advisers.absent
+        skipped = [one.in_words(called(self.learner, name)) for name, one in absent.items()]
         return (*self.learner.notes(self._now), *self._expired_in_words(first), *skipped)
 
     def _expired_in_words(self, first: int = 0) -> tuple[str, ...]:
@@ -840,7 +839,7 @@ class Session(Generic[S]):
             if self._shown is state:
                 self._require_same_point(state, info, until)
             self._commit_next(info, until)
-        elif self._commits and not self.learner.is_committed(state):
+        elif not capabilities.is_committed(self.learner, state):
             self._commit_next(None, until)
         if info is None:
             self._shown = self._now
@@ -874,10 +873,13 @@ class Session(Generic[S]):
         """Refuse knowledge that comes after the decision and would change it."""
         heard: AbstractContextManager[None] = nullcontext()
         if (pool := self._advisers.pool) is not None:
-            heard = pool.hear(lambda: self.learner.with_info(state, info), until).again()
+            heard = pool.hear(
+                lambda: capabilities.with_info(self.learner, state, info), until
+            ).again()
         with heard:
-            given, with_info = self.learner.act(state), self.learner.act(state, info)
-        if not bool((given == with_info).all()):
+            given = self.learner.act(state)
+            then = self.learner.act(capabilities.with_info(self.learner, state, info))
+        if not bool((given == then).all()):
             number = next_round(state)
             raise errors.OtherContent(
                 f"Round {number} was decided before this was known, which changes the decision. To "
@@ -999,7 +1001,7 @@ class Session(Generic[S]):
         come one by one and nothing waits; False where it takes another way.
         """
         keeper = self._keeper
-        kernel = keeper.learner.compiled
+        kernel = capabilities.kernel_of(keeper.learner)
         if kernel is None or not kernel.plays_live or self._advisers.pool is not None:
             return False
         if type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
@@ -1076,7 +1078,7 @@ class Session(Generic[S]):
         if self._now is not before:
             words = "A function called observe while it was evaluated: that one alone is kept."
             raise errors.InvalidInput(words)
-        committed = not self._commits or learner.is_committed(before)
+        committed = capabilities.is_committed(learner, before)
         point = explaining.played_point(learner, before, seen, x) if played is None else played
         events.append(Observe(arrival, committed))
         copy_context().run(

@@ -62,6 +62,14 @@ def test_the_shell_says_of_your_own_set_what_is_shown(
     sys.modules.pop("mymodule")
 
 
+def test_a_learner_of_ones_own_is_short_and_imports_two_modules() -> None:
+    text = (ROOT / "docs" / "how-to" / "own-learner.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)\n\n\ntw\.testing", text, flags=re.DOTALL)
+    assert len(code.splitlines()) <= 90
+    modules = re.findall(r"^(?:from|import) (tidewolf\S*)", code, flags=re.MULTILINE)
+    assert modules == ["tidewolf", "tidewolf.methods"]
+
+
 # --- the table of sets ----------------------------------------------------------------------------
 
 CAPABILITIES = {

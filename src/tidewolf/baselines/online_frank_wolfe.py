@@ -37,7 +37,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
@@ -190,7 +189,7 @@ class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
         x = self.K.center
         return State(0, x, self.first_epoch(), self.given_slopes.initial, Leader.start(x))
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

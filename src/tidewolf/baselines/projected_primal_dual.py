@@ -24,7 +24,6 @@ from typing import Any, ClassVar, NamedTuple, final
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import Epoch, EveryRound, Restarting
@@ -116,7 +115,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
     def start(self) -> State:
         return State(0, self.K.center, self.first_epoch(), self.given_slopes.initial)
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

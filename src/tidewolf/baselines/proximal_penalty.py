@@ -27,7 +27,6 @@ from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core.arrays import frozen, ones
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import Epoch, Restarting
@@ -109,7 +108,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
     def start(self) -> State:
         return State(0, self.K.center, self.first_epoch(), self.given_slopes.initial)
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def update(self, state: State, feedback: FullInformation) -> State:

@@ -129,7 +129,7 @@ class Resolve(Learner[State]):
     def start(self) -> State:
         return State(0, self.K.center, self._adviser.start(self.K))
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def rounds_left(self, state: State) -> int:
@@ -193,9 +193,6 @@ class Resolve(Learner[State]):
     @cached_property
     def _adviser(self) -> Adviser:
         return Adviser(self.data, (self.headroom,), columns=self.columns)
-
-    def solves(self, state: State) -> int:
-        return state.solves
 
     def bound(self, record: Record) -> Bound:
         return Bound(None, None, "The best point of the last round promises nothing for the next.")

@@ -20,7 +20,6 @@ from typing import Any, ClassVar, NamedTuple, final
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core.arrays import as_count, frozen
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound
@@ -102,7 +101,7 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
     def start(self) -> State:
         return State(0, self.K.center, self._weights.start())
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

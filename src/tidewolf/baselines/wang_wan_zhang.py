@@ -23,7 +23,6 @@ from tidewolf.baselines.online_frank_wolfe import Leader, follow
 from tidewolf.core.arrays import as_count
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import Epoch, EveryRound, Restarting
@@ -105,7 +104,7 @@ class WangWanZhang(Restarting[State], EveryRound[State]):
         x, epoch = self.K.center, self.first_epoch()
         return State(0, x, epoch, self._weights(epoch).start(), Leader.start(x))
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

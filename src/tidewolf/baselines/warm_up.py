@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.feedback import FullInformation
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
 from tidewolf.hindsight.best_point import BestPoint, require_program
@@ -103,7 +102,7 @@ class WarmUp(Learner[State]):
     def start(self) -> State:
         return State(0, self.K.center, Limits(), Limits())
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def rounds_left(self, state: State) -> int:

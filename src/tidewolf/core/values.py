@@ -37,7 +37,7 @@ class Value:
     content.
     """
 
-    kind_name: ClassVar[str] = ""
+    kind_name: ClassVar[str]
     """what files call the class, where that is not its name: a class that is renamed has its old
     name here, and a private variant the name of its public class
     """

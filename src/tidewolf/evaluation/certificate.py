@@ -48,7 +48,15 @@ from tidewolf.evaluation.formatting import aligned, finite_or_none, number_or_no
 from tidewolf.evaluation.tracking import EVERY_POINT
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
-from tidewolf.methods.base import Bound, Guard, Learner, ProjectionRecord
+from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.capabilities import (
+    Explores,
+    Guard,
+    MixesExperts,
+    ProjectionRecord,
+    diagnosed,
+    is_per_constraint,
+)
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets.base import membership_tolerance
 
@@ -239,7 +247,7 @@ class Audit:
     """
 
     def __init__(self, learner: Learner[Any]) -> None:
-        self._learner = learner
+        self._learner = diagnosed(learner)
         self.updates = 0
         self.sample: list[ProjectionRecord | Weighed] = []
         self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.K.shape)))
@@ -380,15 +388,17 @@ def certify(run: Run) -> Certificate:
     allowed = membership_tolerance(run.learner.K.center, run.learner.K.radius)
     worst, found = run.max_infeasibility, run.membership
     membership = CertificateCheck("membership", found.law, worst, worst, allowed, found.how)
-    guards = run.learner.guards(run.final_state)
+    learner = run.learner
+    guards = learner.guards(run.final_state) if isinstance(learner, MixesExperts) else ()
     checks = [membership, *run.audit.checks(allowed), *_calls(run), *_guards(run, guards)]
     bound, guarantee = run.bound, _guarantee(run)
-    slopes, size = run.learner.slopes(run.final_state), run.learner.K.diameter * run.rounds
+    slopes = diagnosed(learner).slopes(run.final_state)
+    size = learner.K.diameter * run.rounds
     trivial = (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
     violation = float(run.violations.sum())
     regrets = Total(run.regret, bound.regret, guarantee.regret, trivial[0])
     violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
-    if not run.learner.on_average:
+    if not isinstance(learner, Explores):
         checks += [*_totals(run, regrets, violations), *_limits(run)]
     reasons = filter(None, (bound.reason, untold_in_words(run), guarantee.reason))
     return Certificate(tuple(checks), regrets, violations, tuple(dict.fromkeys(reasons)), guards)
@@ -437,7 +447,7 @@ def _guarantee(run: Run) -> Bound:
     for reason, applies in reasons.items():
         if applies:
             return Bound(None, None, reason)
-    if run.learner.per_constraint:
+    if is_per_constraint(run.learner):
         return run.learner.guarantee(limits=len(run.limit_names))  # type: ignore[call-arg]
     return run.learner.guarantee()
 

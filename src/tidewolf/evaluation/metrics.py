@@ -45,7 +45,7 @@ from tidewolf.evaluation.formatting import (
     short_number,
 )
 from tidewolf.evaluation.tracking import Breach, Breaches, time_texts
-from tidewolf.methods.base import Expert, LimitBound
+from tidewolf.methods.capabilities import Expert, LimitBound
 
 if TYPE_CHECKING:
     from tidewolf.core.batch import Stream

@@ -39,7 +39,8 @@ from tidewolf.functions import support
 from tidewolf.functions.support import Member, own_functions
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
-from tidewolf.methods.base import Learner, ProjectionRecord
+from tidewolf.methods.base import Learner
+from tidewolf.methods.capabilities import ProjectionRecord, diagnosed, kernel_of
 from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
 
@@ -101,6 +102,11 @@ def _clock() -> float:
     return time.perf_counter() - compiling()
 
 
+def solves_in(state: Any) -> int:
+    """Linear programs that a learner has solved so far."""
+    return int(getattr(state, "solves", 0))
+
+
 @final
 class Recording:
     """Plays a stream and keeps what `Run` tells of it."""
@@ -135,7 +141,8 @@ class Recording:
         self.measures = array("d")
         """the learner's running numbers after each update, end to end"""
         self.trajectory = TrajectorySummary(rounds, learner.K.shape)
-        if isinstance(learner.compiled, CompiledFactors):  # every projection moves y
+        self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
+        if isinstance(self._kernel, CompiledFactors):  # every projection moves y
             self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
         first, center = stream.constraints.view(slice(0, 1)), learner.K.center
@@ -166,7 +173,7 @@ class Recording:
             clock = _clock()
 
     def _advance_compiled(self, functions: StreamFunctions) -> Iterator[int]:
-        kernel, n = self.learner.compiled, math.prod(self.stream.shape)
+        kernel, n = self._kernel, math.prod(self.stream.shape)
         most = MOST_AT_ONCE if self.decisions is None else max(1, MOST_POINTS // n)
         pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
         while not self.done:
@@ -194,7 +201,7 @@ class Recording:
         """Arrays for so many rounds."""
         n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.ends)
-        measures = self.learner.compiled.measures
+        measures = self._kernel.measures
         records = Records(n, rounds, 0, points, samples, parts, measures)
         records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
         records.each, records.when = self.breaches.sizes, self.breaches.when  # changed in place
@@ -249,8 +256,7 @@ class Recording:
         self.violations[now] = np.maximum(values, 0.0)
         self.distances[now] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
-        solves = self.learner.solves
-        self.solves[stop - 1] += solves(played.state) - solves(self.state)
+        self.solves[stop - 1] += solves_in(played.state) - solves_in(self.state)
         each = self.learner.needs is Bandit
         points = played.x if each else played.x[None, ...]
         self.movement.see(played.x, stop - self.t, each=each)
@@ -266,7 +272,7 @@ class Recording:
         self.t, self.state = stop, played.state
         if played.seen:
             self.ends.append(stop)
-            self.measures.extend(self.learner.measures(self.state))
+            self.measures.extend(self._diagnosed.measures(self.state))
             self.audit.see(self.state)
 
     def _finite(self, values: Floats, name: str) -> Floats:
@@ -310,7 +316,7 @@ class Recording:
     def progress(self) -> RunProgress:
         """How far it has come."""
         loss, violation = (float(x[: self.t].sum()) for x in (self.losses, self.violations))
-        calls, solves = int(self.state.calls), self.learner.solves(self.state)
+        calls, solves = int(self.state.calls), solves_in(self.state)
         return RunProgress(self.t, len(self.stream), calls, loss, violation, solves)
 
     def save(self) -> bytes:

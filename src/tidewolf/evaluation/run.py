@@ -82,7 +82,14 @@ from tidewolf.evaluation.tracking import (
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
-from tidewolf.methods.base import Bound, Learner, LimitBound, Record
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.capabilities import (
+    BoundsParts,
+    Explores,
+    LimitBound,
+    WeighsConstraints,
+    experts_of,
+)
 from tidewolf.methods.late import Overrides
 
 INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."
@@ -199,7 +206,7 @@ class Run(Record):
         """The experts that the learner mixed, one row each, with a bound on the regret to each.
         Empty for a learner that holds one point alone. Prints as a table.
         """
-        return Experts(self.learner.experts_of(self.final_state))
+        return Experts(experts_of(self.learner, self.final_state))
 
     @cached_property
     def limit_names(self) -> tuple[str, ...]:
@@ -213,7 +220,8 @@ class Run(Record):
         """
         each, rows = self.each_violation, list[LimitBound]()
         measured = [float(self.violations.sum())] if each is None else each.tolist()
-        for i, (name, violation, bound) in enumerate(self.learner.limit_bounds(self)):
+        known = isinstance(self.learner, WeighsConstraints) and self.learner.limit_bounds(self)
+        for i, (name, violation, bound) in enumerate(known or ()):
             own = violation if self.pending else measured[i]  # of the rounds whose feedback came
             if bound is not None and self.overrides.valued:  # of the decisions: what was played
                 bound += own - violation
@@ -791,7 +799,7 @@ def shared_intervals(
             every.append(_interval(run, *ends, bests[ends]))
             if progress is not None:
                 progress(len(every), len(family))
-        checks = () if run.learner.on_average else tuple(_checks(run, every))
+        checks = () if isinstance(run.learner, Explores) else tuple(_checks(run, every))
         found.append(Intervals(type(run.learner).__name__, tuple(every), checks))
     return found
 
@@ -820,8 +828,11 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
         bound = Bound(None, None, certificate.UNSEEN)
     elif run.stream.late or run.stream.played is not None:
         bound = Bound(None, None, certificate.IN_ORDER)
-    else:
+    elif isinstance(run.learner, BoundsParts):
         bound = run.learner.bound_between(run, start, stop)
+    else:
+        who = type(run.learner).__name__
+        bound = Bound(None, None, f"{who} has no measured bound for a part of the rounds.")
     regret = None if best is None else (loss - best.upper, loss - best.lower)
     return Interval(start, stop, best, regret, violation, bound)
 
@@ -968,7 +979,7 @@ def rates(runs: Sequence[Run]) -> Rates:
         )
     regrets = [None if run.regret is None else run.regret[1] for run in runs]
     breaches, lengths = [float(run.violations.sum()) for run in runs], [run.rounds for run in runs]
-    first, second = runs[0].learner.exponents or (None, None)
+    first, second = getattr(runs[0].learner, "exponents", (None, None))
     found = growth(lengths, regrets, first), growth(lengths, breaches, second)
     return Rates(names[0], horizons, len(runs), *found)
 

@@ -67,7 +67,7 @@ class Incumbent(Learner[State]):
     def start(self) -> State:
         return State()
 
-    def act(self, state: State, info: Any = None) -> Array:
+    def act(self, state: State) -> Array:
         return self.points[min(state.t, len(self.points) - 1), ...]
 
     def rounds_left(self, state: State) -> int:

@@ -39,6 +39,14 @@ from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.base import Learner, bound_so_far
+from tidewolf.methods.capabilities import (
+    MixesExperts,
+    acts,
+    adviser_in_words,
+    diagnosed,
+    experts_of,
+    is_committed,
+)
 from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Decide, Event, Observe, SetInfo, decision, waiting
 from tidewolf.methods.late import TakesLate, next_round
@@ -128,7 +136,7 @@ class History:
                 info[decided] = event.info
             decided += isinstance(event, Decide)
         stood = {one: Stood(one, after, self.feedback) for one in rounds if one >= number}
-        if upcoming > number and number not in rounds and self.learner.is_committed(before):
+        if upcoming > number and number not in rounds and is_committed(self.learner, before):
             stood[number] = Stood(number, before, self.feedback)
         least = min([*rounds, upcoming - 1]) - 1
         return self.following(upcoming, least, stood, info, feedback)
@@ -246,7 +254,7 @@ def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -
     """What is played in the last of the observed rounds if x is the decision of the first."""
     if learner.needs is not Bandit or not 1 < (k := given.rounds) <= learner.rounds_left(state):
         return x
-    return learner.acts(state, k)[k - 1, ...]
+    return acts(learner, state, k)[k - 1, ...]
 
 
 def full_information(costs: Array, capacities: Array | None) -> FullInformation:
@@ -434,7 +442,7 @@ def explained(
     state, x, last = stood.state, stood.x(learner), history.last(stood)
     name, info = namer(learner.K, names), history.info.get(number) or RoundInfo()
     newest = LastRound(learner, stood.feedback, name)
-    whole = next((one for one in learner.experts_of(state) if one.rounds == state.t), None)
+    whole = next((one for one in experts_of(learner, state) if one.rounds == state.t), None)
     if last.stood is None and number:
         notes = (f"{history.came}: what moved the decision is not known.", *notes)
     return record.Explanation(
@@ -444,10 +452,10 @@ def explained(
         **_moved(learner, x, last, newest, info),
         **_experts(learner, stood, last, newest),
         short_of=_short_of(learner, stood, x),
-        skipped=tuple(map(learner.adviser_in_words, info.skipped or ())),
+        skipped=tuple(adviser_in_words(learner, one) for one in info.skipped or ()),
         slept_because=tuple(reasons.get(one, "") for one in info.skipped or ()),
-        limits=newest.limits(x, learner.limit_prices(state)),
-        limit_price=learner.limit_price(state) if state.t else None,
+        limits=newest.limits(x, diagnosed(learner).limit_prices(state)),
+        limit_price=diagnosed(learner).limit_price(state) if state.t else None,
         outlook=newest.outlook(x, last.x),
         observed=state.t,
         run_loss=None if whole is None else whole.run_loss,
@@ -487,7 +495,9 @@ def _moved(
 def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     """How far the decision is from what it would be if nothing held it back."""
     own = decision(stood.state, stood.round)
-    free = _mix(learner.proposals(stood.state, stood.round))
+    free = None
+    if isinstance(learner, MixesExperts):
+        free = _mix(learner.proposals(stood.state, stood.round))
     if free is None:
         free = x if own is None or own.own is None else own.own
         if own is None and isinstance(learner, TakesLate):
@@ -504,9 +514,9 @@ def _mix(proposals: Sequence[Any]) -> Floats | None:
 
 def _experts(learner: Learner[Any], stood: Stood, last: Last, newest: LastRound) -> dict[str, Any]:
     """The fields of experts with their parts of the move, and of what else moved the decision."""
-    now = then = learner.proposals(stood.state, stood.round)
-    if not now:
+    if not isinstance(learner, MixesExperts):
         return {}
+    now = then = learner.proposals(stood.state, stood.round)
     x = x_before = x_last = to_numpy(stood.x(learner))
     if last.stood is not None:
         then = learner.proposals(last.stood.state, last.stood.round)

@@ -88,10 +88,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, inner
+from tidewolf.core.arrays import as_count, frozen, inner
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongType
 from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import Bound, Record
@@ -299,7 +298,6 @@ class BanditPrimalDual(SaddleLearner[State]):
     needs: ClassVar = Bandit
     state_type: ClassVar = State
     printed: ClassVar = {"eta": 0.01, "delta": 1.0}
-    on_average: ClassVar = True
     delta_needs: ClassVar = ASSUMED
     eta_needs: ClassVar = ASSUMED
 
@@ -428,15 +426,12 @@ class BanditPrimalDual(SaddleLearner[State]):
     def rounds_open(self, state: State) -> int:
         return state.open.rounds
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
-        return self._explored(state, 1)[0, ...]
+    def act(self, state: State) -> Array:
+        return self.acts(state, 1)[0, ...]
 
-    def acts(self, state: State, k: int, info: RoundInfo | None = None) -> Array:
-        return self._explored(state, super().acts(state, k).shape[0])
-
-    def _explored(self, state: State, k: int) -> Array:
-        """The next k points."""
+    def acts(self, state: State, k: int) -> Array:
         state = self.in_epoch(state)
+        k = as_count(k, "How many points are asked for", most=self.rounds_left(state))
         u = directions(self.K, self.seed, state.t, k)
         return frozen(state.point.x + self.exploration_radius(state) * u)
 

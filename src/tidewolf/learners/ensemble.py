@@ -53,7 +53,6 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import (
     Arrival,
-    Feedback,
     FirstOrder,
     FullInformation,
     first_order,
@@ -71,16 +70,14 @@ from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.experts.setting import ExpertsSetting
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.available import entries_out, restricted, uses
-from tidewolf.methods.base import (
-    Bound,
+from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
+from tidewolf.methods.capabilities import (
     Expert,
     Guard,
-    Learner,
+    HasKernel,
     LimitBound,
     ProjectionRecord,
     Proposal,
-    Record,
-    for_what_was_played,
 )
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
@@ -196,7 +193,7 @@ class State(NamedTuple):
 @final
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble(Learner[State]):
+class Ensemble(HasKernel, Learner[State]):
     """Mix descents at several step scales with experts of yours: the learner to start with.
 
     Parameters
@@ -291,10 +288,6 @@ class Ensemble(Learner[State]):
         """The functions also where losses declare their curvature."""
         return FullInformation if losses.exp_concavity is not None else self.needs
 
-    @property
-    def takes(self) -> tuple[type[Feedback], ...]:
-        return (FullInformation,) if self._wants_functions else (FirstOrder, FullInformation)
-
     @cached_property
     def _wants_functions(self) -> bool:
         return any(adviser.needs_functions for adviser in self.advisers)
@@ -359,7 +352,7 @@ class Ensemble(Learner[State]):
             return state
         return self._committed(self.committed(state), info, waiting=True)
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return self.committed(state).upcoming.x
 
     def rounds_left(self, state: State) -> int:
@@ -986,9 +979,6 @@ class Ensemble(Learner[State]):
         is known before it.
         """
         return tuple(state.accounts.played.tolist())
-
-    def solves(self, state: State) -> int:
-        return state.solves
 
     def _require_whole(self, state: State) -> None:
         upcoming, a = state.upcoming, state.accounts

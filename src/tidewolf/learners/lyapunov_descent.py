@@ -39,11 +39,11 @@ import numpy as np
 
 from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order, require_limits
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.available import PlaysAround, anew, uses
-from tidewolf.methods.base import Bound, Learner, LimitBound, Record
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.capabilities import HasKernel, LimitBound
 from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.compiled_factors import compiled_factors
 from tidewolf.methods.compiled_rounds import (
@@ -121,7 +121,7 @@ class State(NamedTuple):
 @final
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
+class LyapunovDescent(HasKernel, PlaysAround[State], BlockLearner[State]):
     """Lyapunov weights, AdaGrad descent and active-set projections: one descent, alone.
 
     Parameters
@@ -211,7 +211,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         last = None if self.max_move is None else own.point.x
         return State(0, own.point, self.no_sums, dual, descent=own.sums, last=last)
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         x = super().act(state)
         held = state.upcoming is None and state.last is not None
         return capped(x, state.last, self.max_move) if held else x

@@ -48,7 +48,6 @@ from typing import Any, ClassVar, NamedTuple, final
 from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound
@@ -143,7 +142,7 @@ class LyapunovFrankWolfe(EveryRound[State]):
         x = self.K.center
         return State(0, x, x, self._weights.start(), frozen(namespace(x).zeros_like(x)))
 
-    def act(self, state: State, info: RoundInfo | None = None) -> Array:
+    def act(self, state: State) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

@@ -43,6 +43,7 @@ from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.live import entries
 from tidewolf.live.lines import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
+from tidewolf.methods.capabilities import with_info
 from tidewolf.session import Session
 from tidewolf.storage.database import SQLite, explained
 
@@ -355,7 +356,8 @@ class LiveRunner:
             }
         info = {key: value for key, value in info.items() if value != []}
         if info:
-            self.learner.act(self.session.state, RoundInfo(**self._play_arguments(info)))
+            given_info = RoundInfo(**self._play_arguments(info))
+            self.learner.act(with_info(self.learner, self.session.state, given_info))
         return info
 
 

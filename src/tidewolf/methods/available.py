@@ -17,7 +17,7 @@ is (methods/late.py, methods/expert_feedback.py): bounds hold for what was playe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Never, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Int64s
 from tidewolf.core.vertices import Vertex
+from tidewolf.methods.capabilities import UsesInfo
 from tidewolf.methods.late import TakesLate
 from tidewolf.methods.projected import Projecting
 from tidewolf.projection.active import Active, is_free_of
@@ -46,33 +47,16 @@ def entries_out(K: HasLMO, info: RoundInfo | None) -> Bools | None:
     out: Bools = np.zeros(count, dtype=bool)
     places = K.places if isinstance(K, ConvexSet) else {}
     for one in info.unavailable:
-        if isinstance(one, int):
-            if one >= count:
-                raise InvalidInput(
-                    f"Entry {one} is unavailable, and the set's points have the entries 0 to "
-                    f"{count - 1}.",
-                    setting="unavailable",
-                )
-            out[one] = True
-        elif one in places:
-            out[places[one]] = True
-        else:
-            _refuse_name(one, tuple(places), count)
+        place = one if isinstance(one, int) else places.get(one, count)
+        if np.max(place) >= count:
+            near = nearest_names(str(one), places) or listed(map(repr, places)) or "there is none"
+            raise InvalidInput(
+                f"Expected as unavailable the name of an entry ({near}) or its place, 0 to "
+                f"{count - 1}, not {one!r}.",
+                setting="unavailable",
+            )
+        out[place] = True
     return out if out.any() else None
-
-
-def _refuse_name(name: str, names: Sequence[str], count: int) -> Never:
-    entries = f"entries 0 to {count - 1} can be given by their places"
-    if not names:
-        raise InvalidInput(
-            f"{name!r} is unavailable, and the set's entries have no names: {entries}.",
-            setting="unavailable",
-        )
-    near = nearest_names(name, names) or f"there are {listed(map(repr, names))}"
-    raise InvalidInput(
-        f"{name!r} is unavailable, and no entry of the set is called so: {near}.",
-        setting="unavailable",
-    )
 
 
 def uses(x: Array, out: Bools) -> bool:
@@ -145,7 +129,7 @@ def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
 S = TypeVar("S", bound=Any)
 
 
-class PlaysAround(TakesLate[S], Projecting[S]):
+class PlaysAround(UsesInfo, TakesLate[S], Projecting[S]):
     """Abstract: learners that play a projected point, around entries that are out. The state's
     `upcoming` is what they then play, until the round is over.
     """
@@ -173,7 +157,7 @@ class PlaysAround(TakesLate[S], Projecting[S]):
         x: Array = state.point.x
         return x
 
-    def act(self, state: S, info: RoundInfo | None = None) -> Array:
+    def act(self, state: S) -> Array:
         x: Array = state.point.x if state.upcoming is None else state.upcoming
         return x
 

@@ -27,7 +27,8 @@ from tidewolf.core.arrays import frozen, namespace, norm
 from tidewolf.core.feedback import FirstOrder, Limits, limits_of, require_first_order
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Progress
-from tidewolf.methods.late import TakesLate, Waiting
+from tidewolf.methods.capabilities import Diagnosed
+from tidewolf.methods.late import TakesLate
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
 
@@ -66,41 +67,20 @@ class Epoch(NamedTuple):
         return self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
 
 
-class Stepping(Progress, Protocol):
-    """A state that is a NamedTuple."""
-
-    def _replace(self, *args: Any, **fields: Any) -> Any: ...
-
-
-class OpenBlock(Protocol):
-    """What is kept of a block that is not whole yet."""
-
-    @property
-    def rounds(self) -> int:
-        """Rounds of it seen so far."""
-
-
-class Blocked(Waiting, Protocol):
-    """A state with the sums of an open block of first-order feedback."""
-
-    @property
-    def open(self) -> FirstOrder: ...
-
-
-class HasEpoch(Stepping, Protocol):
-    """A state with a stretch."""
+class HasEpoch(Progress, Protocol):
+    """A state with an epoch."""
 
     @property
     def epoch(self) -> Epoch: ...
 
+    def _replace(self, *args: Any, **fields: Any) -> Any: ...
 
-ClockState = TypeVar("ClockState", bound=Stepping)
-LateState = TypeVar("LateState", bound=Waiting)
-BlockState = TypeVar("BlockState", bound=Blocked)
+
+ClockState = TypeVar("ClockState", bound=Any)
 EpochState = TypeVar("EpochState", bound=HasEpoch)
 
 
-class Clocked(Learner[ClockState]):
+class Clocked(Diagnosed, Learner[ClockState]):
     """Abstract: learners whose point changes at the end of a block of rounds only."""
 
     loss_lipschitz: float | None
@@ -182,30 +162,32 @@ class Restarting(Clocked[EpochState]):
         )
 
 
-class EveryRound(TakesLate[LateState], Clocked[LateState]):
+class EveryRound(TakesLate[ClockState], Clocked[ClockState]):
     """Abstract: first-order learners that step every round."""
 
     needs: ClassVar = FirstOrder
 
-    def taken(self, state: LateState, feedback: FirstOrder) -> LateState:
+    def taken(self, state: ClockState, feedback: FirstOrder) -> ClockState:
         state = self.in_epoch(state)
         require_first_order(feedback, self.K.shape, 1)
         return self.finish_block(state._replace(t=state.t + 1), feedback)
 
 
-class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
-    """Abstract: first-order learners that step at the end of a block, from its sums."""
+class BlockLearner(TakesLate[ClockState], Clocked[ClockState]):
+    """Abstract: first-order learners that step at the end of a block, from its sums: `open` of
+    their states.
+    """
 
     needs: ClassVar = FirstOrder
 
     @abstractmethod
-    def known_slopes(self, state: BlockState) -> Slopes:
+    def known_slopes(self, state: ClockState) -> Slopes:
         """The largest slopes before the open block, given or met."""
 
-    def rounds_open(self, state: BlockState) -> int:
-        return state.open.rounds
+    def rounds_open(self, state: ClockState) -> int:
+        return int(state.open.rounds)
 
-    def taken(self, state: BlockState, feedback: FirstOrder) -> BlockState:
+    def taken(self, state: ClockState, feedback: FirstOrder) -> ClockState:
         state = self.in_epoch(state)
         left = self.rounds_left(state)
         require_first_order(feedback, self.K.shape, left)
@@ -219,16 +201,16 @@ class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
         for each in [] if feedback.limits is None else feedback.limits.gradients:
             most = self.given_slopes.constraint
             tangent_part(self.K, "constraint", each, feedback.rounds, most, norm(each))
-        waiting: BlockState = state._replace(t=t, open=add_sums(state.open, feedback))
+        waiting: ClockState = state._replace(t=t, open=add_sums(state.open, feedback))
         return waiting
 
-    def with_open_block(self, state: BlockState) -> BlockState:
+    def with_open_block(self, state: ClockState) -> ClockState:
         """The state after the formulas of its open block, if there is one: what holds for a block
         holds for the part of it that was played.
         """
         return self.step(state, state.open) if state.open.rounds else state
 
-    def slopes(self, state: BlockState) -> Slopes:
+    def slopes(self, state: ClockState) -> Slopes:
         known, block = self.known_slopes(state), state.open
         if block.rounds == 0:
             return known

@@ -18,6 +18,7 @@ from tidewolf.core.feedback import Arrival
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.experts.asking import skipping
 from tidewolf.methods.base import Learner
+from tidewolf.methods.capabilities import Commits, committed, late_feedback, with_info
 from tidewolf.methods.late import next_round
 
 
@@ -50,21 +51,20 @@ def after(learner: Learner[Any], state: Any, event: Event) -> Any:
     match event:
         case SetInfo(info):
             with skipping(info.skipped or ()):
-                state = learner.committed(state)
-                return state if info.says_nothing else learner.with_info(state, info)
+                state = committed(learner, state)
+                return state if info.says_nothing else with_info(learner, state, info)
         case Decide():
-            return learner.advance(learner.committed(state))
+            if isinstance(learner, Commits):
+                return learner.advance(state)
+            return late_feedback(learner).defer(state)
         case Expire(number):
-            return learner.drop(state, (number,))
-        case Observe(arrival, committed):
-            if committed and commits(learner):
-                state = learner.committed(state)
-            return learner.learned(state, arrival)
-
-
-def commits(learner: Learner[Any]) -> bool:
-    """Whether the next round is committed in a step of its own, in which advisers are asked."""
-    return type(learner).committed is not Learner.committed
+            return late_feedback(learner).drop(state, (number,))
+        case Observe(arrival, is_committed):
+            if isinstance(learner, Commits):
+                return learner.learned(learner.committed(state) if is_committed else state, arrival)
+            if arrival.played is None and not waiting(state):
+                return learner.update(state, arrival.feedback)
+            return late_feedback(learner).on_feedback(state, (arrival,))
 
 
 def waiting(state: Any) -> tuple[Any, ...]:
@@ -101,8 +101,3 @@ def deciding(
         while expire_after is not None and rounds[0] <= upcoming - expire_after:
             events.append(Expire(rounds.pop(0)))
     return events
-
-
-def takes_late(learner: Learner[Any]) -> bool:
-    """Whether its feedback may come late, and of other points than it decided."""
-    return type(learner).on_feedback is not Learner.on_feedback

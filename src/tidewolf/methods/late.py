@@ -25,12 +25,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, TypeVar
+from operator import add
+from typing import Any, NamedTuple, TypeVar
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Arrival, FirstOrder, played_at
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.base import Learner
+from tidewolf.methods.capabilities import Diagnosed, LateFeedback
 
 
 class Deferred(NamedTuple):
@@ -63,38 +65,12 @@ class Overrides(NamedTuple):
         """With a round, its price apart."""
         if arrival.played is None:
             return self
-        if arrival.instead is None:
-            return self._replace(rounds=self.rounds + 1)
-        loss, violation, own_loss, own_violation = arrival.instead
-        return Overrides(
-            self.rounds + 1,
-            self.price,
-            self.valued + 1,
-            self.loss + loss,
-            self.violation + violation,
-            self.own_loss + own_loss,
-            self.own_violation + own_violation,
-        )
+        valued = self.valued + (arrival.instead is not None)
+        totals = map(add, self[3:], arrival.instead or (0.0, 0.0, 0.0, 0.0))
+        return Overrides(self.rounds + 1, self.price, valued, *totals)
 
 
-class Waiting(Progress, Protocol):
-    """A state with rounds that are decided and not observed."""
-
-    @property
-    def pending(self) -> tuple[Any, ...]:
-        """`Deferred`, oldest first"""
-
-    @property
-    def lost(self) -> int:
-        """Rounds that were decided and will never be observed."""
-
-    @property
-    def overrides(self) -> Overrides: ...
-
-    def _replace(self, *args: Any, **fields: Any) -> Any: ...
-
-
-WaitingState = TypeVar("WaitingState", bound=Waiting)
+S = TypeVar("S", bound=Any)
 
 
 def next_round(state: Any) -> int:
@@ -103,29 +79,32 @@ def next_round(state: Any) -> int:
     return t + len(getattr(state, "pending", ())) + getattr(state, "lost", 0)
 
 
-class TakesLate(Learner[WaitingState]):
-    """Abstract: learners whose feedback may come late, and of other points than they decided."""
+class TakesLate(LateFeedback, Diagnosed, Learner[S]):
+    """Abstract: learners whose feedback may come late, and of other points than they decided. Their
+    states have `pending`, a tuple of `Deferred`, oldest first, `lost`, the number of rounds that
+    will never be observed, and `overrides`.
+    """
 
     @abstractmethod
-    def taken(self, state: WaitingState, feedback: FirstOrder) -> WaitingState:
+    def taken(self, state: S, feedback: FirstOrder) -> S:
         """The state after feedback whose offsets are against the point that it stands at."""
 
-    def stands_at(self, state: WaitingState) -> Array:
+    def stands_at(self, state: S) -> Array:
         """The point that its steps are taken from: the decision, unless something holds that
         back.
         """
         return self.act(state)
 
-    def limit_price(self, state: WaitingState) -> float:
+    def limit_price(self, state: S) -> float:
         """What a unit of violation weighs after the last feedback, in units of the loss."""
         return 0.0
 
-    def offset_price(self, state: WaitingState, feedback: FirstOrder) -> float:
+    def offset_price(self, state: S, feedback: FirstOrder) -> float:
         """What the offsets of feedback weigh after the last one, in units of the loss."""
         limits = feedback.constraint_offset
         return feedback.loss_offset + (self.limit_price(state) * limits if limits != 0.0 else 0.0)
 
-    def update(self, state: WaitingState, feedback: FirstOrder) -> WaitingState:
+    def update(self, state: S, feedback: FirstOrder) -> S:
         require_no_pending(state)
         x, own = self.act(state), self.stands_at(state)
         if x is own:
@@ -133,25 +112,23 @@ class TakesLate(Learner[WaitingState]):
         held = played_at(feedback, x, own)
         return self._priced(self.taken(state, held), AppliedFeedback(held, held))
 
-    def defer(self, state: WaitingState) -> WaitingState:
+    def defer(self, state: S) -> S:
         x, own = self.act(state), self.stands_at(state)
         waiting = Deferred(next_round(state), x, None if own is x else own)
-        after: WaitingState = state._replace(pending=(*state.pending, waiting))
+        after: S = state._replace(pending=(*state.pending, waiting))
         return after
 
-    def drop(self, state: WaitingState, rounds: Sequence[int]) -> WaitingState:
-        waiting: WaitingState = forget(state, rounds)
-        return waiting
+    def drop(self, state: S, rounds: Sequence[int]) -> S:
+        after: S = forget(state, rounds)
+        return after
 
-    def on_feedback(self, state: WaitingState, arrivals: Sequence[Arrival]) -> WaitingState:
+    def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
         for arrival in in_order(arrivals):
             state, applied = self.match_feedback(state, arrival)
             state = self._priced(self.taken(state, applied.feedback), applied)
         return state
 
-    def match_feedback(
-        self, state: WaitingState, arrival: Arrival
-    ) -> tuple[WaitingState, AppliedFeedback]:
+    def match_feedback(self, state: S, arrival: Arrival) -> tuple[S, AppliedFeedback]:
         """The state without the round among those that wait, and the feedback as it is for who
         stands where the learner does.
         """
@@ -171,10 +148,10 @@ class TakesLate(Learner[WaitingState]):
         state = state._replace(pending=pending, overrides=overrides)
         return state, AppliedFeedback(played_at(feedback, played, own), apart)
 
-    def _priced(self, state: WaitingState, *applied: AppliedFeedback) -> WaitingState:
+    def _priced(self, state: S, *applied: AppliedFeedback) -> S:
         """With the price of not having played its own points."""
         price = sum(self.offset_price(state, one.apart) for one in applied)
-        after: WaitingState = priced(state, price) if price != 0.0 else state
+        after: S = priced(state, price) if price != 0.0 else state
         return after
 
 

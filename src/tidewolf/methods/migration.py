@@ -80,20 +80,16 @@ class Migrations(NamedTuple):
         """What a reader of bounds should know."""
         if not self.times:
             return ()
-        times = "once" if self.times == 1 else f"{self.times} times"
-        said = (
-            f"The learner was changed {times}, last after {self.last} rounds: the bound on the "
-            "regret adds up those of the stretches between, each against the best point of its "
-            "own set.",
+        changed = (
+            f"The learner was changed {self.times} time{'s' * (self.times > 1)}, last after "
+            f"{self.last} rounds: the bound on the regret adds up those of the epochs between, "
+            "each against the best point of its own set."
         )
-        if not self.lost:
-            return said
-        rounds = "1 round that was" if self.lost == 1 else f"{self.lost} rounds that were"
-        return (
-            *said,
-            f"{rounds} pending at a change will not be observed: what they played is not in the "
-            "changed set.",
+        lost = (
+            f"{self.lost} round{'s' * (self.lost > 1)} pending at a change will not be observed: "
+            "what was played is not in the changed set."
         )
+        return (changed, lost) if self.lost else (changed,)
 
 
 def require_of_one_kind(new: Learner[Any], state: Any, old: Any) -> None:
@@ -173,24 +169,17 @@ class Move:
         """A vertex of the old set as a member of the new; None where it is none."""
         if self.same:
             return v
-        if not isinstance(v, Sparse):
-            z = self.point(v.dense(self.old.center))
-            if z is None:
-                return None
-            kept = self.stays and type(v) in (Dense, LowRank, Outer)
-            return v if kept and type(v) is type(self._atom) else self.new.atom(z)
-        to, used = self.to[v.indices], v.values != 0.0
-        if (to[used] < 0).any():
+        z = self.point(v.dense(self.old.center))
+        if z is None:
             return None
-        moved = Sparse(self.new.shape, to[used].astype(np.int32), v.values[used])
-        z = moved.dense(self.new.center)
-        if self.new.infeasibility(z) > membership_tolerance(z, self.new.radius):
-            return None
-        return moved if type(self._atom) is Sparse else self.new.atom(z)
-
-    @cached_property
-    def _atom(self) -> Vertex:
-        return self.new.atom(self.new.center)
+        kind = type(self.new.atom(self.new.center))
+        if type(v) is not kind:
+            return self.new.atom(z)
+        if isinstance(v, Sparse):
+            to = self.to[v.indices]
+            used = (v.values != 0.0) & (to >= 0)
+            return Sparse(self.new.shape, to[used].astype(np.int32), v.values[used])
+        return v if self.stays and kind in (Dense, LowRank, Outer) else self.new.atom(z)
 
     @cached_property
     def owners(self) -> tuple[Int64s, Int64s]:

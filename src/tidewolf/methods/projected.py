@@ -19,10 +19,10 @@ from abc import abstractmethod
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.methods.base import ProjectionRecord
-from tidewolf.methods.clock import Clocked, Stepping
+from tidewolf.methods.base import Progress
+from tidewolf.methods.capabilities import ProjectionRecord
+from tidewolf.methods.clock import Clocked
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.projection.active import Active
 
@@ -107,7 +107,7 @@ Projection: TypeAlias = Banked | AsPrinted
 """
 
 
-class Pointed(Stepping, Protocol):
+class Pointed(Progress, Protocol):
     """A state with a projected point and a bank."""
 
     @property
@@ -115,6 +115,8 @@ class Pointed(Stepping, Protocol):
     @property
     def oracle_budget(self) -> float:
         """Calls that were earned and not spent."""
+
+    def _replace(self, *args: Any, **fields: Any) -> Any: ...
 
 
 PointState = TypeVar("PointState", bound=Pointed)
@@ -136,7 +138,7 @@ class Projecting(Clocked[PointState]):
         """The set that is projected on."""
         return self.K
 
-    def act(self, state: PointState, info: RoundInfo | None = None) -> Array:
+    def act(self, state: PointState) -> Array:
         return state.point.x
 
     def finish_block(self, state: PointState, block: Any) -> PointState:

@@ -140,14 +140,6 @@ _CALLS = (
     "not spent are kept for later."
 )
 CallsPerRound = Annotated[float, Magnitude(_CALLS, unit="oracle calls a round")]
-CallsPerRoundOrNone = Annotated[
-    float | None,
-    CallBudget(
-        f"{_CALLS} None only with the paper's constants, whose projections take the calls they "
-        "need.",
-        unit="oracle calls a round",
-    ),
-]
 Tolerance = Annotated[
     float | None,
     Magnitude(

@@ -57,7 +57,7 @@ from tidewolf.functions.linear import Capacity
 from tidewolf.live.entries import follows_clock, given_demands
 from tidewolf.live.lines import NUMBERS
 from tidewolf.methods.available import entries_out
-from tidewolf.methods.events import takes_late
+from tidewolf.methods.capabilities import LateFeedback, experts_of
 from tidewolf.methods.moves import distance_moved
 from tidewolf.service import models as m
 from tidewolf.service.description import Built, Point, Settings
@@ -429,7 +429,7 @@ class HostedSession:
         self.built, self.entries, self.K = built, built.entries, built.K
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.entries.names)))
         self._follows_clock = follows_clock(built.learner)
-        self.takes_late = takes_late(built.learner)
+        self.takes_late = isinstance(built.learner, LateFeedback)
         self._capacities: Sequence[str] | None = None
 
     def _remember(self) -> None:
@@ -773,7 +773,7 @@ class HostedSession:
 
     def experts(self) -> dict[str, Any]:
         """The experts of a learner that mixes them."""
-        found = Experts(self.session.learner.experts_of(self.session.state))
+        found = Experts(experts_of(self.session.learner, self.session.state))
         return {"experts": found.plain()}
 
     def explanation(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.feedback import Bandit
-from tidewolf.methods.events import takes_late
+from tidewolf.methods.capabilities import LateFeedback, beginning
 from tidewolf.service.description import Built, Description
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
@@ -42,12 +42,14 @@ def warm_up(built: Built) -> None:
         return
     _WARM.add(kind)
     with suppress(TidewolfError):
-        start = built.learner.load(built.learner.save(built.learner.begin()))  # as a store gives it
-        session = Session(built.learner, start)
+        learner = built.learner
+        session = Session(
+            learner, learner.load(learner.save(beginning(learner)))
+        )  # as from a store
         for number in range(3):
             session.play()
             _observe(session, number)
-        if takes_late(built.learner):
+        if isinstance(learner, LateFeedback):
             session.play(round=4)
             _observe(session, 4)
             _observe(session, 3)

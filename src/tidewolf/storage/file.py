@@ -20,6 +20,7 @@ from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
+from tidewolf.methods.capabilities import beginning
 from tidewolf.storage import tables
 from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
 from tidewolf.storage.tables import Tables
@@ -160,7 +161,7 @@ class File:
 
     def _create(self, learner: Learner[Any]) -> None:
         """The file before the first observation, whole or not at all."""
-        state = learner.save(learner.begin())
+        state = learner.save(beginning(learner))
         fresh = Path(f"{self.path}-new")
         for stale in (fresh, f"{fresh}-journal", f"{self.path}-wal", f"{self.path}-shm"):
             Path(stale).unlink(missing_ok=True)

@@ -31,7 +31,8 @@ from tidewolf.core.feedback import Arrival, Feedback
 from tidewolf.core.values import identity
 from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, after, commits, waiting
+from tidewolf.methods.capabilities import Commits, beginning, committed
+from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, after, waiting
 from tidewolf.methods.late import next_round
 from tidewolf.storage import feedback as written
 from tidewolf.storage.tables import Content, Head, Pending, Row, Tables, digest
@@ -80,7 +81,7 @@ class EventLog(Generic[S]):
 
     def __init__(self, learner: Learner[S]) -> None:
         self.learner, self._center = learner, learner.K.center
-        self._commits = commits(learner)
+        self._commits = isinstance(learner, Commits)
 
     # --- as it happens ----------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class EventLog(Generic[S]):
         """With the next round committed."""
         if not self._commits:
             return place
-        state = self.learner.committed(place.state)
+        state = committed(self.learner, place.state)
         observed = state if place.observed is place.state else place.observed
         return place._replace(state=state, observed=observed)
 
@@ -452,7 +453,7 @@ class Journal(Generic[S]):
                 f"Round {number} cannot be gone back to: the history in {self._backend.where} "
                 "begins later (keep_history=False, or the learner was replaced)."
             )
-        return self.learner.begin(), 0, head.base
+        return beginning(self.learner), 0, head.base
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
         """Resume with another learner, from a state of its own in which the same rounds wait; the

@@ -56,6 +56,7 @@ from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
+from tidewolf.methods.capabilities import beginning
 from tidewolf.storage import database, tables
 from tidewolf.storage.file import File
 from tidewolf.storage.postgres import is_address
@@ -701,7 +702,7 @@ class SessionHandle:
         self._lease = self._backing.lease()
         begun: tuple[bytes, bytes] | None = None
         if self._store._rows("SELECT base FROM head WHERE session = ?", self.number) == [(b"",)]:
-            begun = tables.digest(identity(learner).encode()), learner.save(learner.begin())
+            begun = tables.digest(identity(learner).encode()), learner.save(beginning(learner))
 
         def claim(db: database.Database) -> None:
             self._backing.claim(db, self.number)

@@ -11,7 +11,7 @@
     side information stays with its state, and has no effect on a learner that does not use it
     a saved state does not grow with the rounds, and other settings refuse it
 
-and of one that takes feedback late, for other points than were decided, or never (others refuse):
+and of one that takes feedback late, for other points than were decided, or never:
 
     on_feedback(state, the next round) does what update(state, feedback) does           bit for bit
     with random delays and overrides every point is a member, t + pending + lost counts rounds, and
@@ -37,7 +37,7 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, is_array, like, to_numpy
 from tidewolf.core.batch import NEVER, Stream
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherSettings, TidewolfError, WrongType
+from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError, WrongType
 from tidewolf.core.feedback import Arrival, Bandit, Feedback, FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
@@ -48,6 +48,15 @@ from tidewolf.evaluation.run import run
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, functions_of, play, revealed
 from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.capabilities import (
+    Explores,
+    LateFeedback,
+    acts,
+    feedback_read,
+    is_per_constraint,
+    rounds_at_once,
+    with_info,
+)
 from tidewolf.methods.late import next_round
 from tidewolf.testing.checks import OnPass, as_floats, format_point, raised, require, run_checks
 
@@ -180,11 +189,11 @@ class LearnerTrial:
     def next(self, t: int, state: Any) -> tuple[Any, Array, Feedback]:
         """The state with what is known before round t, its point, and what the learner reads."""
         learner, info, part = self.learner, self.stream.info(t), slice(t, t + 1)
-        state = state if info is None else learner.with_info(state, info)
+        state = with_info(learner, state, info)
         x, functions = learner.act(state), functions_of(self.stream, part)
-        needs = learner.reads(functions.losses)
+        needs = feedback_read(learner, functions.losses)
         at = x[None, ...] if needs is Bandit else x
-        return state, x, revealed(functions, at, needs, learner.per_constraint)[1]
+        return state, x, revealed(functions, at, needs, is_per_constraint(learner))[1]
 
 
 def bits_of(x: Array) -> tuple[Any, ...]:
@@ -215,7 +224,7 @@ def bad_feedback(trial: LearnerTrial, t: int, state: Any) -> dict[str, Any]:
     if isinstance(good, FirstOrder):
         good = good._replace(violation=1.0, constraint_slope=1.0)
     wide, bad = like(np.ones((1, *x.shape, 2)), x), dict[str, Any](nothing=None, text="up")
-    most = trial.learner.rounds_at_once(state)
+    most = rounds_at_once(trial.learner, state)
     numbers: dict[str, list[Any]] = {"violation": [-1.0, nan, inf], "rounds": [0, most + 1]}
     for name, given in good._asdict().items():
         faults = numbers.get(name, [])
@@ -225,11 +234,6 @@ def bad_feedback(trial: LearnerTrial, t: int, state: Any) -> dict[str, Any]:
             faults = [given * nan, given + inf, wide[0, ...], 1.0]
         bad |= {f"{name} = {fault}": good._replace(**{name: fault}) for fault in faults}
     return bad
-
-
-def takes_late(learner: Learner[Any]) -> bool:
-    """Whether it takes feedback that comes late."""
-    return type(learner).defer is not Learner.defer
 
 
 def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
@@ -258,7 +262,8 @@ class LearnerChecks(LearnerTrial):
         """Every action is a read-only member of the set."""
         learner, state = self.learner, self.learner.start()
         for t in range(len(self.stream)):
-            require_action(learner.K, learner.act(state, self.stream.info(t)), t)
+            x = learner.act(with_info(learner, state, self.stream.info(t)))
+            require_action(learner.K, x, t)
             state = next(self.steps([t], state)).state
 
     def states_are_read_only(self) -> None:
@@ -286,17 +291,17 @@ class LearnerChecks(LearnerTrial):
         """act gives the point of its state each time, acts those of the next rounds_left rounds."""
         learner = self.learner
         for t, state in self.moments:
-            before, info, k = learner.save(state), self.stream.info(t), learner.rounds_left(state)
-            points, acts = learner.acts(state, k, info), f"acts(state, {k})"
-            x = learner.act(state, info)
-            require.array(points, (k, *x.shape), x, acts)
-            require(bits_of(x) == bits_of(points[0, ...]), f"act differs from {acts} in round {t}")
+            before, k = learner.save(state), learner.rounds_left(state)
+            there = with_info(learner, state, self.stream.info(t))
+            x, points, those = learner.act(there), acts(learner, there, k), f"acts(state, {k})"
+            require.array(points, (k, *x.shape), x, those)
+            require(bits_of(x) == bits_of(points[0, ...]), f"act differs from {those} in round {t}")
             for i in range(min(k, len(self.stream) - t)):
                 due = self.point(t + i if learner.needs is Bandit else t)
                 same = bits_of(points[i, ...]) == bits_of(due)
-                require(same, f"{acts} differs from what is played in round {t + i}")
-            for count in (0, k + 1):
-                refused = raised(learner.acts, state, count) is not None
+                require(same, f"{those} differs from what is played in round {t + i}")
+            for count in (0, k + 1) if isinstance(learner, Explores) else ():
+                refused = raised(acts, learner, state, count) is not None
                 require(refused, f"acts(state, {count}) is answered, rounds_left is {k}")
             require(learner.save(state) == before, f"act or acts changed the state of round {t}")
 
@@ -342,7 +347,9 @@ class LearnerChecks(LearnerTrial):
         sums.
         """
         K, t = self.learner.K, 0
-        room = max(self.learner.accuracy, math.sqrt(eps_of(K.center))) * (K.radius or 1.0)
+        room = max(getattr(self.learner, "accuracy", 0.0), math.sqrt(eps_of(K.center))) * (
+            K.radius or 1.0
+        )
         for played in self.run:
             points = itertools.cycle(self.points(played))
             for x, _ in zip(points, played.losses, strict=False):
@@ -377,22 +384,20 @@ class LearnerChecks(LearnerTrial):
         infos = [stream.info(t) or RoundInfo() for t in range(rounds)]
         for t, state in self.moments:
             before, info = learner.save(state), infos[t]
-            after = learner.with_info(state, info)
+            after = with_info(learner, state, info)
             is_state = isinstance(after, learner.state_type)
             require(is_state, f"with_info gives a {type(after).__name__}")
             require(after.t == state.t, f"with_info takes the round from {state.t} to {after.t}")
             x = learner.act(after)
             require_action(K, x, t)
-            for way, other in (
-                ("act(state, info)", learner.act(state, info)),
-                ("acts(state, 1, info)", learner.acts(state, 1, info)[0, ...]),
-                ("act(load(save(with_info)))", learner.act(learner.load(learner.save(after)))),
-            ):
+            loaded = learner.act(learner.load(learner.save(after)))
+            again = learner.act(with_info(learner, state, info))
+            for way, other in (("loaded, it", loaded), ("told again, it", again)):
                 same = bits_of(other) == bits_of(x)
-                require(same, f"{way} is not the point of with_info(state, info) in round {t}")
+                require(same, f"{way} plays another point with what is known in round {t}")
             require(learner.save(state) == before, f"with_info changed the state of round {t}")
         pairs = zip(self.states[:-1], infos, strict=True)
-        unused = all(learner.with_info(state, info) is state for state, info in pairs)
+        unused = all(with_info(learner, state, info) is state for state, info in pairs)
         if unused and self.stream.info(0) is None:
             require_same(self.run, play(learner, stream), "with information it does not use")
 
@@ -436,7 +441,9 @@ class LearnerChecks(LearnerTrial):
             if (state := played.state).t > 2 * horizon + _ROUNDS:
                 break
         added = [note for note in learner.notes(state) if note not in notes]
-        stated = all(note.endswith(".") for note in added) and (learner.anytime or len(added) > 0)
+        stated = all(note.endswith(".") for note in added) and (
+            getattr(learner, "anytime", False) or len(added) > 0
+        )
         require(stated, f"with a horizon of {horizon} the new notes are {added}, not sentences")
 
     def states_do_not_grow(self) -> None:
@@ -458,11 +465,9 @@ class LearnerChecks(LearnerTrial):
                 enough += _CYCLES * _SAMPLE
 
     def arriving_at_once_is_in_order(self) -> None:
-        """Feedback that arrives at once has the effect of feedback in order, or is refused."""
+        """Feedback that arrives at once has the effect of feedback in order."""
         learner, after, run = self.learner, self.learner.start(), list[Played]()
-        if not takes_late(learner):
-            refused = isinstance(raised(learner.defer, after), NotSupported)
-            require(refused, "defer does not raise NotSupported")
+        if not isinstance(learner, LateFeedback):
             return
         for t, single in enumerate(self.single):
             state, x, feedback = self.next(t, after)
@@ -475,12 +480,12 @@ class LearnerChecks(LearnerTrial):
     def late_rounds_are_played(self) -> None:
         """Late rounds are played: decisions are members, rounds are counted, load(save) resumes."""
         learner, K, state = self.learner, self.learner.K, self.learner.start()
-        if not takes_late(learner):
+        if not isinstance(learner, LateFeedback):
             return
         stream = late_stream(learner, self.stream)
         run = list(play(learner, stream))
         for t, played in enumerate(run):
-            off = K.infeasibility(learner.act(state, stream.info(t)))
+            off = K.infeasibility(learner.act(with_info(learner, state, stream.info(t))))
             require.at_most(off, 1e-6 * max(1.0, K.radius), f"the infeasibility in round {t}")
             state = played.state
             decided = next_round(state)
@@ -497,7 +502,7 @@ class LearnerChecks(LearnerTrial):
     def order_within_a_batch_is_nothing(self) -> None:
         """What arrives together gives one state, in any order, and changes no earlier state."""
         learner, state, arrivals = self.learner, self.learner.start(), list[Arrival]()
-        if not takes_late(learner):
+        if not isinstance(learner, LateFeedback):
             return
         for t in range(min(4, len(self.stream))):
             state, _, feedback = self.next(t, state)

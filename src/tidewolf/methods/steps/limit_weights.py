@@ -41,7 +41,8 @@ from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.feedback import FirstOrder, limits_of, other_count
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.base import Bound, LimitBound
+from tidewolf.methods.base import Bound
+from tidewolf.methods.capabilities import LimitBound
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import DualState, EachLimit, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.saddle import kept_possible
