@@ -26,7 +26,7 @@ from tidewolf.core.errors import OtherSettings, OtherVersions
 from tidewolf.experiments import RunFolder
 from tidewolf.problems import data
 
-BEFORE, AFTER = 40, 250
+BEFORE, AFTER = 40, 1000
 
 
 def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:

@@ -446,7 +446,7 @@ def count_limits(t, limits, each, when):  # type: ignore[no-untyped-def]
     """By how much each limit of a round was broken, added to `each`; `when` has rows for how often,
     the worst round, the first and the last; the worst breach is each[1].
 
-    Naive twin: `Breaches` of evaluation/limits.py.
+    Naive twin: `Breaches` of evaluation/tracking.py.
     """
     size = 0.0
     for i in range(len(limits)):
