@@ -11,7 +11,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
-from tidewolf.kernels import groups
+from tidewolf.kernels import columns
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.projection.active import ExactPoint
@@ -19,8 +19,8 @@ from tidewolf.sets import Box, Product, SimplexProduct
 
 SETS = {
     "shares": SimplexProduct([3] * 5),
-    "uneven": SimplexProduct([3, 1, 70, 2]),
-    "many": SimplexProduct([2] * (groups.BLOCK // 2 + 3)),
+    "uneven": SimplexProduct([3, 1, 4, 2]),
+    "many": SimplexProduct([2] * (columns.WIDTH + 3)),
     "box": Box([0.0, -1.0, 2.0, 0.0], [1.0, 3.0, 2.0, 1e-3]),
     "long": Box(np.zeros(1030), np.linspace(0.1, 2.0, 1030)),
     "boxes": Product(Box([0.0, 0.0], [1.0, 2.0]), Box([-1.0], [1.0])),
@@ -186,6 +186,8 @@ def test_what_needs_a_sentence_is_refused_as_ever(K):
         recorded(LyapunovDescent(K), tw.Stream(huge, limits))
 
 
-def test_single_points_are_left_to_others():
+def test_long_groups_and_single_points_are_left_to_others():
+    long = columns.LONGEST + 1
+    assert LyapunovDescent(SimplexProduct([long, 2])).compiled is None
     assert LyapunovDescent(SimplexProduct([1, 1])).compiled is None
     assert LyapunovDescent(Box([1.0, 2.0], [1.0, 2.0])).compiled is None

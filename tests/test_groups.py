@@ -1,5 +1,7 @@
 """Compiled descent on products does what its formulas say, whatever the factors."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -97,19 +99,31 @@ def test_points_may_be_of_any_shape_and_layout():
     np.testing.assert_array_equal(found.y.ravel(), flat.y)
 
 
+@given(numbers=st.lists(st.floats(-1e9, 1e9), max_size=40))
+def test_sums_in_parts_are_sums(numbers):
+    array = np.array(numbers, dtype=float)
+    size = 1e-14 * float(np.abs(array).sum())
+    assert groups.lane_sum(array) == pytest.approx(math.fsum(numbers), abs=size)
+    assert groups.lane_sum.plain(array) == groups.lane_sum(array)
+
+
 def test_compiled_loops_do_what_their_source_says():
     """The same bits from the interpreter: nothing is reordered."""
     rng = np.random.default_rng(3)
     for q, entries in ((2 * groups.BLOCK + 3, True), (9, False)):
         factors, n = some_factors(rng, q, entries)
-        y, g = rng.standard_normal(n), gradient(rng, n)
-        D, starts = factors.diameters, factors.starts
-        sums, results = some_sums(rng, q), []
-        for array in (y, g, D, starts):
+        y, g, D, starts = (
+            rng.standard_normal(n),
+            gradient(rng, n),
+            factors.diameters,
+            factors.starts,
+        )
+        sums, results = tuple(some_sums(rng, q)), []
+        for array in (y, g, D, starts, *sums):
             array.setflags(write=False)
         for run in (groups.factor_steps, groups.factor_steps.plain):
-            after, etas, target = np.array(sums), np.empty(q), np.empty(n)
-            told = run(g, 0.5, y, starts, D, 1.0, 0.3, after, etas, target, 0, q)
+            after, etas, target = np.empty((3, q)), np.empty(q), np.empty(n)
+            told = run(g, 0.5, y, starts, D, 1.0, 0.3, sums, after, etas, target)
             results.append((told, *after, etas, target))
         for compiled, plain in zip(*results, strict=True):
             np.testing.assert_array_equal(compiled, plain)

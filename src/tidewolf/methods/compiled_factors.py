@@ -14,8 +14,9 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Floats, Int64s
+from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.kernels import rounds as names
+from tidewolf.kernels.columns import LONGEST, WIDTH
 from tidewolf.kernels.factor_rounds import factor_rounds
 from tidewolf.kernels.groups import BLOCK
 from tidewolf.kernels.rounds import UNUSUAL
@@ -39,13 +40,14 @@ from tidewolf.sets.simplices import SimplexProduct
 class Shape(NamedTuple):
     """The data of a set for the kernel."""
 
-    bounds: Int64s
-    """where factors begin, and the last one ends"""
+    starts: Int64s
+    sizes: Floats
+    """how many entries each factor has"""
     D: Floats
     """the diameter of each factor"""
     lower: Floats
     upper: Floats
-    """the bounds of a box; empty if factors are simplices"""
+    """the bounds of a box; empty where factors are simplices"""
     center: Floats
 
 
@@ -86,7 +88,7 @@ class FactorState(KernelState):
 
 
 class CompiledFactors:
-    """The rounds of one learner: states go in and come out."""
+    """The rounds of one learner: settings and scratch arrays; states go in and come out."""
 
     measures, plays_live = 0, True
 
@@ -104,6 +106,7 @@ class CompiledFactors:
         self.settings = np.zeros(names.SETTINGS)
         for name, value in (own | settings).items():
             self.settings[getattr(names, name)] = value
+        self._spare: list[_Scratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:]
 
     def takes(self, state: Any) -> bool:
@@ -131,6 +134,24 @@ class CompiledFactors:
         records: Records | None = None,
     ) -> Progressed:
         assert isinstance(start, FactorState)
+        try:
+            scratch = self._spare.pop()
+        except IndexError:  # others use what there is
+            scratch = _Scratch(self.shape)
+        try:
+            return self._play(start, functions, first, k, records, scratch)
+        finally:
+            self._spare.append(scratch)
+
+    def _play(
+        self,
+        start: FactorState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None,
+        scratch: _Scratch,
+    ) -> Progressed:
         points, before = (start.x.copy(), np.empty(self.n)), np.empty(self.n)
         s, sums, steps = start.numbers.copy(), start.sums.copy(), start.steps.copy()
         columns, settings = np.empty((k, names.COLUMNS)), self.settings
@@ -138,11 +159,9 @@ class CompiledFactors:
         if records is not None:
             record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
-        gradients, pull = np.empty((2, self.n)), np.empty(self.n)
-        scratch = np.empty(max(self.n, 2 * BLOCK)), np.empty(max(self.n, functions.pieces))
         done, code, now = factor_rounds(
             first, k, settings, s, *points, before, sums, steps, *self.shape, *functions.given,
-            gradients, read_only(gradients), np.empty(len(self.shape.D)), pull, *scratch, *record,
+            *scratch.arrays(functions.pieces), *record,
         )  # fmt: skip
         if not done:
             return Progressed(start, 0, True, False, columns)
@@ -153,15 +172,38 @@ class CompiledFactors:
         return Progressed(after, done, code == UNUSUAL, False, columns)
 
 
+class _Scratch:
+    """Arrays that no state keeps."""
+
+    def __init__(self, shape: Shape) -> None:
+        n, size = len(shape.center), int(shape.sizes.max())
+        width = BLOCK if len(shape.starts) == n else WIDTH
+        gradients = np.zeros((2, n))
+        self._own = (
+            gradients,
+            read_only(gradients),
+            np.zeros((3, size, width)),
+            np.empty((6, width)),
+            np.empty(-(-n // BLOCK)),
+        )
+        self._pieces = np.empty(n)
+
+    def arrays(self, pieces: int) -> tuple[NDArray, ...]:
+        """In the kernel's order, with room for so many pieces of functions."""
+        if len(self._pieces) < pieces:
+            self._pieces = np.empty(pieces)
+        return (*self._own, self._pieces)
+
+
 def compiled_factors(K: HasLMO, **settings: float) -> CompiledFactors | None:
     """The rounds of a descent over a product; None where the kernel cannot project on it."""
     factors, whole = factors_of(K), K.whole if isinstance(K, Product) else K
     if factors is None or not factors.exact or not K.diameter > 0.0 or len(K.shape) > 1:
         return None
-    lower = upper = np.zeros(0)
+    sizes = np.diff(factors.starts, append=len(K.center)).astype(np.float64)
+    shape, bounds = (factors.starts, sizes, factors.diameters), (np.zeros(0),) * 2
     if isinstance(whole, Box):
-        lower, upper = whole.lower, whole.upper
-    elif not isinstance(whole, SimplexProduct):
+        bounds = (whole.lower, whole.upper)
+    elif not isinstance(whole, SimplexProduct) or sizes.max() > LONGEST:
         return None
-    bounds = np.append(factors.starts, len(K.center))
-    return CompiledFactors(K, Shape(bounds, factors.diameters, lower, upper, K.center), **settings)
+    return CompiledFactors(K, Shape(*shape, *bounds, K.center), **settings)

@@ -31,6 +31,7 @@ from tidewolf.core.settings import Check, Count, Flag, Names, Number, Numbers
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import simplices as kernels
+from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 from tidewolf.sets.base import (
     ClosedForm,
     Compiled,
@@ -467,8 +468,11 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
     def project(self, y: Array) -> Array:
         """Group by group: x = max(y - tau, 0) with the tau that meets the sum."""
-        x = np.empty(self.shape)
-        kernels.onto_simplices(_doubles(y), self.starts, x)
+        x, largest = np.empty(self.shape), max(self.sizes)
+        if largest <= LONGEST:
+            onto_small_simplices(_doubles(y), self.factors.starts, largest, x)
+        else:
+            kernels.onto_simplices(_doubles(y), self.starts, x)
         return like(x, y)
 
     def relax(self, y: Array) -> Array:

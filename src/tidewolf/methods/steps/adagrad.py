@@ -39,7 +39,7 @@ import numpy as np
 
 from tidewolf.core.arrays import flat, frozen, inner, plus
 from tidewolf.core.types import Array, Floats, NDArray
-from tidewolf.kernels.groups import factor_lengths, factor_steps, onto_balls, overshoot
+from tidewolf.kernels.groups import factor_squares, factor_steps, onto_balls, overshoot
 from tidewolf.kernels.groups import give_back as add_steps
 from tidewolf.sets.base import Factors
 
@@ -121,13 +121,18 @@ def into_ball(y: Array, center: Array, radius: float) -> Array:
     return y if length <= radius else plus(center, radius / length, z)
 
 
+def squares(d: Array, factors: Factors) -> Floats:
+    """|d_b|^2 of each factor."""
+    found = np.empty(len(factors.starts))
+    factor_squares(_entries(d), _entries(factors.starts), found)
+    return found
+
+
 def reaches(factors: Factors, x: Array, y: Array) -> Floats:
     """D_b,t = min(2 R_b, D_b + |x_b - y_b|)."""
     far = factors.diameters
     if x is not y:
-        apart = np.empty(len(far))
-        factor_lengths(_entries(x - y), _entries(factors.starts), 0, len(far), apart)
-        far = far + apart
+        far = far + np.sqrt(squares(x - y, factors))
     found: Floats = np.minimum(2.0 * factors.radii, far)
     return found
 
@@ -157,10 +162,11 @@ def descend_in_factors(
     """
     assert sums.factors is not None
     q, target = len(factors.starts), np.empty(y.shape)
-    after, etas = np.array(sums.factors), np.empty(q)
+    after, etas = np.empty((3, q)), np.empty(q)
     square_sum = factor_steps(
         *(_entries(g), share, _entries(y), _entries(factors.starts), _entries(D)),
-        *(float(pending), scale, after, etas, flat(target), 0, q),
+        *(float(pending), scale, tuple(map(_entries, sums.factors))),
+        *(after, etas, flat(target)),
     )
     own = FactorSums(*map(frozen, after))
     return FactorStep(target, DescentSums(square_sum, 0.0, own), etas)
@@ -170,7 +176,7 @@ def past_limit(y: Array, x: Array, P: Array, factors: Factors, etas: Floats) -> 
     """What the limits' part P of the gradient says of y, and what steps along it do."""
     along, pulled, held = overshoot(
         *(_entries(P), _entries(y), _entries(x), _entries(factors.starts)),
-        *(_entries(factors.diameters), etas, 0, len(etas)),
+        *(_entries(factors.diameters), _entries(etas)),
     )
     return Past(along, pulled, held)
 
@@ -188,7 +194,7 @@ class Past(NamedTuple):
 
 def give_back(y: Array, P: Array, share: float, factors: Factors, etas: Floats) -> None:
     """y_b + share eta_b P_b in place of y_b."""
-    add_steps(flat(y), _entries(P), share, _entries(factors.starts), etas, 0, len(etas))
+    add_steps(flat(y), _entries(P), share, _entries(factors.starts), _entries(etas))
 
 
 def into_balls(y: Array, center: Array, factors: Factors) -> Array:

@@ -1,0 +1,73 @@
+"""Groups side by side: the same as group by group."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidewolf.kernels import columns as C
+from tidewolf.kernels.simplices import onto_simplices
+
+seeds = st.integers(0, 2**32)
+sizes = st.one_of(
+    st.lists(st.integers(1, 6), min_size=1, max_size=9),
+    st.tuples(st.integers(1, 2 * C.WIDTH + 5), st.integers(1, 5)).map(lambda t: [t[1]] * t[0]),
+)
+
+
+def entries(rng, n: int) -> np.ndarray:
+    """Ties, zeros, far and near ones."""
+    kinds = (rng.integers(-1, 2, n), rng.standard_normal(n), 1e8 * rng.standard_normal(n))
+    return np.choose(rng.integers(0, 3, n), kinds).astype(float)
+
+
+@given(sizes=sizes, seed=seeds)
+@settings(max_examples=60)
+def test_projections_are_those_of_each_group(sizes, seed):
+    rng, bounds = np.random.default_rng(seed), np.cumsum([0, *sizes]).astype(np.int64)
+    y, slow = entries(rng, bounds[-1]), np.empty(bounds[-1])
+    x = np.empty(bounds[-1])
+    C.onto_small_simplices(y, bounds[:-1].copy(), max(sizes), x)
+    onto_simplices(y, bounds, slow)
+    np.testing.assert_allclose(x, slow, atol=1e-15)
+    np.testing.assert_allclose(np.add.reduceat(x, bounds[:-1]), 1.0, atol=1e-15)
+
+
+@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9), seed=seeds, again=st.booleans())
+@settings(max_examples=60)
+def test_what_goes_in_comes_out_without_its_mean(sizes, seed, again):
+    rng, bounds = np.random.default_rng(seed), np.cumsum([0, *sizes]).astype(np.int64)
+    starts, a, count = bounds[:-1].copy(), rng.standard_normal(bounds[-1]), len(sizes)
+    held, work, back = np.zeros((max(sizes), C.WIDTH)), np.zeros(count), np.full(len(a), np.nan)
+    C.load_columns(a, starts, 0, count, max(sizes), 0.0, held)
+    C.store_columns(held, starts, 0, count, max(sizes), back)
+    assert back.tolist() == a.tolist()
+    C.sum_columns(held, max(sizes), work)
+    np.testing.assert_allclose(work, np.add.reduceat(a, starts), rtol=1e-14, atol=1e-14)
+    C.center_columns(held, max(sizes), np.array(sizes, dtype=float), 3.0, again, work)
+    C.store_columns(held, starts, 0, count, max(sizes), back)
+    means = np.repeat(np.add.reduceat(a, starts) / sizes, sizes)
+    np.testing.assert_allclose(back, 3.0 * (a - means), atol=1e-14)
+    C.square_columns(held, held, max(sizes), work)
+    np.testing.assert_allclose(work, np.add.reduceat(back**2, starts), rtol=1e-13, atol=1e-28)
+
+
+def test_a_part_of_the_groups_is_loaded_and_stored():
+    a, starts = np.arange(9.0), np.array([0, 2, 4, 7])
+    held, out = np.zeros((3, C.WIDTH)), np.zeros(9)
+    C.load_columns(a, starts, 1, 3, 3, -1.0, held)
+    assert held[:, :2].tolist() == [[2.0, 4.0], [3.0, 5.0], [-1.0, 6.0]]
+    C.store_columns(held, starts, 1, 3, 3, out)
+    assert out.tolist() == [0.0, 0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
+def test_compiled_loops_do_what_their_source_says(size):
+    y, starts = size * np.array([1.0, -1.0, 1.0, -5.0, 2.0, 2.0]), np.array([0, 3, 4])
+    found = []
+    for run in (C.onto_small_simplices, C.onto_small_simplices.plain):
+        x = np.empty(6)
+        with np.errstate(invalid="ignore"):
+            run(y, starts, 3, x)
+        found.append(x.tolist())
+    assert found[0] == found[1]
