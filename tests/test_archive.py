@@ -337,7 +337,8 @@ def entry(index: int, value: Any) -> Callable[[Any], Any]:
 
 VERTICES = ("active", "parts", "vertices", "list")
 FIRST, LAST = ((*VERTICES, i, "parts") for i in (0, -1))
-WEIGHTS, ROWS = ("active", "parts", "weights"), ("limits", "parts", "arrays", "list", 0, "list", 0)
+WEIGHTS, PIECE = ("active", "parts", "weights"), ("limits", "parts", "pieces", "list", 0, "list")
+ROWS = (*PIECE, 1, "list", 0)
 FORGERIES = [
     (SPARSE, field("t", -1)),
     (SPARSE, field("calls", -3)),
@@ -364,7 +365,7 @@ FORGERIES = [
     (LOW_RANK, at(*FIRST, "ridge", put=lambda ridge: -1)),
     (DENSE, at(*LAST, "point", put=lambda v: 1e3 * v + 1.0)),
     (JOINED, at(*LAST, "vertices", "list", put=lambda vertices: vertices[:-1])),
-    (OPEN, at("limits", "parts", "kinds", "list", 0, put=lambda kind: "Custom")),
+    (OPEN, at(*PIECE, 0, put=lambda kind: "Custom")),
     (OPEN, at(*ROWS, put=lambda c: c[:, :3])),
     (OPEN, at(*ROWS, put=lambda c: np.nan * c)),
 ]

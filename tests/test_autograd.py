@@ -183,7 +183,7 @@ def test_points_of_torch_stay_torchs(kind: str) -> None:
     for found in (f.values(x), f.gradients(x), f.subgradient(x, torch.ones(len(f), dtype=dtype))):
         assert (found.dtype, found.requires_grad) == (dtype, False)
     there = Quadratic(P, C, R).values(x.detach().numpy().astype(float))
-    np.testing.assert_allclose(f.values(x).numpy(), there, rtol=1e-4)
+    np.testing.assert_allclose(f.values(x).numpy(), there, rtol=1e-4, atol=1e-5)
 
 
 def test_data_of_torch_and_read_only_data_stay_where_they_are() -> None:

@@ -365,7 +365,7 @@ def test_bad_feedback_is_refused_and_named(losses, constraints, error, named):
     learner = BanditPrimalDual(DIAMOND, 50, block=4, loss_size=2.0, constraint_size=4.0)
     with pytest.raises(error, match=named):
         learner.update(learner.start(), Bandit(losses, constraints))
-    with pytest.raises(errors.InvalidInput, match="1 to 4"):
+    with pytest.raises(errors.InvalidInput, match="at most 4"):
         learner.acts(learner.start(), 9)
 
 

@@ -142,5 +142,5 @@ def test_any_members_are_a_table_of_even_lines(given_members, most):
 
 @given(shares)
 def test_a_weight_is_never_shown_as_nothing_unless_it_is(weight):
-    assert weight_text(weight) == "0 %" == weight == 0.0
+    assert (weight_text(weight) == "0 %") == (weight == 0.0)
     assert weight_text(0.1234) == "12.3 %"

@@ -135,7 +135,7 @@ def test_tables_of_a_run(folder: Path, name: str) -> None:
     found = {title for titles in columns for title in titles}
     shown = {each for each in named(name) if " > " not in each}
     entries = {each for each in found if " > " in each}
-    assert name == "decisions" == bool(entries)
+    assert (name == "decisions") == bool(entries)
     assert found - entries == shown
 
 

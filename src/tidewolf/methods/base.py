@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
+from inspect import signature
 from typing import Any, ClassVar, Generic, NamedTuple, Never, Protocol, TypeVar
 
 from tidewolf.core import checkpoint
@@ -174,10 +175,12 @@ subclass checks again.
 
 
 def _checked(name: str, method: Any) -> Any:
-    check = CHECKS[name]
+    check, names = CHECKS[name], tuple(signature(method).parameters)[1:]
 
     @wraps(method)
     def checked(self: Learner[Any], *given: Any, **named: Any) -> Any:
+        if named:
+            given += tuple(named.pop(one) for one in names[len(given) :] if one in named)
         return method(self, *check(self, *given), **named)
 
     @wraps(method)

@@ -325,8 +325,8 @@ def late_feedback(learner: Learner[Any]) -> LateFeedback:
         return learner
     raise NotSupported(
         f"{type(learner).__name__} takes feedback in order, of the points that it decided: none "
-        "that is late, and none of other points. Ensemble and the learners that need FirstOrder "
-        "feedback take both."
+        "that is late, and none of other points played. Ensemble and the learners that need "
+        "FirstOrder feedback take both."
     )
 
 
