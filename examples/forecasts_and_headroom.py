@@ -111,7 +111,7 @@ print(mixed.experts)
 
 
 def live(learner):
-    """Losses and violations round by round, and the weights of the members."""
+    """Losses and violations round by round, and the weights of the experts, if there are some."""
     session, losses, over, weights = tw.Session(learner), [], [], []
     for t in range(ROUNDS):
         forecast = (
@@ -122,7 +122,8 @@ def live(learner):
         session.observe(costs=costs[t], capacities=room[t])
         losses.append(costs[t] @ x)
         over.append(max(0.0, np.max(x - room[t])))
-        weights.append(learner.measures(session.state))
+        if isinstance(learner, tw.Ensemble):
+            weights.append([one.weight for one in learner.experts_of(session.state)])
     return np.array(losses), np.array(over), np.array(weights)
 
 

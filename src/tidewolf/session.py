@@ -1097,4 +1097,7 @@ class Session(Generic[S]):
                 f"Round {number} {self._over(number)}{why}: nothing was learned."
             )
         if was != content:
-            raise errors.OtherContent(f"Round {number} was observed already, with other content.")
+            raise errors.OtherContent(
+                f"Round {number} was observed already, with other content, which stands: nothing "
+                "was learned."
+            )

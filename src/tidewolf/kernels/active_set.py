@@ -69,6 +69,13 @@ def copy_to(a, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def fill(out, number):  # type: ignore[no-untyped-def]
+    """`out[:] = number`, its naive twin, for the same reason."""
+    for i in range(len(out)):
+        out[i] = number
+
+
+@kernel
 def distance2(a, b):  # type: ignore[no-untyped-def]
     """|a - b|^2 in eight sums, as `dot`, whose twin it has."""
     whole = len(a) - len(a) % 8
@@ -156,7 +163,7 @@ def sparse_correct(rows, gram, weights, y, steps, stop, x):  # type: ignore[no-u
     """
     starts, indices, values = rows
     r, slopes, chosen = np.empty(len(x)), np.empty(len(weights)), np.empty(len(weights), np.int64)
-    x[:] = 0.0
+    fill(x, 0.0)
     sparse_combine(starts, indices, values, weights, x)
     return correct_from(rows, gram, weights, x, y, r, slopes, chosen, steps, stop, False)[0]
 
@@ -182,7 +189,7 @@ def correct_from(  # type: ignore[no-untyped-def]
             used += weights[q] > 0.0
         return dot(r, r), used
     used = rescale(weights)
-    x[:] = 0.0
+    fill(x, 0.0)
     sparse_combine(starts, indices, values, weights, x)
     for e in range(len(x)):
         r[e] = x[e] - y[e]

@@ -129,7 +129,8 @@ def listed(  # type: ignore[no-untyped-def]
     is a dictionary.
     """
     n, middle = len(pos), -1
-    heads[:] = -1
+    for i in range(len(heads)):
+        heads[i] = -1
     for q in range(count):
         begin = starts[q]
         if starts[q + 1] - begin == 1 and values[begin] == total and pos[indices[begin]] < 0:
@@ -487,7 +488,8 @@ def corner_rounds(  # type: ignore[no-untyped-def]
     points, each, when, samples,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, how many
-    rows have weight, and the weights and entries of all rows: those past the first were not there.
+    rows have weight and how many there are, and what is known of all rows: those past the first
+    were not there.
 
     Arguments are those of `rounds` in rounds.py, its naive twin in tests/test_corners.py; but of a
     sampled projection `samples` gets the first number alone, what certificate.py makes of the three
@@ -498,7 +500,7 @@ def corner_rounds(  # type: ignore[no-untyped-def]
     rows, places = np.zeros((ROW_NUMBERS, room)), np.zeros((ROW_PLACES, room), np.int64)
     middle = listed(starts, indices, values, count, total, c, pos, heads, places)
     if middle == -2:
-        return 0, OTHER, 0, rows[WEIGHT, :0].copy(), places[ENTRY, :0].copy()
+        return 0, OTHER, 0, count, rows, places
     records = settings[RECORDS] > 0.0
     for q in range(count):
         rows[WEIGHT, q] = weights[q]
@@ -849,4 +851,4 @@ def corner_rounds(  # type: ignore[no-untyped-def]
                 if q != middle:
                     summed[places[ENTRY, q]] = rows[SUMMED, q]
     unlink(count, pos, places)
-    return done, code, used, rows[WEIGHT, :count].copy(), places[ENTRY, :count].copy()
+    return done, code, used, count, rows, places

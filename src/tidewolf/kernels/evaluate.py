@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import dot
+from tidewolf.kernels.active_set import dot, fill
 
 MOST = 1e140
 """Pieces are at most so large; of others there is no value."""
@@ -31,7 +31,7 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
     """
     n = len(x)
     if kind == UNLIMITED:
-        gradient[:] = 0.0
+        fill(gradient, 0.0)
         return -1.0
     if kind == CAPACITY:
         fullest, most, strange = 0, x[0] - A[t, 0], 0
@@ -41,7 +41,7 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
         for i in range(n):
             if pieces[i] > most:
                 fullest, most = i, pieces[i]
-        gradient[:] = 0.0
+        fill(gradient, 0.0)
         gradient[fullest] = 1.0
         return most if strange == 0 else np.nan
     row, value = t, 0.0

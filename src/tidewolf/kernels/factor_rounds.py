@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import dot
+from tidewolf.kernels.active_set import copy_to, dot, fill
 from tidewolf.kernels.columns import (
     center_columns,
     load_columns,
@@ -73,6 +73,19 @@ from tidewolf.kernels.rounds import (
     vanishes,
     weighed,
 )
+
+
+@kernel
+def factor_of(starts, entry):  # type: ignore[no-untyped-def]
+    """The factor of an entry; `numpy.searchsorted`, its twin, takes seconds to compile."""
+    low, high = 0, len(starts)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if starts[middle] <= entry:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @kernel
@@ -201,7 +214,7 @@ def surrogate(  # type: ignore[no-untyped-def]
         for b in range(count):
             here[b] = V * slope[b] if width[b] > 0.0 else 0.0
         if begin < end:
-            P[0, :count] = 0.0
+            fill(P[0, :count], 0.0)
             for b in range(begin, end):
                 P[0, b - first] = w * limit[b] if D[b] > 0.0 else 0.0
                 here[b - first] += P[0, b - first]
@@ -388,7 +401,7 @@ def factor_rounds(  # type: ignore[no-untyped-def]
         low, high, chosen, most = 0, q, -1, 0.0
         if limit_kind == CAPACITY:
             chosen, value, most = fullest(x, limit_A[t], tops)
-            low = chosen if q == n else np.searchsorted(starts, chosen, side="right") - 1
+            low = chosen if q == n else factor_of(starts, chosen)
             high = low + 1
         else:
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])
@@ -463,9 +476,9 @@ def factor_rounds(  # type: ignore[no-untyped-def]
             columns[i, CHURN] = 0.5 * seen[0] if round_of_run > 0 else 0.0
             if not seen[1] <= marks[INFEASIBILITY]:
                 marks[INFEASIBILITY] = seen[1]
-            seen[:] = 0.0
+            fill(seen, 0.0)
             if len(decisions) > 0:
-                decisions[i] = x
+                copy_to(x, decisions[i])
         square_sum = 0.0
         for b0 in range(0, q, width):
             b1 = min(q, b0 + width)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
+from tidewolf.kernels.active_set import fill
 
 
 @kernel
@@ -57,11 +58,13 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
             a -= entries[end - 1] * z[rows[end - 1], 0]
             b -= entries[end - 1] * z[rows[end - 1], 1]
         z[j, 0], z[j, 1] = a + a2, b + b2
-    at[:] = 0.0
+    for v in range(len(at)):
+        at[v, 0], at[v, 1] = 0.0, 0.0
     for i in range(free):
         at[order[i], 0], at[order[i], 1] = z[i, 0], z[i, 1]
     if m < d.shape[1]:
-        out[:count] = 0.0
+        for row in range(count):
+            fill(out[row], 0.0)
     for v in range(nodes):
         here, here2 = at[v, 0], at[v, 1]
         for p in range(first[v], first[v + 1]):

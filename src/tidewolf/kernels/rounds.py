@@ -40,6 +40,7 @@ from tidewolf.kernels.active_set import (
     copy_to,
     distance2,
     dot,
+    fill,
     nearest_member,
 )
 from tidewolf.kernels.evaluate import evaluate
@@ -152,7 +153,7 @@ def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
     """
     slope = slope_of(norm2, dot(along, along), most, radius)
     if slope == 0.0 and norm2 > 0.0:
-        along[:] = 0.0
+        fill(along, 0.0)
     return slope
 
 

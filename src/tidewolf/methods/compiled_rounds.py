@@ -511,7 +511,7 @@ class CompiledDescent:
         if records is not None:
             record, columns, settings = records.weighed_arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
-        done, code, used, weights, entries = corners.corner_rounds(
+        done, code, used, rows, table, places = corners.corner_rounds(
             first,
             k,
             settings,
@@ -535,9 +535,9 @@ class CompiledDescent:
             return None
         if not done:
             return Progressed(start, 0, True, False, columns)
-        count = len(start.weights)
-        if len(weights) > count:
-            atoms = atoms.extended(count, entries[count:], corner)
+        count, weights = len(start.weights), table[corners.WEIGHT, :rows].copy()
+        if rows > count:
+            atoms = atoms.extended(count, places[corners.ENTRY, count:rows], corner)
         x.setflags(write=False)
         if code == LOOK:
             own = ActiveSet(atoms, weights, x).reduced(used, self.K)
