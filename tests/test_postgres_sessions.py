@@ -423,3 +423,55 @@ def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_b
         said = balancer.insist("GET", f"/v1/sessions/{name}/history?most=1000")
         assert [row["round"] for row in said["rounds"]] == list(range(1, rounds + 1))
     assert both[kills % 2].terminate() == 0
+
+
+def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
+    postgres_url: str, postgres_server: Server
+) -> None:
+    for statement in ("ALTER SYSTEM SET fsync = on", "SELECT pg_reload_conf()"):
+        postgres_server.execute(statement)
+    store, failures, rounds = SessionStore.open(postgres_url, holder="first"), [], 20
+    acknowledged = {f"s{n}": 0 for n in range(2)}
+
+    def work(name: str) -> None:
+        end, session = time.monotonic() + 60, opened(store, name)
+        while acknowledged[name] < rounds and time.monotonic() < end:
+            try:
+                if session is None:
+                    session = tw.Session.open(store, LEARNER, name=name, snapshot_every=9)
+                    assert acknowledged[name] <= session.rounds <= acknowledged[name] + 1
+                    assert is_as_expected(session)
+                    acknowledged[name] = session.rounds
+                    continue
+                observe(session, acknowledged[name])
+                store.flushed(name).result()
+                acknowledged[name] += 1
+                time.sleep(0.02)
+            except CheckpointError as error:
+                failures.append(error)
+                session = None
+                time.sleep(0.02)
+
+    for name in acknowledged:
+        store.create(name, "{}").result()
+    threads = [threading.Thread(target=work, args=(name,)) for name in acknowledged]
+    for thread in threads:
+        thread.start()
+    until(lambda: min(acknowledged.values()) > 5, 30)
+    postgres_server.control("stop", "-m", "immediate")
+    until(lambda: failures)
+    with pytest.raises(CheckpointError, match="does not answer"):
+        store.count()
+    postgres_server.control("start")
+    for thread in threads:
+        thread.join()
+    assert set(acknowledged.values()) == {rounds}
+    assert store.is_well() is None
+    for name in acknowledged:
+        session = opened(store, name)
+        assert session.rounds == rounds
+        assert is_as_expected(session)
+        assert len(list(session.history())) == rounds
+    store.close()
+    for statement in ("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()"):
+        postgres_server.execute(statement)

@@ -6,6 +6,9 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from functools import partial
 from itertools import pairwise
 
@@ -13,6 +16,7 @@ import pytest
 
 from covering import few
 from extras import Later
+from test_cli import PROGRAM
 from tidewolf.cli import main
 from tidewolf.core import errors
 from tidewolf.experiments import Choice, jobs, load
@@ -483,3 +487,36 @@ def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
     assert identity() == before
     (tmp_path / "other.csv").write_text((tmp_path / "other.csv").read_text().replace("2", "5"))
     assert identity() != before
+
+
+@pytest.mark.parametrize(
+    ("how", "jobs"),
+    [(signal.SIGKILL, "1"), pytest.param(signal.SIGINT, "2", marks=pytest.mark.soak)],
+)
+def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, capsys):
+    words = ["sweep", "routing", "--horizons", "120", "--seeds", "0,1,2,3,4,5,6,7"]
+    words += ["--learner", "LyapunovDescent", "--out", str(tmp_path)]
+    command, journal = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs], tmp_path / JOURNAL
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        until = time.monotonic() + 60
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        os.killpg(process.pid, how)  # as Ctrl-C in a terminal does: every process of the sweep
+        said = process.communicate()
+    if how == signal.SIGINT and process.returncode != 0:  # it may just have come to its end
+        assert process.returncode == 130
+        assert said[0] == ""
+        assert said[1].startswith("Interrupted: ")
+        assert len(said[1].splitlines()) == 1
+    before = journal.read_bytes()
+    before = before[: before.rfind(b"\n") + 1]
+    assert main([*words, "--jobs", "1", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert journal.read_bytes().startswith(before)
+    assert journal.read_bytes().count(b"\n") == 1 + 8
+    assert [run["seed"] for run in json.loads(printed.out)["runs"]] == list(range(8))
