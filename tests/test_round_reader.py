@@ -113,6 +113,15 @@ def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
     assert limit.values(x)[0] == pytest.approx(max(weights @ loads - 3.0, over))
 
 
+def test_capacities_of_a_round_replace_those_of_the_graph(folder):
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
+    reader = RoundReader(load(folder / "net.toml"))
+    loads = reader.network.loads(reader.K.center)
+    for room in (0.5, 9.0):  # below and above what the graph has
+        _, limit = reader.functions({"costs": [1.0] * 5, "capacities": [room] * 5})
+        assert limit.values(reader.K.center)[0] == pytest.approx(max(loads - room) / 4.0)
+
+
 def test_gaps_of_links_that_nothing_uses_are_nobodys(folder):
     text = (folder / "costs.csv").read_text().splitlines()
     at = 1 + NAMES.index("DEN > SEA")  # leads back
