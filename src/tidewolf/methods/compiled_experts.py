@@ -75,6 +75,9 @@ class ExpertState(ArrayState):
     of them on demand.
     """
 
+    _resolving: Resolving | None
+    _is_looked_at: bool
+
     def __init__(self, kernel: CompiledEnsemble, state: Any) -> None:
         self.kernel, self.since = kernel, state
         dual, sums, cells = state.dual, state.dual.sums, state.cells
@@ -141,11 +144,8 @@ class ExpertState(ArrayState):
         )
         self.number, self.t, self.played = upcoming.round, state.t, accounts.played
         self.solves, self.vertices, self.unseen = accounts.solves, state.vertices, accounts.unseen
-        self.resolving = None
-        if state.advisers:
-            K, advisers = kernel.learner.K, kernel.learner.advisers
-            self.resolving = Resolving.of(K, advisers, state.advisers, self.number)
-        self._advisers, self._x, self._state = state.advisers, upcoming.x, state
+        self.advised(state.advisers)
+        self._x, self._state = upcoming.x, state
         self.shares: Floats = upcoming.shares[None].copy()  # as kernels want them: writeable
 
     def copy(self) -> ExpertState:
@@ -156,20 +156,29 @@ class ExpertState(ArrayState):
         mixer = (*own.mixer[:2], *[a.copy() for a in own.mixer[2:]])
         table = (own.atoms, own.count, own.weights)
         made.own = Descents(*[a.copy() for a in arrays], *table, mixer)  # type: ignore
-        made.resolving = None if self.resolving is None else self.resolving.copy()
+        made._resolving = None if self._resolving is None else self._resolving.copy()
         made._x = made._state = None
         return made
 
     @property
     def advisers(self) -> tuple[Any, ...]:
         """What advisers remember."""
-        return self._advisers if self.resolving is None else tuple(self.resolving.states())
+        return self._advisers if self._resolving is None else tuple(self._resolving.states())
+
+    @property
+    def resolving(self) -> Resolving | None:
+        """The same as the kernel takes it, if all of them re-solve."""
+        if not self._is_looked_at:
+            self._is_looked_at = True
+            learner, states = self.kernel.learner, self._advisers
+            if states:
+                self._resolving = Resolving.of(learner.K, learner.advisers, states, self.number)
+        return self._resolving
 
     def advised(self, states: Sequence[Any]) -> None:
         """Advisers were asked one by one, and remember this."""
-        K, advisers = self.kernel.learner.K, self.kernel.learner.advisers
-        self._advisers = tuple(states)
-        self.resolving = Resolving.of(K, advisers, states, self.number)
+        self._advisers, self._is_looked_at = tuple(states), False
+        self._resolving = None
 
     @property
     def x(self) -> Floats:
