@@ -10,7 +10,7 @@ from typing import Any
 
 import tidewolf as tw
 from tidewolf.core.errors import TidewolfError
-from tidewolf.evaluation.run import Growth
+from tidewolf.evaluation.rates import Growth
 from tidewolf.problems.adversarial import COMMON
 
 HORIZONS = (250, 500, 1000, 2000, 4000)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from covering import few
 from tidewolf import baselines, learners
-from tidewolf.evaluation.run import _family, shared_intervals
+from tidewolf.evaluation.intervals import _family, shared_intervals
 from tidewolf.functions import Custom, Linear
 from tidewolf.methods.base import Bound
 from tidewolf.methods.capabilities import BoundsParts

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.evaluation.run import growth
+from tidewolf.evaluation.rates import growth
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.sets import Simplex

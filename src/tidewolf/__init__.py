@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from tidewolf.core.round_info import RoundInfo
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.run import Intervals, Rates, Run, intervals, rates, run
+    from tidewolf.evaluation.intervals import Intervals, intervals
+    from tidewolf.evaluation.rates import Rates, rates
+    from tidewolf.evaluation.run import Run, run
     from tidewolf.evaluation.tracking import Decisions
     from tidewolf.experiments.compare import compare
     from tidewolf.explanation import Explanation
@@ -54,7 +56,9 @@ _NAMES = {
     "core.round_info": ("RoundInfo",),
     "evaluation.certificate": ("Certificate",),
     "evaluation.comparison": ("Comparison",),
-    "evaluation.run": ("Intervals", "Rates", "Run", "intervals", "rates", "run"),
+    "evaluation.intervals": ("Intervals", "intervals"),
+    "evaluation.rates": ("Rates", "rates"),
+    "evaluation.run": ("Run", "run"),
     "evaluation.tracking": ("Decisions",),
     "experiments.compare": ("compare",),
     "explanation": ("Explanation",),

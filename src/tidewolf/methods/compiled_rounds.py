@@ -10,6 +10,7 @@ gradients (`GIVEN`), one round at a time.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -265,7 +266,7 @@ class Records:
         return (*points, self.points, self.each, self.when)
 
 
-class ArrayState:
+class ArrayState(ABC):
     """Abstract: a learner's state as arrays, none of which is changed any more; the state itself is
     made of them on demand. It has the `number` of the coming round, and its point `x`.
     """
@@ -275,8 +276,9 @@ class ArrayState:
     x: Any
 
     @property
+    @abstractmethod
     def state(self) -> Any:
-        raise NotImplementedError
+        """The learner's state."""
 
 
 class KernelState(ArrayState):

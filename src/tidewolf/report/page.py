@@ -42,8 +42,9 @@ from tidewolf.report.network import network_chart, networks_context, networks_of
 from tidewolf.report.rendering import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.intervals import Interval, Intervals
     from tidewolf.evaluation.metrics import Experts
-    from tidewolf.evaluation.run import Interval, Intervals, Run
+    from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
 
 DECISION_FILES = tuple(
@@ -623,7 +624,7 @@ _INTERVALS = (
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run if each is a linear program of moderate size, else none."""
     from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
-    from tidewolf.evaluation.run import shared_intervals
+    from tidewolf.evaluation.intervals import shared_intervals
     from tidewolf.sets.base import Polyhedral
 
     for run in runs:

@@ -1,0 +1,288 @@
+"""Regret and violation on every interval of a family, each against the best point for
+that interval alone.
+
+    regret [s, e)
+        =  sum_{s <= t < e} f_t(x_t) - min { sum_{s <= t < e} f_t(x) : x in K, g_t(x) <= 0 for
+        s <= t < e }
+    violation [s, e)  =  sum_{s <= t < e} max(g_t(x_t), 0)
+
+The family: for every power of two L from `shortest` up to T, the intervals [0, L), [L/2, 3L/2),
+[L, 2L), .. and the last L rounds; and the whole run. Any interval of at least 2 `shortest` rounds
+holds one of the family of more than a third of its length. There are about 4 T/shortest of them, 32
+at the least length by default; each is a comparator of its own, a linear program. Intervals whose
+constraints no point satisfies have nothing to compare with: they are counted, with their proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+from tidewolf.core.arguments import as_callback
+from tidewolf.core.arrays import as_count
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
+from tidewolf.core.values import Value
+from tidewolf.evaluation import certificate
+from tidewolf.evaluation.certificate import (
+    CertificateCheck,
+)
+from tidewolf.evaluation.formatting import (
+    aligned,
+    number_or_none,
+    plain_interval,
+    precise_interval,
+)
+from tidewolf.evaluation.run import Run
+from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.methods.base import Bound
+from tidewolf.methods.capabilities import (
+    BoundsParts,
+    Explores,
+)
+
+_SHARES = 32
+"""How many of the shortest intervals, end to end, cover a run by default."""
+
+
+class Interval(NamedTuple):
+    """Rounds start to stop, and what came of them."""
+
+    start: int
+    stop: int
+    comparator: Comparator | None
+    """None where no exact method applies"""
+    regret: tuple[float, float] | None
+    """as a certified interval; None where no point is feasible or none is known"""
+    violation: float
+    bound: Bound
+    """the learner's measured bound for these rounds"""
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether some point keeps every constraint of these rounds; None where it is not known."""
+        return None if self.comparator is None else self.comparator.feasible
+
+    def __str__(self) -> str:
+        return f"rounds {self.start} to {self.stop}"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals(Value):
+    """The intervals of a run, by length and then by start: what `tw.intervals` gives.
+
+    Parameters
+    ----------
+    learner : str
+        The name of the learner's class.
+    every : tuple of Interval
+        Its rounds, the comparator for these alone, regret, violation, and the measured bound.
+    checks : tuple of CertificateCheck
+        Each interval against the learner's measured bound for it, where there is one.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.intervals(tw.run(tw.LyapunovDescent(K), stream), shortest=2)
+    >>> [str(each) for each in found.every]
+    ['rounds 0 to 2', 'rounds 1 to 3', 'rounds 2 to 4', 'rounds 0 to 4']
+    """
+
+    learner: str
+    every: tuple[Interval, ...]
+    checks: tuple[CertificateCheck, ...]
+
+    @property
+    def worst_regret(self) -> Interval | None:
+        """The interval of the largest regret; None if none is known."""
+        return _worst(self.every)[0]
+
+    @property
+    def worst_violation(self) -> Interval:
+        return _worst(self.every)[1]
+
+    @property
+    def infeasible(self) -> tuple[Interval, ...]:
+        """Those with a proof that no point keeps all of their constraints."""
+        return tuple(each for each in self.every if each.feasible is False)
+
+    def worst_by_length(self) -> list[tuple[list[Interval], Interval | None, Interval]]:
+        """The intervals of each length, with those of the worst regret and the worst violation."""
+        groups: dict[int, list[Interval]] = {}
+        for each in self.every:
+            groups.setdefault(each.length, []).append(each)
+        return [(these, *_worst(these)) for _, these in sorted(groups.items())]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every interval is within its measured bound; None where there is no bound or
+        something is undecided.
+        """
+        return certificate.all_hold(self.checks) if self.checks else None
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for each measured bound that does not hold."""
+        return tuple(check.sentence for check in self.checks if check.holds is False)
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers as plain data."""
+        same = ("start", "stop", "feasible", "violation")
+        every = [
+            {
+                **{name: getattr(each, name) for name in same},
+                "regret": plain_interval(each.regret),
+                "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
+            }
+            for each in self.every
+        ]
+        plain = {"learner": self.learner, "holds": self.holds, "infeasible": len(self.infeasible)}
+        return plain | {"intervals": every}
+
+    def __repr__(self) -> str:
+        heads = ("rounds", "intervals", "infeasible", "worst regret", "measured bound")
+        rows = [[*heads, "worst violation", "measured bound"]]
+        for these, regret, violation in self.worst_by_length():
+            most, infeasible = regret and regret.regret, [each.feasible is False for each in these]
+            counts = map(str, (these[0].length, len(these), sum(infeasible)))
+            bounds = regret and regret.bound.regret, violation.violation, violation.bound.violation
+            between = precise_interval(*most) if most else "none"
+            rows.append([*counts, between, *map(number_or_none, bounds)])
+        reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
+        lines = (*aligned(rows), *reasons, *self.failures)
+        return "\n  ".join([f"Intervals of a run of {self.learner}", *lines])
+
+
+def _worst(every: Sequence[Interval]) -> tuple[Interval | None, Interval]:
+    """The interval of the largest regret, None if none is known, and that of the largest
+    violation.
+    """
+    known = [each for each in every if each.regret is not None]
+    regret = max(known, key=lambda each: (each.regret or (0.0, 0.0))[1], default=None)
+    return regret, max(every, key=lambda each: each.violation)
+
+
+def intervals(
+    run: Run, shortest: int | None = None, *, progress: Callable[[int, int], None] | None = None
+) -> Intervals:
+    """Regret and violation on intervals of a run, each against the best point for it alone.
+
+    Parameters
+    ----------
+    run : Run
+        What `tw.run` gave.
+    shortest : int, default None
+        How many rounds the shortest intervals have, rounded up to a power of 2; None: a
+        thirty-second of the run.
+    progress : callable, default None
+        Is called with how many intervals are done, and of how many.
+
+    Returns
+    -------
+    Intervals
+        Every interval with its regret, violation and measured bound; prints as a table of the
+        worst of each length.
+
+    Raises
+    ------
+    WrongType
+        Where `run` is no run.
+    InvalidInput
+        Where it has no rounds.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.intervals(tw.run(tw.LyapunovDescent(K), stream), shortest=2)
+    >>> print(found.worst_violation, found.worst_violation.violation)
+    rounds 0 to 2 0.25
+    """
+    if not isinstance(run, Run):
+        raise WrongType(f"Expected a run, as tidewolf.run gives it, not a {type(run).__name__}.")
+    if run.rounds == 0:
+        raise InvalidInput("A run of no rounds has no intervals.")
+    shortest = max(1, run.rounds // _SHARES) if shortest is None else shortest
+    least = as_count(shortest, "The shortest interval")
+    progress = as_callback(progress, "progress, the number of intervals done,")
+    return shared_intervals([run], least, progress)[0]
+
+
+def shared_intervals(
+    runs: Sequence[Run], shortest: int, progress: Callable[[int, int], None] | None = None
+) -> list[Intervals]:
+    """The intervals of each run; runs of equal sets on one stream share their best points."""
+    found: list[Intervals] = []
+    bests: dict[tuple[int, int], Comparator | None] = {}
+    for before, run in zip((None, *runs), runs, strict=False):
+        K, stream = run.learner.K, run.stream
+        if before is None or before.stream is not stream or before.learner.K != K:
+            bests = {}
+        family, every = _family(run.rounds, shortest), []
+        for ends in family:
+            if ends not in bests:
+                bests[ends] = run.comparator if ends == (0, run.rounds) else _best(run, *ends)
+            every.append(_interval(run, *ends, bests[ends]))
+            if progress is not None:
+                progress(len(every), len(family))
+        checks = () if isinstance(run.learner, Explores) else tuple(_checks(run, every))
+        found.append(Intervals(type(run.learner).__name__, tuple(every), checks))
+    return found
+
+
+def _family(rounds: int, least: int) -> list[tuple[int, int]]:
+    family, length = [], 1 << (least - 1).bit_length()
+    while length < rounds:
+        last = rounds - length
+        family += [(s, s + length) for s in (*range(0, last, max(1, length // 2)), last)]
+        length *= 2
+    return [*family, (0, rounds)]
+
+
+def _best(run: Run, start: int, stop: int) -> Comparator | None:
+    try:
+        return best_in_hindsight(run.learner.K, run.stream, start, stop)
+    except NotSupported:
+        return None
+
+
+def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Interval:
+    loss, violation = (float(x[start:stop].sum()) for x in (run.losses, run.violations))
+    if best is not None and best.feasible is False:
+        return Interval(start, stop, best, None, violation, Bound(None, None))
+    if run.unseen:
+        bound = Bound(None, None, certificate.UNSEEN)
+    elif run.stream.late or run.stream.played is not None:
+        bound = Bound(None, None, certificate.IN_ORDER)
+    elif isinstance(run.learner, BoundsParts):
+        bound = run.learner.bound_between(run, start, stop)
+    else:
+        who = type(run.learner).__name__
+        bound = Bound(None, None, f"{who} has no measured bound for a part of the rounds.")
+    regret = None if best is None else (loss - best.upper, loss - best.lower)
+    return Interval(start, stop, best, regret, violation, bound)
+
+
+def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
+    """Regret and violation of each interval against its measured bounds, if there are such."""
+    eps, per_round = certificate.rounding(run), certificate.feasibility_slack(run, 1)
+    for each in every:
+        losses = float(abs(run.losses[each.start : each.stop]).sum())
+        least = each.violation if each.feasible else -math.inf
+        for name, ends, slack in (
+            ("regret", each.regret or (-math.inf, math.inf), eps * losses),
+            ("violation", (least, each.violation), eps * each.violation + per_round * each.length),
+        ):
+            bound: float | None = getattr(each.bound, name)
+            if bound is not None:
+                law = f"the {name} of {each} is within its measured bound"
+                yield CertificateCheck(name, law, *ends, bound + slack + eps * abs(bound))
