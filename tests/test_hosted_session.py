@@ -297,7 +297,7 @@ def test_a_session_whose_rows_are_broken_still_gets_decisions(door):
     last = door.decision("a", 2)["decision"]
     door.sessions.store.close()
     with sqlite3.connect(door.folder / "tidewolf.db") as db:
-        db.execute("UPDATE observations SET feedback = zeroblob(9)")
+        db.execute("UPDATE events SET data = zeroblob(9)")
     db.close()
     door.open()
     answer = door.decide("a")

@@ -14,13 +14,15 @@ from hypothesis.extra.numpy import array_shapes, arrays
 import tidewolf as tw
 from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.errors import TidewolfError
-from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.feedback import Arrival, FirstOrder, FullInformation
 from tidewolf.core.values import identity
 from tidewolf.functions import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.methods.events import Observe
 from tidewolf.observation import content, point
-from tidewolf.storage.feedback import How, decode, encode, encode_played, stored
+from tidewolf.storage.feedback import decode, encode, read_event, stored
 
+CUBE = tw.sets.Box(np.zeros(2), np.ones(2))
 NUMBERS = st.floats(allow_nan=False)
 DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
 ANY = st.one_of(
@@ -62,7 +64,8 @@ def bits(seen: FirstOrder) -> list[object]:
 @given(feedback())
 @settings(max_examples=200, deadline=None)
 def test_what_is_kept_at_once_is_what_is_written_and_read(seen):
-    data, told = stored(seen, np.zeros(1))
+    data, (arrival, _) = stored(Observe(Arrival(0, seen)), CUBE)
+    told = arrival.feedback
     assert data == encode(seen)
     assert bits(told) == bits(decode(data, np.zeros(1)))
     with suppress(TidewolfError):  # of what is not finite
@@ -71,18 +74,24 @@ def test_what_is_kept_at_once_is_what_is_written_and_read(seen):
 
 def test_what_is_kept_is_nobodys_to_change():
     x = np.ones(2)
-    data, told = stored(FirstOrder(x, 0.0, x, 1.0, 0.0, 1), x)
+    data, event = stored(Observe(Arrival(0, FirstOrder(x, 0.0, x, 1.0, 0.0, 1))), CUBE)
     x[0] = 7.0
-    assert bits(told) == bits(decode(data, x))
+    assert bits(event.arrival.feedback) == bits(decode(data, x))
 
 
 @pytest.mark.parametrize(
-    "how",
-    [How(), How(3), How(None, np.ones(2)), How(unsettled=True)],
-    ids=["next", "late", "played", "unsettled"],
+    ("point", "committed"),
+    [(None, True), (np.ones(2), True), (None, False)],
+    ids=["as decided", "played", "unsettled"],
 )
-def test_only_a_round_that_was_simply_the_next_one_says_nothing(how):
-    assert (encode_played(how) is None) == all(part is None for part in how)
+def test_how_a_round_was_observed_comes_back(point, committed):
+    seen = FirstOrder(np.ones(2), 0.0, np.ones(2), 1.0, 0.0, 1)
+    data, event = stored(Observe(Arrival(4, seen, point), committed), CUBE)
+    assert (data == encode(seen)) == (point is None and committed)
+    for again in (event, read_event("observe", 4, data, CUBE)):
+        assert bits(again.arrival.feedback) == bits(decode(data, CUBE.center))
+        assert (again.arrival.round, again.committed) == (4, committed)
+        np.testing.assert_equal(again.arrival.played, point)
 
 
 # --- identities -----------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def test_a_folder_that_cannot_be_written_is_refused_at_the_start(servers, tmp_pa
 
 
 CHANGED = {
-    "an observation": "UPDATE observations SET feedback = x'00ff' WHERE session = ?",
+    "an observation": "UPDATE events SET data = x'00ff' WHERE session = ?",
     "the head": "UPDATE head SET link = x'00' WHERE session = ?",
     "notes": "UPDATE rounds SET note = x'ff00' WHERE session = ?",
     "settings": "UPDATE sessions SET settings = '{]' WHERE number = ?",

@@ -264,45 +264,39 @@ def test_what_was_acknowledged_of_a_file_that_was_removed_is_forgotten(tmp_path,
 
 TAMPERED = {
     "an observation": (
-        "UPDATE observations SET feedback = (SELECT feedback FROM observations WHERE arrived = 4) "
-        "WHERE arrived = 3"
+        "UPDATE events SET data = (SELECT data FROM events WHERE number = 4) WHERE number = 3"
     ),
-    "the first is gone": "DELETE FROM observations WHERE arrived = 1",
-    "all are gone": "DELETE FROM observations",
+    "the first is gone": "DELETE FROM events WHERE number = 1",
+    "all are gone": "DELETE FROM events",
     "one more": (
-        "INSERT INTO observations SELECT 1, 13, 13, 1, epoch, feedback, NULL, NULL FROM "
-        "observations WHERE arrived = 12"
+        "INSERT INTO events SELECT 1, 17, kind, 16, epoch, data FROM events WHERE number = 16"
     ),
     "in another order": (
-        "UPDATE observations SET feedback = (SELECT o.feedback FROM observations o WHERE "
-        "o.arrived = 13 - observations.arrived)"
+        "UPDATE events SET data = (SELECT o.data FROM events o WHERE o.number = 13 - events.number)"
+        " WHERE number <= 12"
     ),
     "the state": "UPDATE snapshots SET state = zeroblob(100)",
     "no state": "DELETE FROM snapshots",
     "the seal": "UPDATE snapshots SET seal = zeroblob(32)",
-    "a later snapshot": "UPDATE head SET snapshot = 13",
+    "a later snapshot": "UPDATE head SET snapshot = 17",
     "the link": "UPDATE head SET link = zeroblob(32)",
     "the first": "UPDATE head SET first = 1",
     "no head": "DELETE FROM head",
-    "no table": "DROP TABLE observations",
-    "another round": "UPDATE observations SET round = 99 WHERE arrived = 12",
-    "more rounds": "UPDATE observations SET rounds = 2 WHERE arrived = 12",
-    "another epoch": "UPDATE observations SET epoch = 1 WHERE arrived = 12",
-    "something known": "UPDATE observations SET info = zeroblob(3) WHERE arrived = 12",
-    "something played": "UPDATE observations SET played = zeroblob(0) WHERE arrived = 3",
-    "a snapshot of another moment": "UPDATE snapshots SET arrived = 9",
-    "a decision": "UPDATE pending SET decision = zeroblob(100) WHERE round = 14",
-    "a short decision": "UPDATE pending SET decision = zeroblob(3) WHERE round = 14",
-    "text": "UPDATE pending SET decision = 'text' WHERE round = 14",
-    "no decision": "UPDATE pending SET decision = NULL WHERE round = 14",
-    "what was known": "UPDATE pending SET info = zeroblob(60) WHERE round = 15",
-    "another pending round": "UPDATE pending SET round = 99 WHERE round = 14",
+    "no table": "DROP TABLE events",
+    "another round": "UPDATE events SET round = 99 WHERE number = 12",
+    "another epoch": "UPDATE events SET epoch = 1 WHERE number = 12",
+    "another kind": "UPDATE events SET kind = 'expire' WHERE number = 12",
+    "a snapshot of another moment": "UPDATE snapshots SET number = 9",
+    "a decision": "UPDATE events SET data = zeroblob(100) WHERE kind = 'decide' AND round = 14",
+    "text": "UPDATE events SET data = 'text' WHERE kind = 'decide' AND round = 14",
+    "what was known": "UPDATE events SET data = zeroblob(60) WHERE kind = 'info'",
+    "another pending round": "UPDATE events SET round = 99 WHERE kind = 'decide' AND round = 14",
     "the decision of another round": (
-        "UPDATE pending SET decision = (SELECT decision FROM pending WHERE round = 13) "
-        "WHERE round = 14"
+        "UPDATE events SET data = (SELECT data FROM events WHERE kind = 'decide' AND round = 13) "
+        "WHERE kind = 'info'"
     ),
-    "one decision is gone": "DELETE FROM pending WHERE round = 14",
-    "an expired round": "UPDATE observations SET rounds = 0",
+    "the last decision is gone": "DELETE FROM events WHERE kind = 'decide' AND round = 15",
+    "all decisions are gone": "DELETE FROM events WHERE kind IN ('decide', 'info')",
 }
 
 
@@ -524,7 +518,7 @@ def test_other_settings_kinds_and_formats_are_refused(tmp_path, monkeypatch):
         LEARNERS["DriftPlusPenalty"],
     ):
         refused(path, errors.OtherSettings, other)
-    changed(path, "PRAGMA user_version = 4")
+    changed(path, "PRAGMA user_version = 5")
     refused(path, errors.NewerFormat)
     learner = LEARNERS["DriftPlusPenalty"]
     session = tw.Session.open(tmp_path / "functions.db", learner)
@@ -562,7 +556,7 @@ def test_places_and_settings_that_cannot_be_make_no_file(tmp_path):
 
 def info_in(path: Path) -> bytes:
     db = sqlite3.connect(path)
-    ((info,),) = db.execute("SELECT info FROM pending").fetchall()
+    *_, (info,) = db.execute("SELECT data FROM events WHERE kind = 'info' ORDER BY number")
     db.close()
     return info
 
@@ -573,13 +567,26 @@ def test_knowledge_that_was_copied_is_refused(of, tmp_path):
     path, other = tmp_path / "session.db", tmp_path / "other.db"
     with tw.Session.open(other, FOLLOWER) as session:
         observe(session, 1)
-        tell(session, 1)
+        tell(session, 2)
     with tw.Session.open(path, FOLLOWER) as session:
         tell(session, 0)
         moment = info_in(path)
         observe(session, 0)
         tell(session, 1)
     known = moment if of == "another moment" else info_in(other)
-    changed(path, "UPDATE pending SET info = ?", (known,))
+    changed(path, "UPDATE events SET data = ? WHERE kind = 'info' AND round = 2", (known,))
     with pytest.raises(errors.BrokenFile, match="checksum"):
         tw.Session.open(path, FOLLOWER)
+
+
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_decisions_that_were_made_ahead_cannot_be_removed_unnoticed(ahead, tmp_path):
+    """Also if nothing was observed after them."""
+    session = tw.Session.open(tmp_path / "session.db", LEARNER)
+    observe(session, 0)
+    session.play(round=1 + ahead)
+    path = as_if_killed(tmp_path / "session.db")
+    assert session.pending == tuple(range(1, 2 + ahead))
+    session.close()
+    changed(path, "DELETE FROM events WHERE kind = 'decide'")
+    refused(path, errors.BrokenFile)

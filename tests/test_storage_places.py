@@ -176,8 +176,8 @@ def rewritten(path: Path, **changes: Any) -> None:
         link = head.base
         for row in (*rows, last._replace(**changes)):
             link = row.link(link)
-            assert row.arrived > head.snapshot
-        db.execute("DELETE FROM observations WHERE arrived = ?", (last.arrived,))
+            assert row.number > head.snapshot
+        db.execute("DELETE FROM events WHERE number = ?", (last.number,))
         tables.add(last._replace(**changes))
         assert tables.move_head(head, head._replace(link=link))
     db.close()
@@ -194,6 +194,16 @@ def unclosed(place: Path, name: str = "LyapunovDescent") -> Path:
 
 def told(name: Any, **parts: Any) -> bytes:
     return checkpoint.packed((name, SavedRecord.of(parts)))
+
+
+def info(name: Any, **parts: Any) -> dict[str, Any]:
+    return {"kind": "info", "data": told(name, **parts)}
+
+
+def played(name: str, **how: Any) -> bytes:
+    """An observation of another hand, of what was played."""
+    seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
+    return checkpoint.packed((name, SavedRecord.of(seen), SavedRecord.of(how)))
 
 
 GONE = object()
@@ -230,40 +240,39 @@ def functions(loss: Any) -> bytes:
 
 
 VERTEX = np.eye(5)[0]
-HAND_MADE = {
-    "feedback": [
-        b"",
-        b"[" * 100_000,
-        checkpoint.packed(("FirstOrder", (1, 2))),
-        sums(rounds=GONE),
-        sums(loss_gradient=np.zeros(4), constraint_gradient=np.zeros(4)),
-        sums(loss_gradient=np.full(5, np.nan)),
-        told("Bandit", loss_values=np.zeros(1), constraint_values=np.zeros(1)),
-        b'[["FirstOrder"], [["<f8", [1000000000000]]]]\n' + bytes(8),
-        functions(function("Linear", C=np.full((1, 5), np.nan))),
-        functions(("Linear", (np.ones((1, 5)),))),
-    ],
-    "info": [
-        checkpoint.packed(("RoundInfo", 3)),
-        told("RoundInfo", time="noon"),
-        told("RoundInfo", advice=(("a", "text"),)),
-        told("RoundInfo", forecast=(1, 2)),
-    ],
-    "round": [2, 9],
-    "rounds": [0, 2],
-    "played": [
-        told("RoundInfo", after=1),
-        told("Played", after=1),
-        told("Played", after="soon"),
-        told("Played", point=np.full(5, 0.3)),
-        told("Played", point=VERTEX, instead=(1.0, 2.0)),
-    ],
-}
-NEWER = {
-    "info": [told("RoundInfo", weather=1)],
-    "played": [told("Played", canary=0.1)],
-    "feedback": [sums(per_constraint=1)],
-}
+BYTES = [
+    b"",
+    b"[" * 100_000,
+    checkpoint.packed(("FirstOrder", (1, 2))),
+    sums(rounds=GONE),
+    sums(loss_gradient=np.zeros(4), constraint_gradient=np.zeros(4)),
+    sums(loss_gradient=np.full(5, np.nan)),
+    told("Bandit", loss_values=np.zeros(1), constraint_values=np.zeros(1)),
+    b'[["FirstOrder"], [["<f8", [1000000000000]]]]\n' + bytes(8),
+    functions(function("Linear", C=np.full((1, 5), np.nan))),
+    functions(("Linear", (np.ones((1, 5)),))),
+    played("FirstOrder", point=np.full(5, 0.3)),
+    played("FirstOrder", point=VERTEX, instead=(1.0, 2.0)),
+]
+HAND_MADE = [
+    *({"data": data} for data in BYTES),
+    {"kind": "info", "data": checkpoint.packed(("RoundInfo", 3))},
+    info("RoundInfo", time="noon"),
+    info("RoundInfo", advice=(("a", "text"),)),
+    info("RoundInfo", forecast=(1, 2)),
+    {"kind": "info", "data": told("RoundInfo", time=1.0), "round": 4},
+    {"kind": "decide", "data": b""},
+    {"kind": "decide", "data": checkpoint.packed(np.eye(5)[1])},
+    {"kind": "expire", "data": b""},
+    {"round": 2},
+    {"round": 9},
+]
+NEWER = [
+    info("RoundInfo", weather=1),
+    {"data": played("FirstOrder", canary=0.1)},
+    {"data": sums(per_constraint=1)},
+    {"kind": "forecast"},
+]
 
 
 @pytest.mark.parametrize(
@@ -275,15 +284,14 @@ def test_what_no_session_wrote_is_refused_though_checksums_fit(given, error, pla
         (place / name).mkdir()
         path = unclosed(place / name, name)
         whole = {end: Path(f"{path}{end}").read_bytes() for end in ("", "-wal")}
-        for column, values in given.items():
-            for value in values:
-                for end, content in whole.items():
-                    Path(f"{path}{end}").write_bytes(content)
-                rewritten(path, **{column: value})
-                for read_only in (True, False):
-                    with pytest.raises(error, match=r"killed\.db") as caught:
-                        tw.Session.open(path, LEARNERS[name], read_only=read_only)
-                    assert caught.type is error
+        for changes in given:
+            for end, content in whole.items():
+                Path(f"{path}{end}").write_bytes(content)
+            rewritten(path, **changes)
+            for read_only in (True, False):
+                with pytest.raises(error, match=r"killed\.db") as caught:
+                    tw.Session.open(path, LEARNERS[name], read_only=read_only)
+                assert caught.type is error
         for end, content in whole.items():
             Path(f"{path}{end}").write_bytes(content)
         rewritten(path)
@@ -324,6 +332,6 @@ def test_a_database_that_is_put_back_goes_on_and_epochs_of_writers_go_up(place):
     first.close()
     second.close()
     db = sqlite3.connect(path)
-    rows = db.execute("SELECT arrived, round, rounds, epoch FROM observations").fetchall()
-    assert rows == [(1, 1, 1, 1), (2, 2, 1, 2), (3, 3, 1, 3), (4, 4, 1, 4)]
+    rows = db.execute("SELECT number, kind, round, epoch FROM events").fetchall()
+    assert rows == [(number, "observe", number, number) for number in (1, 2, 3, 4)]
     db.close()

@@ -183,8 +183,8 @@ class Session(Generic[S]):
         learner : Learner
             The learner that decides, with the settings the file was written under.
         snapshot_every : int, default 100
-            After how many observations the state is kept too: opening observes at most so many
-            again. Unit: observations.
+            After how many events (observations, decisions made ahead, side information) the state
+            is kept too: opening applies at most so many again. Unit: events.
         keep_history : bool, default True
             Whether observations stay in the file that the last snapshot knows of; False keeps it
             small.

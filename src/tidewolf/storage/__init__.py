@@ -1,18 +1,16 @@
 """Keep a session in an SQLite file: every observation, and from time to time the state, so that a
 killed process resumes bit for bit.
 
-    link_0 = sha256(settings)       link_k = sha256(link_{k-1} | observation k)
-        seal = sha256(link_m | the state after observation m)
+    link_0 = sha256(settings)       link_k = sha256(link_{k-1} | event k)
+        seal = sha256(link_m | the state after event m)
 
-An observation is committed before `observe` returns: from then on it survives the process, killed
-at whatever instruction, and, where the disk keeps what it says it has kept, a power cut
-(write-ahead log, flushed at every commit). One that was not acknowledged may be there too: `rounds`
-tells. To open is to read and check every link, load the last state, and observe again what came
-after it, at most `snapshot_every` observations. What is observed is what comes back from the file,
-so that again gives the same bits.
-
-What is known before a round is committed before `play` answers with the decision that knows it,
-and stays with the observation: a process killed between the two resumes with the same decision.
+Whatever changes the state is an event: an observation, a decision whose feedback comes later, side
+information of the next round. It is committed before the call returns: from then on it survives the
+process, killed at whatever instruction, and, if the disk honours fsync, a power cut (write-ahead
+log, flushed at every commit). One that was not acknowledged may be there too: `rounds` tells. To
+open is to read and check every link, load the last state, and apply again what came after it, at
+most `snapshot_every` events. What is applied is what comes back from the file, so that again gives
+the same bits.
 
 The links find accidents and careless edits, not a forger. What a learner needs of a round is kept
 and no more: sums for first-order learners, values for bandits, the functions themselves, as kinds
@@ -20,7 +18,7 @@ and arrays, for those that need them.
 
 `PATH` is the file; beside it lie `PATH-wal` and `PATH-shm` (SQLite's, part of the data until the
 session is closed: copy them along) and `PATH-lock`, held by the one writer and let go by the system
-when its process ends. In it stands how many observations were acknowledged, so that a log that was
+when its process ends. In it stands how many events were acknowledged, so that a log that was
 lost or cut short is noticed. Readers may look at any time.
 
 A reader in a folder where it cannot write reads a copy: SQLite would make files beside the
@@ -32,7 +30,7 @@ nowhere to keep it.
     database, postgres  connections to SQLite and PostgreSQL, with one set of statements
     tables              the tables, the same in both (docs/reference/formats.md), and the rows of
                         one session with their checks
-    feedback            observations, side information and decisions as bytes
+    feedback            events as bytes
     journal             events applied to a state, kept as they happen, and applied again
     file                the file of one session, locked by its one writer
     session_store       many sessions in one database, in a folder; written in groups that share a

@@ -1,19 +1,20 @@
-"""Feedback as bytes: numbers, arrays and the names of their kinds.
+"""Events as bytes: numbers, arrays and the names of their kinds.
 
-A feedback is the name of its kind and its fields by name; a function in it likewise. So a later
-tidewolf may add fields with defaults, and reads what was written before.
+    info        side information of the next round: its parts by name, those that were given
+    decide      the decision of a round whose feedback comes later
+    observe     the kind of the feedback and its fields by name, a function in it likewise; and how
+                the round was observed, if it was not as decided: what was played, and so on
+    expire      nothing
 
-Side information of a round is its parts by name, those that were given. How a round was observed is
-written if it was not simply the next one: after which observation it was decided, and what was
-played in place of the decision.
+So a later tidewolf may add fields with defaults, and reads what was written before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +25,32 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import NewerFormat, NotSupported
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, Instead, Limits
+from tidewolf.core.feedback import (
+    Arrival,
+    Bandit,
+    Feedback,
+    FirstOrder,
+    FullInformation,
+    Instead,
+    Limits,
+)
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
+from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo
 
+KINDS: dict[type, str] = {
+    SetInfo: "info",
+    Decide: "decide",
+    Observe: "observe",
+    Expire: "expire",
+}
+"""What events are called in a database."""
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _OF_PARTS = (functions.Chain, functions.Max, functions.Sum)
-_INFO, _PLAYED = "RoundInfo", "Played"
+_INFO = "RoundInfo"
+_HOW = ("point", "instead", "unsettled")
+"""What was played; what that cost; whether the next round was not committed, as with deadlines."""
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 _LINE = (
@@ -43,24 +62,67 @@ _LINE = (
 """What stands before the arrays of plain feedback, as `encode` writes it."""
 
 
-def encode(feedback: Feedback) -> bytes:
-    """An observation as bytes; refused if a function in it is not made of arrays."""
+def stored(event: Event, K: HasLMO) -> tuple[bytes, Event]:
+    """An event as bytes, and as `read_event` reads them again; the bytes of a decision are those
+    of its point.
+    """
+    if isinstance(event, SetInfo):
+        data = encode_info(event.info)
+        return data, SetInfo(decode_info(data, K.center))
+    if not isinstance(event, Observe):
+        return b"", event
+    (number, feedback, point, instead), committed = event
+    if point is None and committed and type(feedback) is FirstOrder and _is_plain(feedback):
+        data, again = _encode_plain(feedback)
+        return data, Observe(Arrival(number, again))
+    how = {"point": point, "instead": None if instead is None else tuple(instead)}
+    how["unsettled"] = None if committed else True
+    data = encode(feedback, {name: part for name, part in how.items() if part is not None})
+    return data, _read_observation(number, data, K, checked=False)
+
+
+def read_event(kind: str, number: int, data: bytes, K: HasLMO) -> Event:
+    """The event again; refused if no session writes it."""
+    match kind:
+        case "info":
+            return SetInfo(decode_info(data, K.center))
+        case "observe":
+            return _read_observation(number, data, K, checked=True)
+        case "decide":
+            return Decide()
+        case "expire" if not data:
+            return Expire(number)
+    raise _newer(f"event of the kind {kind!r}")
+
+
+def _read_observation(number: int, data: bytes, K: HasLMO, *, checked: bool) -> Observe:
+    name, record, *more = checkpoint.unpacked(data, K.center)
+    how = _checked_fields(more[0], _HOW, "observation") if more else {}
+    point, instead = how.get("point"), how.get("instead")
+    if point is not None:
+        if not is_member(K, point):
+            raise ValueError("what was played is no member of the set")
+        point, instead = frozen(point), None if instead is None else Instead(*map(float, instead))
+    feedback = _feedback(name, record, checked)
+    return Observe(Arrival(number, feedback, point, instead), not how.get("unsettled"))
+
+
+def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
+    """Feedback as bytes, and how it was observed; refused if a function in it is not made of
+    arrays.
+    """
     usual: dict[str, Any] = feedback._field_defaults
     parts = {
         name: encode_function(part) if isinstance(part, Batch) else part
         for name, part in feedback._asdict().items()
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
-    return checkpoint.packed((type(feedback).__name__, SavedRecord.of(parts)))
+    more = [SavedRecord.of(how)] if how else []
+    return checkpoint.packed((type(feedback).__name__, SavedRecord.of(parts), *more))
 
 
-def stored(feedback: Feedback, center: Array) -> tuple[bytes, Feedback]:
-    """An observation as bytes, and as `decode` reads them again: at once if it is numbers and two
-    arrays of doubles, which are written and read as every other is.
-    """
-    if type(feedback) is not FirstOrder or not _is_plain(feedback):
-        data = encode(feedback)
-        return data, decode(data, center)
+def _encode_plain(feedback: FirstOrder) -> tuple[bytes, FirstOrder]:
+    """The same of numbers and two arrays of doubles, at once, and as it is read again."""
     f, g = frozen(feedback.loss_gradient.copy()), frozen(feedback.constraint_gradient.copy())
     _, violation, _, steep, steep_limit, rounds, *_ = feedback
     numbers = (violation.hex(), steep.hex(), steep_limit.hex(), rounds)
@@ -83,10 +145,14 @@ def _is_plain(feedback: FirstOrder) -> bool:
 
 
 def decode(data: bytes, center: Array, *, checked: bool = False) -> Feedback:
-    """An observation again, its arrays where `center` lives. `checked`: functions are made with
-    all their checks, and numbers are finite.
+    """Feedback again, its arrays where `center` lives. `checked`: functions are made with all
+    their checks, and numbers are finite.
     """
-    name, record = checkpoint.unpacked(data, center)
+    name, record, *_ = checkpoint.unpacked(data, center)
+    return _feedback(name, record, checked)
+
+
+def _feedback(name: str, record: Any, checked: bool) -> Feedback:
     kind = _KINDS[name]
     parts = _checked_fields(record, kind._fields, name)
     if kind is FullInformation:
@@ -172,44 +238,3 @@ def decode_info(data: bytes, center: Array) -> RoundInfo:
         given["forecast"] = tuple(map(decode_function, given["forecast"]))
     skipped = tuple(given.pop("skipped", ()))
     return RoundInfo(**given).with_skipped(skipped)
-
-
-# --- how a round was observed ---------------------------------------------------------------------
-
-
-class How(NamedTuple):
-    """How a round was observed."""
-
-    after: int | None = None
-    """the observation after which it was decided; None if nothing waited"""
-    point: Array | None = None
-    """what was played; None: the decision"""
-    instead: Instead | None = None
-    unsettled: bool | None = None
-    """True if it came while the next round was not committed, as with deadlines"""
-
-
-def encode_played(how: How) -> bytes | None:
-    """As bytes; None if it was simply the next round."""
-    after, point, instead, unsettled = how
-    if after is None and point is None and instead is None and unsettled is None:
-        return None
-    given = {name: part for name, part in how._asdict().items() if part is not None}
-    if instead is not None:
-        given["instead"] = tuple(instead)
-    return checkpoint.packed((_PLAYED, SavedRecord.of(given)))
-
-
-def decode_played(data: bytes | None, K: HasLMO) -> How:
-    """The same again."""
-    if data is None:
-        return How()
-    kind, record = checkpoint.unpacked(data, K.center)
-    given = _checked_fields(record if kind == _PLAYED else None, How._fields, _PLAYED)
-    if "point" in given:
-        if not is_member(K, given["point"]):
-            raise ValueError("what was played is no member of the set")
-        given["point"] = frozen(given["point"])
-    if "instead" in given:
-        given["instead"] = Instead(*map(float, given["instead"]))
-    return How(**given)

@@ -64,7 +64,7 @@ class File:
                 ((self._acknowledged,),) = self._lock.rows("PRAGMA user_version")
                 if self._acknowledged > (last := content.head.last):
                     raise BrokenFile(
-                        f"{self.path} holds {last} observations, and {self._acknowledged} were "
+                        f"{self.path} holds {last} events, and {self._acknowledged} were "
                         "acknowledged: put its -wal back, or remove its -lock to do without them."
                     )
                 db.pragmas(*DURABLE)
@@ -95,7 +95,7 @@ class File:
         self._in_place.require()
 
     def write(self, do: Callable[[Tables], None], last: int) -> None:
-        """One transaction, on disk when this returns; `last` is the number of the last observation
+        """One transaction, on disk when this returns; `last` is the number of the last event
         then, which is noted beside the file: the note is not flushed, and never too high.
         """
         assert self._db is not None

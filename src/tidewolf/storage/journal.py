@@ -1,15 +1,12 @@
 """The journal of one session, written as it runs: in a file, or in a database of many.
 
-Events are applied to a state when they happen, and again when the session is opened:
+Whatever changes the state is an event. It is written before it counts, and applied again, in the
+same order, when the session is opened:
 
-    for k = first, ..., last - 1:   decide the rounds that were decided after observation k
-                                    observe observation k + 1
-    decide those after the last;    give the next round its side information
+    state = the last snapshot;   for every event after it:   state = after(learner, state, event)
 
-A round is decided before its feedback arrives, and what is decided depends on all that arrived
-before: so every round that waits has the number of the observation after which it was decided, in
-`pending` while it waits and in `observations` from then on. A state that is kept is the one right
-after its observation.
+A decision whose feedback comes later is written with its point, so that a state under other
+versions that would have decided otherwise is noticed.
 """
 
 from __future__ import annotations
@@ -27,212 +24,62 @@ from tidewolf.core.arguments import as_flag
 from tidewolf.core.arrays import as_count, to_numpy
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput, TidewolfError
-from tidewolf.core.feedback import Arrival, Feedback
+from tidewolf.core.feedback import Feedback
 from tidewolf.core.values import identity
 from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.capabilities import Commits, beginning, committed
-from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, after, waiting
+from tidewolf.methods.capabilities import beginning, committed
+from tidewolf.methods.events import (
+    Decide,
+    Event,
+    Expire,
+    Observe,
+    SetInfo,
+    after,
+    decision,
+    waiting,
+)
 from tidewolf.methods.late import next_round
 from tidewolf.storage import feedback as written
-from tidewolf.storage.tables import Content, Head, Pending, Row, Tables, digest
+from tidewolf.storage.tables import Content, Head, Row, Tables, digest
 
 if TYPE_CHECKING:
     from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
+_OVER = ("observe", "expire")
+"""Events after which a round does not wait any more."""
 
 
 class Place(NamedTuple):
     """Where a session stands."""
 
     state: Any
-    observed: Any
-    """the state right after the last observation"""
     last: int
+    """the number of the last event"""
     link: bytes
-    pending: Mapping[int, Pending] = {}
-    """the rounds that wait, from 1, and the next one if it has side information"""
     info_ids: Mapping[int, str] = {}
-    """the identities of their side information; rounds from 0"""
+    """the identities of the side information of rounds that wait, and of the next one; from 0"""
 
-    @property
-    def next_round(self) -> int:
-        """The number of the next round, from 1."""
-        return next_round(self.state) + 1
+    def after(self, row: Row, event: Event, state: Any) -> Place:
+        """The place after an event, which led to this state."""
+        info_ids, number = self.info_ids, row.round - 1
+        if isinstance(event, SetInfo):
+            info_ids = {**info_ids, number: event.info.identity or ""}
+        elif number in info_ids and row.kind in _OVER:
+            info_ids = {one: given for one, given in info_ids.items() if one != number}
+        return Place(state, row.number, row.link(self.link), info_ids)
 
 
 class Step(NamedTuple):
-    """Something that happened: a round was decided, or observed."""
+    """Something that happened."""
 
-    place: Place
-    """where it led"""
-    row: Row | None
-    """the observation"""
     before: Any
     """the state right before it"""
     events: tuple[Event, ...]
-    """what it is, after the side information of the round"""
-
-
-@final
-class EventLog(Generic[S]):
-    """What happens to a learner's state, as it is kept."""
-
-    def __init__(self, learner: Learner[S]) -> None:
-        self.learner, self._center = learner, learner.K.center
-        self._commits = isinstance(learner, Commits)
-
-    # --- as it happens ----------------------------------------------------------------------------
-
-    def taken(self, place: Place, events: Sequence[Event], epoch: int) -> tuple[Place, list[Row]]:
-        """Where these events lead, and the observations to keep."""
-        rows = []
-        for event in events:
-            if isinstance(event, SetInfo):
-                place = self._with_info(place, written.encode_info(event.info))
-            elif isinstance(event, Decide):
-                place = self._deferred(place)
-            else:
-                row, event = self._stored(place, event, epoch)
-                rows.append(row)
-                place = self._observed(place, row, event)
-        return place, rows
-
-    def committed(self, place: Place) -> Place:
-        """With the next round committed."""
-        if not self._commits:
-            return place
-        state = committed(self.learner, place.state)
-        observed = state if place.observed is place.state else place.observed
-        return place._replace(state=state, observed=observed)
-
-    def _stored(self, place: Place, event: Expire | Observe, epoch: int) -> tuple[Row, Event]:
-        """An event as it is kept, and as it is read again."""
-        number = event.round if isinstance(event, Expire) else event.arrival.round
-        own = place.pending.get(number + 1)
-        late, info = (None, None) if own is None else (own.after, own.info)
-        if isinstance(event, Expire):
-            played = written.encode_played(written.How(late))
-            return Row(place.last + 1, number + 1, 0, epoch, b"", info, played), event
-        (_, feedback, point, instead), committed = event
-        data, again = written.stored(feedback, self._center)
-        how = written.How(late, point, instead, None if committed else True)
-        played = written.encode_played(how)
-        row = Row(place.last + 1, number + 1, feedback.rounds, epoch, data, info, played)
-        return row, Observe(Arrival(number, again, point, instead), committed)
-
-    def _with_info(self, place: Place, data: bytes) -> Place:
-        number, info = place.next_round, written.decode_info(data, self._center)
-        return place._replace(
-            state=after(self.learner, place.state, SetInfo(info)),
-            pending={**place.pending, number: Pending(number, data)},
-            info_ids={**place.info_ids, number - 1: info.identity or ""},
-        )
-
-    def _deferred(self, place: Place) -> Place:
-        number = place.next_round
-        own = place.pending.get(number)
-        state = after(self.learner, place.state, Decide())
-        x = checkpoint.packed(waiting(state)[-1].x)
-        pending = Pending(number, None if own is None else own.info, place.last, x)
-        return place._replace(state=state, pending={**place.pending, number: pending})
-
-    def _observed(self, place: Place, row: Row, event: Event) -> Place:
-        state, pending, info_ids = place.state, place.pending, place.info_ids
-        state = after(self.learner, state, event)
-        if row.round in pending:
-            pending = {one: own for one, own in pending.items() if one != row.round}
-            info_ids = {one: given for one, given in info_ids.items() if one != row.round - 1}
-        return Place(state, state, row.arrived, row.link(place.link), pending, info_ids)
-
-    # --- again ------------------------------------------------------------------------------------
-
-    def begin(self, state: S, last: int, link: bytes, rounds: Mapping[int, Pending]) -> Place:
-        """The place of a state that was kept; `rounds` are all that waited then or later."""
-        pending, info_ids = {}, {}
-        for own in waiting(state):
-            one = rounds[own.round + 1]
-            pending[one.round] = one._replace(x=checkpoint.packed(own.x))
-            if one.info is not None:
-                info_ids[own.round] = written.decode_info(one.info, self._center).identity or ""
-        return Place(state, state, last, link, pending, info_ids)
-
-    def waited(self, rows: Iterable[Row], pending: Iterable[Pending]) -> dict[int, Pending]:
-        """The rounds that waited, those that were observed since too, in order."""
-        found = {one.round: one for one in pending if one.after is not None}
-        for row in rows:
-            late = written.decode_played(row.played, self.learner.K).after
-            if late is not None:
-                found[row.round] = Pending(row.round, row.info, late)
-        return dict(sorted(found.items()))
-
-    def again(
-        self, place: Place, rows: Iterable[Row], rounds: Mapping[int, Pending]
-    ) -> Iterator[Step]:
-        """All that happened after this place; `rounds` are all that waited then or later."""
-        left = [one for one in rounds.values() if one.after is not None and one.after >= place.last]
-        left.reverse()
-        for row in rows:
-            for step in self._decisions_again(place, left):
-                yield step
-                place = step.place
-            info = None if row.round in rounds else row.info
-            place, before_it = self._info_again(place, row.round, info)
-            if row.round not in (place.pending if waiting(place.state) else (place.next_round,)):
-                raise ValueError(f"round {row.round} was observed and had not been decided")
-            event = self._event(row)
-            if isinstance(event, Observe) and event.committed:
-                place = self.committed(place)
-            before, place = place.state, self._observed(place, row, event)
-            yield Step(place, row, before, (*before_it, event))
-        yield from self._decisions_again(place, left)
-        if left:
-            raise ValueError(f"round {left[-1].round} was decided after what was never observed")
-
-    def _decisions_again(self, place: Place, left: list[Pending]) -> Iterator[Step]:
-        """Those that were decided after the last observation."""
-        while left and left[-1].after == place.last:
-            one = left.pop()
-            place, before_it = self._info_again(place, one.round, one.info)
-            if one.round != place.next_round:
-                raise ValueError(f"round {one.round} was decided out of order")
-            before, place = place.state, self._deferred(place)
-            yield Step(place, None, before, (*before_it, Decide()))
-
-    def _info_again(
-        self, place: Place, number: int, info: bytes | None
-    ) -> tuple[Place, tuple[Event, ...]]:
-        if info is None:
-            return place, ()
-        if number != place.next_round:
-            raise ValueError(f"round {number} has side information out of order")
-        return self._with_info(place, info), (SetInfo(written.decode_info(info, self._center)),)
-
-    def _event(self, row: Row) -> Event:
-        if row.rounds == 0:
-            return Expire(row.round - 1)
-        feedback = written.decode(row.feedback, self._center, checked=True)
-        if feedback.rounds != row.rounds:
-            raise ValueError(f"{row.rounds} rounds have feedback of {feedback.rounds}")
-        how = written.decode_played(row.played, self.learner.K)
-        return Observe(Arrival(row.round - 1, feedback, how.point, how.instead), not how.unsettled)
-
-    def with_pending_info(self, place: Place, pending: Iterable[Pending]) -> Place:
-        """With the side information of the next round; refused if the rounds that wait are not
-        those of the state, or were decided otherwise: up to rounding, for under other versions bits
-        may differ.
-        """
-        own = {one.round + 1: one.x for one in waiting(place.state)}
-        for one in pending:
-            if one.after is None:
-                place, _ = self._info_again(place, one.round, one.info)
-                continue
-            x, was = own[one.round], to_numpy(checkpoint.unpacked(one.x, self._center))
-            far = np.abs(to_numpy(x) - was).max(initial=0.0)
-            if not far <= allowed_infeasibility(self.learner.K, x):
-                raise ValueError(f"round {one.round} was decided otherwise")
-        return place
+    """what it is"""
+    place: Place
+    """where it led"""
 
 
 @final
@@ -251,7 +98,7 @@ class Journal(Generic[S]):
     def __init__(
         self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
     ) -> None:
-        self.learner, self._backend, self._event_log = learner, backend, EventLog(learner)
+        self.learner, self._backend = learner, backend
         self._every = as_count(snapshot_every, "snapshot_every")
         self._keep_history = as_flag(keep_history, "keep_history")
         self._mutex = threading.Lock()
@@ -268,14 +115,11 @@ class Journal(Generic[S]):
 
     def _resumed(self, content: Content) -> Place:
         """Load the last state, and apply again what came after it."""
-        head, rows, pending = content.head, content.left, content.pending
         try:
-            state = self.learner.load(content.state, source=self._backend.store)
-            rounds = self._event_log.waited(rows, pending)
-            place = self._event_log.begin(state, head.snapshot, content.link, rounds)
-            for step in self._event_log.again(place, rows, rounds):
+            place = self._loaded(content.head.snapshot, content.link, content.state)
+            for step in self._again(place, content.left):
                 place = step.place
-            return self._event_log.with_pending_info(place, pending)
+            return place
         except CheckpointError as error:
             raise type(error)(f"{self._backend.where}: {error}") from None
         except Warning:
@@ -285,6 +129,53 @@ class Journal(Generic[S]):
                 f"{self._backend.where} has right checksums and holds what no "
                 f"{type(self.learner).__name__} observes: {checkpoint.half_sentence(error)}."
             ) from None
+
+    def _loaded(self, last: int, link: bytes, data: bytes) -> Place:
+        """The place of a snapshot."""
+        state = self.learner.load(data, source=self._backend.store)
+        return Place(state, last, link, checkpoint.session_of(data)[0])
+
+    def _again(self, place: Place, rows: Iterable[Row]) -> Iterator[Step]:
+        """The events after this place, applied again; refused if they do not follow each other, or
+        a round would be decided otherwise: up to rounding, because under other versions bits may
+        differ.
+        """
+        learner, K = self.learner, self.learner.K
+        for row in rows:
+            event = written.read_event(row.kind, row.round - 1, row.data, K)
+            if isinstance(event, Observe) and event.committed:
+                place = self._committed(place)
+            before = place.state
+            upcoming, rounds = next_round(before), [one.round for one in waiting(before)]
+            if row.round - 1 not in (rounds if rounds and row.kind in _OVER else [upcoming]):
+                raise ValueError(f"round {row.round} has an event out of order")
+            state = after(learner, before, event)
+            if isinstance(event, Decide):
+                x, was = waiting(state)[-1].x, checkpoint.unpacked(row.data, K.center)
+                far = np.abs(to_numpy(x) - to_numpy(was)).max(initial=0.0)
+                if not far <= allowed_infeasibility(K, x):
+                    raise ValueError(f"round {row.round} was decided otherwise")
+            place = place.after(row, event, state)
+            yield Step(before, (event,), place)
+
+    def _committed(self, place: Place) -> Place:
+        """With the next round committed."""
+        return place._replace(state=committed(self.learner, place.state))
+
+    def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
+        """Where an event leads, and the row to keep."""
+        data, event = written.stored(event, self.learner.K)
+        state, number = after(self.learner, place.state, event), next_round(place.state)
+        match event:
+            case Observe(arrival):
+                number = arrival.round
+            case Expire(number):
+                pass
+            case Decide():
+                data = checkpoint.packed(waiting(state)[-1].x)
+        kind = written.KINDS[type(event)]
+        row = Row(place.last + 1, kind, number + 1, self._epoch, data)
+        return place.after(row, event, state), row
 
     @property
     def contents(self) -> Mapping[int, str | None]:
@@ -300,7 +191,7 @@ class Journal(Generic[S]):
     def commit_next(self) -> None:
         """Commit the next round, if it is not."""
         with self._mutex:
-            place = self._event_log.committed(self._place)
+            place = self._committed(self._place)
             self._place, self.state = place, place.state
 
     def take(
@@ -311,22 +202,23 @@ class Journal(Generic[S]):
         """
         with self._mutex:
             self._require_writable()
-            head, event_log = self._head, self._event_log
-            place, rows = event_log.taken(self._place, events, self._epoch)
+            place, rows = self._place, list[Row]()
+            for event in events:
+                place, row = self._taken(place, event)
+                rows.append(row)
             if commit_next:
-                place = event_log.committed(place)
-            contents = {}
-            if rows:
-                head = head._replace(last=place.last, link=place.link, epoch=self._epoch)
-                if head.last - head.snapshot >= self._every:
-                    head = self._with_snapshot(head)
-                contents = {row.round: content or None if row.rounds else EXPIRED for row in rows}
-                if not (self.numbered or content is not None or EXPIRED in contents.values()):
-                    contents = {}
+                place = self._committed(place)
+            head = self._head._replace(last=place.last, link=place.link, epoch=self._epoch)
+            if head.last - head.snapshot >= self._every:
+                head = self._with_snapshot(head)
+            over = {"observe": content or None, "expire": EXPIRED}
+            contents = {row.round: over[row.kind] for row in rows if row.kind in over}
+            if not (self.numbered or content is not None or EXPIRED in contents.values()):
+                contents = {}
             self._commit(head, place, rows, contents)
 
     def _with_snapshot(self, head: Head) -> Head:
-        """With the state after the last observation, and without history if none is wanted."""
+        """With the state after the last event, and without history if none is wanted."""
         head = head._replace(snapshot=head.last)
         return head if self._keep_history else head._replace(first=head.last, base=head.link)
 
@@ -351,31 +243,31 @@ class Journal(Generic[S]):
         learner: Learner[Any] | None = None,
     ) -> None:
         """One transaction from the head as it is to the next, and the place of this session with
-        it: observations, rounds that wait, a snapshot. It fails if another writer, of a later
-        epoch, has been here meanwhile. With a `note` what came after the place is removed.
+        it: events, what was observed, a snapshot. It fails if another writer, of a later epoch, has
+        been here meanwhile. With a `note` what came after the place is removed.
 
         If it is interrupted, the session stands where the file does. Signals are handled after
         calls, so assignments in a row are all done or none.
         """
-        before, was, saves = self._head, self._place.pending, learner or self.learner
+        before, saves = self._head, learner or self.learner
 
         def write(tables: Tables) -> None:
             if not tables.move_head(before, head):
                 what = f"{self._backend.where} was changed while this session had it open"
                 raise CheckpointError(f"{what}: open it again.")
             if note is not None:
-                tables.cut(head.last, place.next_round, place.pending)
+                rounds = [one.round + 1 for one in waiting(place.state)]
+                tables.cut(head.last, next_round(place.state) + 1, rounds)
                 tables.note(*note)
             for row in rows:
                 tables.add(row)
-            if was is not place.pending:
-                tables.write_pending(was, place.pending, head.link)
             if contents:
                 tables.write_contents(contents)
             if head.snapshot != before.snapshot or note is not None:
-                tables.add_snapshot(head, saves.save(place.observed), self._every)
+                state = checkpoint.with_session(saves.save(place.state), place.info_ids, None)
+                tables.add_snapshot(head, state, self._every)
             if head.first != before.first:
-                oldest = 0 if self._keep_history else place.next_round - 1 - REMEMBERED
+                oldest = 0 if self._keep_history else next_round(place.state) - REMEMBERED
                 tables.forget(head.first, oldest)
 
         numbered = self.numbered or bool(contents)
@@ -390,21 +282,14 @@ class Journal(Generic[S]):
                 "is there; mend that and try again."
             ) from error
         except BaseException as error:
-            is_kept = self._holds(head, place)
+            tables = self._backend.reread()
+            is_kept = None if tables is None else tables.read_head() == head
             if is_kept:
                 self._head, self._place, self.numbered, self.state, self.info_ids = after
             self._is_unsure = is_kept is None and not isinstance(error, Exception)
             raise
         self._head, self._place, self.numbered, self.state, self.info_ids = after
         self._is_unsure = False
-
-    def _holds(self, head: Head, place: Place) -> bool | None:
-        """Whether what is kept stands at this place; None if that cannot be read."""
-        tables = self._backend.reread()
-        if tables is None:
-            return None
-        rounds = [one.columns(head.link) for one in place.pending.values()]
-        return bool(tables.read_head() == head and tables.read_pending() == rounds)
 
     def rollback(self, number: int) -> None:
         """To the moment when this round became the next one, and for good: what came later is
@@ -422,8 +307,7 @@ class Journal(Generic[S]):
         """Where it stood when this round became the next one."""
         place, steps = self._replay(number)
         for step in steps:
-            is_expiry = step.row is not None and step.row.rounds == 0
-            if next_round(place.state) == number and not is_expiry:
+            if next_round(place.state) == number and not isinstance(step.events[0], Expire):
                 break
             place = step.place
         if next_round(place.state) != number:
@@ -434,26 +318,25 @@ class Journal(Generic[S]):
         """The place of the last state before this round, and all steps after it. `nearest`: the
         first there is, if the history begins later.
         """
-        head, event_log, tables = self._head, self._event_log, self._backend.tables
-        rounds = event_log.waited(tables.late_rows(), self._place.pending.values())
-        state, last, link = self._before(number, nearest)
-        place = event_log.begin(state, last, link, rounds)
-        return place, event_log.again(place, tables.rows_after(last, head.last), rounds)
+        place = self._before(number, nearest)
+        rows = self._backend.tables.rows_after(place.last, self._head.last)
+        return place, self._again(place, rows)
 
-    def _before(self, number: int, nearest: bool) -> tuple[S, int, bytes]:
-        """A state to come to this round from, with the number and the link of its observation."""
+    def _before(self, number: int, nearest: bool) -> Place:
+        """A place to come to this round from."""
         head = self._head
-        for last, link, data in self._backend.tables.snapshots(head):
-            state = self.learner.load(data, source=self._backend.store)
-            upcoming = next_round(state)
-            if upcoming < number or (last == head.first and (nearest or upcoming == number)):
-                return state, last, link
+        for snapshot in self._backend.tables.snapshots(head):
+            place = self._loaded(*snapshot)
+            upcoming = next_round(place.state)
+            is_it = upcoming == number and number not in place.info_ids
+            if upcoming < number or (place.last == head.first and (nearest or is_it)):
+                return place
         if head.first > 0:
             raise InvalidInput(
                 f"Round {number} cannot be gone back to: the history in {self._backend.where} "
                 "begins later (keep_history=False, or the learner was replaced)."
             )
-        return beginning(self.learner), 0, head.base
+        return Place(beginning(self.learner), 0, head.base)
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
         """Resume with another learner, from a state of its own in which the same rounds wait; the
@@ -463,31 +346,27 @@ class Journal(Generic[S]):
             self._require_writable()
             last = self._head.last + 1
             link = digest(self._head.link, identity(learner).encode())
-            event_log = EventLog(learner)
-            place = event_log.begin(state, last, link, self._place.pending)
-            gone = {one: EXPIRED for one in self._place.pending if one not in place.pending}
-            gone.pop(next_round(state) + 1, None)
+            gone = [one.round for one in waiting(self.state) if not decision(state, one.round)]
+            info_ids = {one: given for one, given in self.info_ids.items() if decision(state, one)}
+            place = Place(state, last, link, info_ids)
             try:
                 self._epoch += 1
                 head = Head(last, link, last, link, last, self._epoch)
                 note = "migrated", _note(f"before round {next_round(state) + 1}")
-                self._commit(head, place, contents=gone, note=note, learner=learner)
+                contents = {one + 1: EXPIRED for one in gone}
+                self._commit(head, place, contents=contents, note=note, learner=learner)
             finally:
                 if self._place is place:
-                    self._event_log, self.learner = event_log, learner
+                    self.learner = learner
 
     def way(self) -> list[Step]:
         """The last steps to where it stands, applied again: from before the oldest round that
         waits, and from before the last that was observed, as far as the history reaches.
         """
         with self._mutex:
-            least = min([next_round(self.state), *self._place.pending]) - 2
-            steps = list(self._replay(max(0, least), nearest=True)[1])
-            own = self._place.pending.get(next_round(self.state) + 1)
-            if own is not None and own.info is not None:
-                event = SetInfo(written.decode_info(own.info, self.learner.K.center))
-                steps.append(Step(self._place, None, self.state, (event,)))
-            return steps
+            rounds = [one.round - 1 for one in waiting(self.state)]
+            least = min([next_round(self.state) - 2, *rounds])
+            return list(self._replay(max(0, least), nearest=True)[1])
 
     def history(self) -> Iterator[Feedback]:
         """What was observed, oldest first, as the learner received it."""
@@ -497,9 +376,9 @@ class Journal(Generic[S]):
                 rows = self._backend.tables.some_rows(number, last)
             if not rows:
                 return
-            center = self.learner.K.center
-            yield from (written.decode(row.feedback, center) for row in rows if row.rounds)
-            number = rows[-1].arrived
+            observed, center = (row for row in rows if row.kind == "observe"), self.learner.K.center
+            yield from (written.decode(row.data, center) for row in observed)
+            number = rows[-1].number
 
     def close(self) -> None:
         """Snapshot, so that nothing is left to observe again, and let go of where it is kept.
