@@ -17,22 +17,30 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections import Counter
 from functools import partial
 from itertools import compress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two workers share two cores; before NumPy
+if os.access("/dev/shm", os.W_OK):  # nobody waits for a disk, the children neither
+    tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"
 
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from servers import served, servers  # noqa: F401  (fixtures)
+from tidewolf import Ensemble, LyapunovDescent, Stream, problems, run
 from tidewolf.evaluation import recording
+from tidewolf.experts import Resolve
+from tidewolf.functions import Capacity, Linear
 from tidewolf.methods import compiled_experts
+from tidewolf.sets import Simplex, SimplexProduct
 
 ALLOWED = (
     r"(torch|jax) is not installed",
@@ -193,6 +201,26 @@ def pytest_terminal_summary(terminalreporter):
         for where, why in refused:
             write(f"{where}: {why}")
         write("Install what is missing, or list the reason in tests/conftest.py.")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels(request):
+    """Of two workers with many tests, each compiles half of the large kernels at first; else both
+    would need the same kernel at once, and one would wait until the other has compiled it.
+    """
+    worker = getattr(request.config, "workerinput", {"workercount": 1})
+    if worker["workercount"] != 2 or len(request.session.items) < 1000:
+        return
+    small = Simplex(4)
+    learners = [
+        LyapunovDescent(problems.routing(rounds=1).K),
+        LyapunovDescent(SimplexProduct([3, 2, 4])),
+        LyapunovDescent(small),
+        Ensemble(small, experts=[Resolve()]),
+    ]
+    for learner in learners[int(worker["workerid"] == "gw1") :: 2]:
+        ones = np.ones((2, *learner.K.shape))
+        run(learner, Stream(Linear(ones), Capacity(ones)))
 
 
 @pytest.fixture

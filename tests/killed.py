@@ -45,8 +45,6 @@ LEARNERS: dict[str, Learner[Any]] = {
         tw.sets.Box(-np.ones(5), np.ones(5)), horizon=200, block=4, seed=5
     ),
 }
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-"""A disk that keeps no one waiting, if there is one."""
 ADVICE = RNG.dirichlet(np.ones(5), ROUNDS + 1)
 ADVICE[::4] = np.nan
 

@@ -84,7 +84,7 @@ class Server:
         if folder is None:
             raise Absent("There is no PostgreSQL here: neither pg_ctl nor /usr/lib/postgresql.")
         self._programs, self._who = folder, _user()
-        self.folder = Path(tempfile.mkdtemp(prefix="tidewolf-pg-", dir="/tmp"))
+        self.folder = Path(tempfile.mkdtemp(prefix="tidewolf-pg-"))
         settings = SETTINGS | {"unix_socket_directories": str(self.folder)}
         lines = "".join(f"{name} = '{value}'\n" for name, value in settings.items())
         (self.folder / "settings").write_text(lines)

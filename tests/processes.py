@@ -1,5 +1,5 @@
 """Run as a script: starts commands again and again, each in a process of its own, without
-importing or compiling anything twice; with the word `serve`, all that servers need comes first.
+importing or compiling anything twice; all that servers need comes first.
 
 It reads lines of JSON from stdin and answers each with a line:
 
@@ -96,8 +96,7 @@ def fork(
 
 
 def main() -> None:
-    if "serve" in sys.argv:
-        prepare()
+    prepare()
     for line in sys.stdin:
         what, *given = json.loads(line)
         if what == "here":

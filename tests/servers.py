@@ -66,7 +66,7 @@ class Servers:
             settings["LD_PRELOAD"] = str(compiled(SLOW_DISK, library=True))
             settings["TIDEWOLF_SYNC_COUNT"] = str(count)
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(SCRIPT), "serve"],
+            [sys.executable, "-W", "error", str(SCRIPT)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | settings,

@@ -10,11 +10,9 @@ import random
 import re
 import select
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from servers import Servers
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, OtherSettings
 from tidewolf.experiments.building import RoundReader
@@ -112,38 +111,20 @@ def taken(one: LiveRunner, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-class Launcher:
-    """Whoever starts commands (processes.py)."""
-
-    def __init__(self) -> None:
-        script = Path(__file__).with_name("processes.py")
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self.process = subprocess.Popen([sys.executable, str(script)], text=True, **pipes)  # type: ignore[call-overload]
-
-    def ask(self, *question: Any) -> int:
-        self.process.stdin.write(json.dumps(question) + "\n")
-        self.process.stdin.flush()
-        return int(self.process.stdout.readline())
-
-    def close(self) -> None:
-        self.process.communicate(timeout=60)
-
-
 @pytest.fixture(scope="module")
-def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
-    one = Launcher()
+def launcher(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Servers:
+    """Whoever starts commands (processes.py)."""
     network = written(tmp_path_factory.mktemp("first"))
     arguments = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
-    assert one.ask("here", arguments) == 0  # whatever is compiled is at hand from now on
-    yield one
-    one.close()
+    assert servers.ask("here", arguments) == 0  # whatever is compiled is at hand from now on
+    return servers
 
 
 class Live:
     """The command, running in a process of its own."""
 
     def __init__(
-        self, launcher: Launcher, network: Path, *more: str, stdout: str | None = None
+        self, launcher: Servers, network: Path, *more: str, stdout: str | None = None
     ) -> None:
         folder = Path(tempfile.mkdtemp(dir=network.parent))
         files = [str(folder / name) for name in ("stdin", "stdout", "stderr")]
@@ -207,7 +188,7 @@ class Live:
 
 
 def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
-    launcher: Launcher, network: Path
+    launcher: Servers, network: Path
 ) -> None:
     """One life: each line is answered by one line, and nothing but rows changes anything."""
     expected = answers(network, *map(row, range(8)))
@@ -241,7 +222,7 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
 
 @pytest.mark.parametrize(("kills", "seed"), [(5, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
 def test_killed_at_any_moment_it_answers_as_if_it_never_was(
-    launcher: Launcher, network: Path, kills: int, seed: int
+    launcher: Servers, network: Path, kills: int, seed: int
 ) -> None:
     """Whoever sends again what was not answered gets the very lines of a life without a kill."""
     expected, rng = answers(network, *map(row, range(ROUNDS))), random.Random(seed)
@@ -270,7 +251,7 @@ def test_killed_at_any_moment_it_answers_as_if_it_never_was(
 
 
 def test_growing_tables_are_followed_and_stopped_by_a_signal(
-    launcher: Launcher, network: Path
+    launcher: Servers, network: Path
 ) -> None:
     """Two tables that grow at different speeds, half a line at a time; then a past line changes."""
     expected = answers(network, *map(row, range(4)))
@@ -309,7 +290,7 @@ def test_once_prints_the_next_decision_and_writes_nothing(
 
 
 def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
-    launcher: Launcher, network: Path
+    launcher: Servers, network: Path
 ) -> None:
     ours, theirs = pty.openpty()
     with Live(launcher, network, stdout=os.ttyname(theirs)) as live:

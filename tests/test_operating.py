@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from killed import MEMORY, as_if_killed, saved
+from killed import as_if_killed, saved
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
@@ -410,7 +410,7 @@ class Week:
 
 
 def lived(script: Any, kind: str, seed: int, **how: Any) -> None:
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+    with tempfile.TemporaryDirectory() as place:
         week = Week(Path(place), seed, kind, **how)
         try:
             for n, one in enumerate(script):

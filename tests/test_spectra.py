@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from covering import covered
 from tidewolf.core.errors import CheckFailed, NotFinite, WrongShape, WrongType
 from tidewolf.core.vertices import LowRank
 from tidewolf.hindsight.task import with_exact_oracle
@@ -22,7 +23,6 @@ from tidewolf.testing import check_set
 seeds = st.integers(0, 2**32)
 sizes = st.integers(1, 9)
 MODES = {"dense": {}, "likely": {"dense": 0}, "certified": {"dense": 0, "certified": True}}
-each_mode = pytest.mark.parametrize("mode", MODES)
 KINDS_OF_SETS = (Spectraplex, BoundedPSD, Fantope, NuclearBall)
 EXAMPLES = [K for kind in KINDS_OF_SETS for K in kind.examples()]
 
@@ -73,7 +73,6 @@ KINDS = (
     *("random", "rank one", "definite", "identity", "minus identity", "zero", "skew"),
     *("clustered", "huge", "tiny", "tied"),
 )
-each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def judged(K, D, best, size, mode):
@@ -97,9 +96,11 @@ def judged(K, D, best, size, mode):
 
 
 @pytest.mark.soak_examples(10)
-@pytest.mark.parametrize("make", KINDS_OF_SETS)
-@each_kind
-@each_mode
+@covered(
+    kind={kind: kind for kind in KINDS},
+    mode={mode: mode for mode in MODES},
+    make={make.__name__: make for make in KINDS_OF_SETS},
+)
 @given(
     seed=seeds,
     m=st.sampled_from([1, 2, 3, 8, 40]),

@@ -27,7 +27,6 @@ from killed import (
     LATE,
     LEARNERS,
     LIMITS,
-    MEMORY,
     TOLD,
     as_if_killed,
     observe,
@@ -54,12 +53,6 @@ class Expected(dict[str, Any]):
 EXPECTED = Expected()
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 LEARNER = LEARNERS["LyapunovDescent"]
-
-
-@pytest.fixture
-def tmp_path():
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
-        yield Path(place)
 
 
 def kept(path: Path, rounds: int, name: str = "LyapunovDescent", **how: Any) -> Path:
@@ -95,7 +88,7 @@ def told_again(seen: Any) -> Any:
 )
 def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, keep_history):
     learner, how = LEARNERS[name], {"snapshot_every": snapshot_every, "keep_history": keep_history}
-    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+    with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "session.db"
         session = tw.Session.open(path, learner, **how)
         for t in range(ROUNDS + 1):

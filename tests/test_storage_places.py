@@ -32,9 +32,7 @@ LEARNER = LEARNERS["LyapunovDescent"]
 @pytest.fixture
 def place():
     """A folder that others may look into."""
-    with tempfile.TemporaryDirectory(
-        dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    ) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
 
