@@ -189,14 +189,14 @@ PATCHES = (
     ),
     Patch(
         "Ensemble: policies are guaranteed what holds for points",
-        "learners/ensemble.py",
+        "learners/core.py",
         "self._weights.bound(state.dual, state.cells)",
         "self._weights.bound(state.dual)",
         f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
     ),
     Patch(
         "Ensemble: nobody counts the calls of advisers",
-        "learners/ensemble.py",
+        "learners/core.py",
         "oracle_budget - found.calls,\n                    calls +",
         "oracle_budget,\n                    calls +",
         f"{ENSEMBLE}::test_no_total_exceeds_its_measured_bound",
@@ -435,9 +435,9 @@ PATCHES = (
     ),
     Patch(
         "LyapunovDescent steps by the diameter, not by how far y is",
-        "methods/descent.py",
-        "D = min(2.0 * K.radius, K.diameter + own.point.distance)",
-        "D = K.diameter",
+        "learners/core.py",
+        "reach = min(2.0 * K.radius, K.diameter + own.distance)",
+        "reach = K.diameter",
         PLAIN_STEPS,
     ),
     Patch(
@@ -703,8 +703,22 @@ PATCHES = (
     Patch(
         "a step of rounds in a kernel goes up",
         "kernels/rounds.py",
-        "            Y[i, e] -= etas[i] * share * g[e]",
-        "            Y[i, e] += etas[i] * share * g[e]",
+        "                    y[e] -= eta[b] * share * g[e]",
+        "                    y[e] += eta[b] * share * g[e]",
+        f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
+    ),
+    Patch(
+        "factors of a product share the first one's step in a kernel",
+        "kernels/rounds.py",
+        "                    y[e] -= eta[b] * share * g[e]",
+        "                    y[e] -= eta[0] * share * g[e]",
+        "tests/test_factor_rounds.py::test_it_is_the_learner_without_its_kernel",
+    ),
+    Patch(
+        "a projection begins where the last one did",
+        "learners/core.py",
+        "            y = own.y + 0.0  # one to give away",
+        "            y = own.before_projection + 0.0",
         f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
     ),
     Patch(
@@ -717,8 +731,8 @@ PATCHES = (
     Patch(
         "rounds in a kernel give nothing back past a limit",
         "kernels/rounds.py",
-        "            if past > 0.0 and square > 0.0:",
-        "            if past < 0.0 and square > 0.0:",
+        "            if past > 0.0 and square > 0.0 and not held:",
+        "            if past < 0.0 and square > 0.0 and not held:",
         f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
     ),
     Patch(
@@ -731,7 +745,7 @@ PATCHES = (
     Patch(
         "sums in a kernel stay in old units",
         "kernels/rounds.py",
-        "        sums[i, INVERSE_OF] *= unit\n",
+        "            steps[i, INVERSE_OF, b] *= unit\n",
         "",
         f"{ROUNDS}::test_an_ensemble_counts_in_units_that_grow",
     ),
@@ -787,8 +801,8 @@ PATCHES = (
     Patch(
         "members that a kernel moves take the whole gradient",
         "kernels/rounds.py",
-        "            Y[i, e] -= etas[i] * share * g[e]",
-        "            Y[i, e] -= etas[i] * g[e]",
+        "                    y[e] -= eta[b] * share * g[e]",
+        "                    y[e] -= eta[b] * g[e]",
         f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
     ),
     Patch(
@@ -842,9 +856,9 @@ PATCHES = (
     ),
     Patch(
         "a live round of an ensemble changes the state before it",
-        "methods/compiled_experts.py",
-        "        now, done, code, alone = start.copy(), 0, 0, not self.learner.advisers",
-        "        now, done, code, alone = start, 0, 0, not self.learner.advisers",
+        "methods/compiled_rounds.py",
+        "        now, done, code = start.copy(), 0, 0",
+        "        now, done, code = start, 0, 0",
         f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
     ),
     Patch(
@@ -877,9 +891,9 @@ PATCHES = (
     ),
     Patch(
         "a kernel plays for whoever overrides the learner",
-        "learners/lyapunov_descent.py",
-        "        if type(self) is not LyapunovDescent:  # a subclass may say otherwise",
-        "        if False:",
+        "learners/core.py",
+        """ if "__final__" in vars(type(self)) else None""",
+        "",
         f"{ROUNDS}::test_what_somebody_made_of_a_set_or_learner_is_not_played_by_the_kernel",
     ),
     Patch(
@@ -963,9 +977,8 @@ NUMBERS = (
     Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual._mu"),
     Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.guarantee"),
     Numbers("methods/steps/lyapunov.py", "LyapunovWeights._guaranteed"),
-    Numbers("learners/lyapunov_descent.py", "LyapunovDescent.guarantee"),
-    Numbers("methods/descent.py", "_price", FACTORS),
-    Numbers("learners/ensemble.py", "Ensemble.guarantee", ENSEMBLE_GUARANTEE),
+    Numbers("methods/steps/adagrad.py", "_price", FACTORS),
+    Numbers("learners/core.py", "Core.guarantee", ENSEMBLE_GUARANTEE),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),
     Numbers("baselines/sinha_vaze.py", "SinhaVaze.guarantee"),
@@ -976,8 +989,7 @@ SAME = {
     ("methods/paper.py", "(math.log(T) or "): "one round is projected nowhere",
     ("learners/primal_dual.py", "(math.log(T) or "): "one round is projected nowhere",
     ("learners/bandit_primal_dual.py", "math.log(T) or "): "one round is projected nowhere",
-    ("learners/lyapunov_descent.py", "self.horizon or "): "without a horizon nothing is promised",
-    ("learners/ensemble.py", "self.horizon or "): "without a horizon nothing is promised",
+    ("learners/core.py", "self.horizon or "): "without a horizon nothing is promised",
     (
         "learners/lyapunov_frank_wolfe.py",
         "self.K.diameter or ",

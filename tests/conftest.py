@@ -39,7 +39,7 @@ from tidewolf import Ensemble, LyapunovDescent, Stream, problems, run
 from tidewolf.evaluation import recording
 from tidewolf.experts import Resolve
 from tidewolf.functions import Capacity, Linear
-from tidewolf.methods import compiled_experts
+from tidewolf.methods import compiled_rounds
 from tidewolf.sets import Simplex, SimplexProduct
 
 ALLOWED = (
@@ -60,7 +60,7 @@ lists them.
 BUDGET, LONG = 600, 8
 """Core-seconds for the whole suite, and for one test."""
 
-recording.SHORT = compiled_experts.WORTH = 0  # machine code is tested; test_rounds.py has others
+recording.SHORT = compiled_rounds.WORTH = 0  # machine code is tested; test_rounds.py has others
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("ci")
 HERE = Path(__file__).parent

@@ -254,6 +254,7 @@ SPARSE, LOW_RANK = (
     tw.LyapunovDescent(tw.sets.Spectraplex(3), horizon=40),
 )
 DENSE = tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=40)
+BLOCK = tw.LyapunovDescent(tw.sets.Simplex(4), horizon=40, block=5)
 JOINED = tw.PrimalDual(tw.sets.Product(tw.sets.BoundedPSD(2, 1.0), tw.sets.Simplex(3)), horizon=40)
 OPEN = LEARNERS["DriftPlusPenalty"]
 
@@ -335,27 +336,32 @@ def entry(index: int, value: Any) -> Callable[[Any], Any]:
     return put
 
 
-VERTICES = ("active", "parts", "vertices", "list")
+def shorter(vertices: list[Any]) -> list[Any]:
+    return vertices[:-1]
+
+
+ACTIVE = ("pool", "parts", "first")
+VERTICES = (*ACTIVE, "parts", "vertices", "list")
 FIRST, LAST = ((*VERTICES, i, "parts") for i in (0, -1))
-WEIGHTS, PIECE = ("active", "parts", "weights"), ("limits", "parts", "pieces", "list", 0, "list")
-ROWS = (*PIECE, 1, "list", 0)
+WEIGHTS, PIECE = (*ACTIVE, "parts", "weights"), ("limits", "parts", "pieces", "list", 0, "list")
+ROWS, Y = (*PIECE, 1, "list", 0), ("descents", "list", 0, "record", "y")
 FORGERIES = [
     (SPARSE, field("t", -1)),
     (SPARSE, field("calls", -3)),
     (SPARSE, field("distance", {"float": "nan"})),
-    (SPARSE, field("active", {"stored": "active set", "parts": {}})),
+    (SPARSE, field("pool", {"stored": "active set", "parts": {}})),
     (SPARSE, field("more", 1)),
     (SPARSE, lambda fields, _: home(fields, "t").pop("t")),
     (SPARSE, at("dual", "record", put=lambda record: record | {"rounds": -1})),
     (SPARSE, at("dual", "record", put=lambda record: record | {"more": 1})),
-    (SPARSE, at("open", "record", put=lambda record: record | {"rounds": 10**9})),
-    (SPARSE, at("y", put=entry(0, np.nan))),
-    (SPARSE, at("y", put=lambda y: np.zeros(len(y) + 1))),
-    (SPARSE, at("y", put=lambda y: y.astype(np.int64))),
+    (BLOCK, at("open", "record", put=lambda record: record | {"rounds": 10**9})),
+    (SPARSE, at(*Y, put=entry(0, np.nan))),
+    (SPARSE, at(*Y, put=lambda y: np.zeros(len(y) + 1))),
+    (SPARSE, at(*Y, put=lambda y: y.astype(np.int64))),
     (SPARSE, at(*WEIGHTS, put=lambda w: 0.5 * w)),
     (SPARSE, at(*WEIGHTS, put=lambda w: np.append(w[:-1] + 1.0, w[-1] - len(w) + 1.0))),
     (SPARSE, at(*WEIGHTS, put=lambda w: np.roll(w, 1))),
-    (SPARSE, at("active", "parts", "x", put=lambda x: 2.0 * x)),
+    (SPARSE, at(*ACTIVE, "parts", "x", put=lambda x: 2.0 * x)),
     (SPARSE, at(*FIRST, "indices", put=entry(0, 2_000_000_000))),
     (SPARSE, at(*FIRST, "indices", put=entry(0, -1))),
     (SPARSE, at(*FIRST, "values", put=entry(0, np.nan))),
@@ -364,7 +370,7 @@ FORGERIES = [
     (LOW_RANK, at(*LAST, "rows", put=lambda rows: rows * np.nan)),
     (LOW_RANK, at(*FIRST, "ridge", put=lambda ridge: -1)),
     (DENSE, at(*LAST, "point", put=lambda v: 1e3 * v + 1.0)),
-    (JOINED, at(*LAST, "vertices", "list", put=lambda vertices: vertices[:-1])),
+    (JOINED, at("active", *VERTICES[3:], -1, "parts", "vertices", "list", put=shorter)),
     (OPEN, at(*PIECE, 0, put=lambda kind: "Custom")),
     (OPEN, at(*ROWS, put=lambda c: c[:, :3])),
     (OPEN, at(*ROWS, put=lambda c: np.nan * c)),
@@ -375,7 +381,7 @@ def idle(**parts: Any) -> Callable[..., None]:
     """One more vertex, of weight 0: the point stays the mean of all."""
 
     def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-        active = home(fields, "active")["active"]["parts"]
+        active = fields["pool"]["parts"]["first"]["parts"]
         given = {name: {"array": f"idle_{name}", "numpy": True} for name in parts}
         arrays.update({f"idle_{name}": part for name, part in parts.items()})
         last = active["vertices"]["list"][-1]
@@ -399,7 +405,9 @@ FORGERIES += [
 
 @pytest.fixture(scope="module")
 def states():
-    return {id(learner): saved(learner) for learner in (SPARSE, LOW_RANK, DENSE, JOINED, OPEN)}
+    return {
+        id(learner): saved(learner) for learner in (SPARSE, LOW_RANK, DENSE, JOINED, OPEN, BLOCK)
+    }
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from test_archive import forged, home, sealed
+from test_archive import forged, sealed
 from tidewolf.baselines import SinhaVaze
 from tidewolf.core import checkpoint
 from tidewolf.core.conforming import conforming
@@ -175,7 +175,7 @@ def test_a_newer_file_is_refused():
         LEARNER.load(
             forged(
                 SAVED,
-                lambda fields, _: home(fields, "active")["active"].update(stored="hypergraph"),
+                lambda fields, _: fields["pool"].update(stored="hypergraph"),
             )
         )
 

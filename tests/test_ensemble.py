@@ -279,7 +279,7 @@ def test_no_total_exceeds_its_measured_bound(number, seed, K, kind):
     checked = {check.name for check in run.certificate.checks}
     due = {"membership", "tolerance", "members", "calls", "regret bound", "violation bound"}
     assert checked >= due
-    assert ("guards" in checked) == learner._wants_functions
+    assert ("guards" in checked) == learner.wants_functions
     assert run.oracle_calls <= learner.calls_per_round * len(stream)
 
 
@@ -367,7 +367,7 @@ def test_what_is_measured_stays_below_what_was_promised(K, scales):
     poor = tw.Ensemble(K, **{**given_, "calls_per_round": 1.0}).guarantee()
     exact = isinstance(K, Box | SimplexProduct)
     assert (poor.reason == "") == exact
-    assert exact or "1 oracle calls a round no distance" in poor.reason
+    assert exact or "no distance" in poor.reason
     many = tw.Ensemble(K, **{**given_, "horizon": 4, "step_scales": (0.01,)}).guarantee()
     assert many.regret is None
     assert "nothing to promise: bounds" in many.reason

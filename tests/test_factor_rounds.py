@@ -13,7 +13,6 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.kernels import columns
 from tidewolf.learners import LyapunovDescent
-from tidewolf.methods.compiled_factors import CompiledFactors
 from tidewolf.projection.active import ExactPoint
 from tidewolf.sets import Box, Product, SimplexProduct
 
@@ -21,6 +20,7 @@ SETS = {
     "shares": SimplexProduct([3] * 5),
     "uneven": SimplexProduct([3, 1, 4, 2]),
     "many": SimplexProduct([2] * (columns.WIDTH + 3)),
+    "longer": SimplexProduct([columns.LONGEST + 1, 2]),
     "box": Box([0.0, -1.0, 2.0, 0.0], [1.0, 3.0, 2.0, 1e-3]),
     "long": Box(np.zeros(1030), np.linspace(0.1, 2.0, 1030)),
     "boxes": Product(Box([0.0, 0.0], [1.0, 2.0]), Box([-1.0], [1.0])),
@@ -60,7 +60,7 @@ def recorded(learner, stream) -> Recording:
 
 
 def numbers(state) -> list[float]:
-    dual, sums = state.dual, state.descent
+    dual, sums = state.dual, state.descents[0].sums
     assert sums.factors is not None
     own = (sums.square_sum, state.oracle_budget, dual.violation, dual.paid, *dual.sums[2:])
     more = (*dual.slopes, dual.least_ratio, dual.exponent)
@@ -75,7 +75,7 @@ def test_it_is_the_learner_without_its_kernel(K, limits):
         LyapunovDescent(K, step_scale=0.7),
         without_kernel(LyapunovDescent(K, step_scale=0.7)),
     )
-    assert isinstance(fast.compiled, CompiledFactors)
+    assert fast.compiled.exact
     one, other = recorded(fast, stream), recorded(slow, stream)
     for name in ("losses", "violations", "distances", "calls"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-11)
@@ -96,6 +96,21 @@ def test_it_is_the_learner_without_its_kernel(K, limits):
     np.testing.assert_allclose(before, expected, atol=1e-11)
     for sample, reference in zip(one.audit.sample, other.audit.sample, strict=True):
         assert sample == pytest.approx(reference, abs=1e-9)
+
+
+@pytest.mark.parametrize("K", [SETS["uneven"], SETS["box"]], ids=["uneven", "box"])
+@pytest.mark.parametrize("limits", ["capacity", "affine"])
+def test_an_ensemble_is_the_one_without_its_kernel(K, limits):
+    stream, options = stream_on(K, 40, limits), {"experts": [tw.experts.Season(7, cells=3)]}
+    fast, slow = tw.Ensemble(K, **options), without_kernel(tw.Ensemble(K, **options))
+    assert fast.compiled.exact
+    one, other = recorded(fast, stream), recorded(slow, stream)
+    for name in ("losses", "violations", "distances", "calls"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-9)
+    assert numbers(one.state) == pytest.approx(numbers(other.state), rel=1e-8)
+    mine, theirs = (np.array(each.state.accounts.guard) for each in (one, other))
+    np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(one.state.cells.loss, other.state.cells.loss, atol=1e-9)
 
 
 @every_set
@@ -186,8 +201,6 @@ def test_what_needs_a_sentence_is_refused_as_ever(K):
         recorded(LyapunovDescent(K), tw.Stream(huge, limits))
 
 
-def test_long_groups_and_single_points_are_left_to_others():
-    long = columns.LONGEST + 1
-    assert LyapunovDescent(SimplexProduct([long, 2])).compiled is None
+def test_single_points_are_left_to_others():
     assert LyapunovDescent(SimplexProduct([1, 1])).compiled is None
     assert LyapunovDescent(Box([1.0, 2.0], [1.0, 2.0])).compiled is None

@@ -285,10 +285,7 @@ def test_ensemble_and_descent_have_these_capabilities():
     every = {kind.__name__ for kind in Capability.__subclasses__()}
     for kind, lacks in (
         (tw.Ensemble, {"Explores", "BoundsParts"}),
-        (
-            LyapunovDescent,
-            {"Explores", "BoundsParts", "Commits", "MixesExperts", "ChoosesFeedback"},
-        ),
+        (LyapunovDescent, {"Explores", "BoundsParts", "MixesExperts", "ChoosesFeedback"}),
     ):
         has = {one.__name__ for one in Capability.__subclasses__() if issubclass(kind, one)}
         assert every - has == lacks

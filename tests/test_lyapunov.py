@@ -102,7 +102,7 @@ def test_a_promise_that_cannot_be_made_says_why():
     for learner, named in (
         (tw.LyapunovFrankWolfe(K, horizon=9), "loss_lipschitz and constraint_lipschitz"),
         (tw.LyapunovFrankWolfe(K, **ONES), "needs horizon"),
-        (tw.LyapunovDescent(K, horizon=9, **ONES), "1 oracle calls a round"),
+        (tw.LyapunovDescent(K, horizon=9, **ONES), "1 oracle calls per round"),
         (tw.LyapunovDescent(K, horizon=10**6, **far, **ONES), "nothing to promise: bounds"),
     ):
         assert learner.guarantee().regret is None

@@ -25,9 +25,8 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.base import AT_ONCE, lane_products
 from tidewolf.kernels import active_set, evaluate, rounds
-from tidewolf.methods import compiled_experts, compiled_rounds
-from tidewolf.methods.compiled_rounds import Functions, StreamFunctions
-from tidewolf.methods.steps.adagrad import DescentSums
+from tidewolf.methods import compiled_rounds, kernel_functions
+from tidewolf.methods.kernel_functions import Functions, StreamFunctions
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.sets import CappedSimplex, FlowPolytope, Simplex
 
@@ -124,7 +123,7 @@ def numbers(recording):
 
 def told(state):
     """What a state holds, as arrays."""
-    dual, active, own = state.dual, state.point.active, state.descent
+    dual, active, own = state.dual, state.point.active, state.descents[0].sums
     return {
         "t": np.array(state.t),
         "x": state.point.x,
@@ -481,7 +480,7 @@ def test_functions_are_evaluated_as_they_evaluate_themselves(seed, kind, n):
             one = batch.view(slice(t, t + 1))
             for way in (evaluate.evaluate, evaluate.evaluate.plain):
                 pieces, gradient = np.empty(max(n, 3)), np.empty(n)
-                value = way(*compiled_rounds.encoded(batch), t, x, pieces, gradient)
+                value = way(*kernel_functions.encoded(batch), t, x, pieces, gradient)
                 assert value == one.values(x)[0]
                 np.testing.assert_array_equal(gradient, one.subgradient(x, np.ones(1)))
                 limits = one.pieces(x)
@@ -506,21 +505,19 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
     dual = state.dual._replace(violation=4.0 * past, rounds=past)
     if past:
         dual = dual._replace(slopes=type(dual.slopes)(1.0, 0.1), least_ratio=0.5, paid=2.0)
-    state = state._replace(dual=dual, descent=DescentSums(2.0, 3.0, None, 5.0))
-    s, gradients = compiled_rounds.scalars(state)
+    start = learner.compiled.begin(state._replace(dual=dual))
     seen = FirstOrder(d[0], max(violation, 0.0), d[1] * (violation > 0.0), *slopes, 1)
     wanted = weights.weigh(dual, seen, state.point.x)
     numbers = learner.compiled.settings
     for way in (rounds.weigh, rounds.weigh.plain):
-        own, along, sums = s.copy(), d.copy(), gradients.copy()
-        where = (state.point.x, K.center, np.zeros(0), sums[:, None])
-        value = way(own, numbers, violation, slopes[1], along, np.array(slopes), *where)
+        after, along = start.copy(), d.copy()
+        where = (state.point.x, K.center, np.zeros(0), after.arrays.gradients)
+        value = way(after.arrays.s, numbers, violation, slopes[1], along, np.array(slopes), *where)
         assert value == pytest.approx(wanted.penalty_value, rel=1e-12)
         np.testing.assert_allclose(along[0], wanted.g, rtol=1e-12, atol=1e-15)
-        after = compiled_rounds.after_rounds(state, own.tolist(), sums, state.point, 1)
         for name in ("dual", "gradients", "products"):
             due = told(state._replace(dual=wanted.dual))[name]
-            np.testing.assert_allclose(told(after)[name], due, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(told(after.undecided())[name], due, rtol=1e-12, atol=1e-12)
 
 
 # --- ties -----------------------------------------------------------------------------------------
@@ -680,7 +677,7 @@ def test_asking_between_rounds_gives_the_bits_of_re_solving_in_the_kernel(monkey
     K, options = SETS["flow"], RESOLVING["two that re-solve"]
     played = stream(K, "capacities", 30, seed=1)
     one = recorded(tw.Ensemble(K, **options), played)
-    monkeypatch.setattr(compiled_experts, "WORTH", 100)
+    monkeypatch.setattr(compiled_rounds, "WORTH", 100)
     monkeypatch.setattr(Kernel, "is_at_hand", False)
     other = recorded(tw.Ensemble(K, **options), played)
     for part in ("losses", "violations", "calls", "solves"):

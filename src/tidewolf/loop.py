@@ -54,7 +54,7 @@ from tidewolf.methods.capabilities import (
     late_feedback,
     with_info,
 )
-from tidewolf.methods.compiled_rounds import StreamFunctions
+from tidewolf.methods.kernel_functions import StreamFunctions
 from tidewolf.methods.late import next_round
 
 S = TypeVar("S", bound=Progress)

@@ -50,7 +50,7 @@ from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods import capabilities
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
-from tidewolf.methods.compiled_rounds import ArrayState, Functions
+from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -61,6 +61,7 @@ from tidewolf.methods.events import (
     decision,
     waiting,
 )
+from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import Overrides, next_round
 from tidewolf.observation import is_vector, revealed
 from tidewolf.shadow import Shadow

@@ -320,16 +320,6 @@ class Audit:
         if len(self.sample) > self.most_kept:
             self.sample, self._stride = self.sample[::2], 2 * self._stride
 
-    def confirm(self, state: Any) -> None:
-        """The last update once more, point by point: what a kernel said of it in closed form."""
-        last = self._learner.last_projection(state)
-        if last is None:
-            return
-        self._check(last, state)
-        sampled = self.sample[-1] if self.sample else None
-        if last.y is not last.before_projection and isinstance(sampled, Weighed):
-            self.sample[-1] = max(sampled, _weighed(last))
-
     def _note(self, name: str, measured: float) -> None:
         if not measured <= self._worst[name]:  # a NaN is the worst
             self._worst[name] = measured

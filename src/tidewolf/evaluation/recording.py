@@ -26,7 +26,7 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling, interpreting
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import fingerprint
-from tidewolf.evaluation.certificate import Audit, Weighed
+from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.tracking import (
     Breaches,
     DecisionSink,
@@ -41,8 +41,8 @@ from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import ProjectionRecord, diagnosed, kernel_of
-from tidewolf.methods.compiled_factors import CompiledFactors
-from tidewolf.methods.compiled_rounds import Progressed, Records, StreamFunctions
+from tidewolf.methods.compiled_rounds import Progressed
+from tidewolf.methods.kernel_functions import Records, StreamFunctions
 
 SHORT = 7_500
 """Rounds times entries up to which kernels are interpreted: machine code takes seconds to make."""
@@ -142,7 +142,7 @@ class Recording:
         """the learner's running numbers after each update, end to end"""
         self.trajectory = TrajectorySummary(rounds, learner.K.shape)
         self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
-        if isinstance(self._kernel, CompiledFactors):  # every projection moves y
+        if self._kernel is not None and self._kernel.exact:  # every projection moves y
             self.audit.expect(rounds)
         self._gradients = GradientCheck(learner, stream)
         first, center = stream.constraints.view(slice(0, 1)), learner.K.center
@@ -225,13 +225,8 @@ class Recording:
         self.violations[now] = np.maximum(self._finite(columns[:, VALUE], "constraint"), 0.0)
         self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
         infeasibility, *worst, updates, moved, _, kept, part = records.marks.tolist()
-        K = self.learner.K
-        sample: list[ProjectionRecord | Weighed]
-        if found.weighed:
-            sample = [Weighed(most, most) for most in records.weighed[: int(kept), 0, 0].tolist()]
-        else:
-            away = records.given_away(int(kept))
-            sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in away]
+        K, away = self.learner.K, records.given_away(int(kept))
+        sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in away]
         self.membership.took(found.done, infeasibility)
         self.audit.took(worst, int(updates), int(moved), sample)
         self.movement.took(columns[:, CHURN], records.last)
@@ -245,8 +240,6 @@ class Recording:
         self.t, self.state = stop, found.state
         if found.look:
             self.audit.see(self.state)
-        elif found.weighed:
-            self.audit.confirm(self.state)
 
     def _take(self, played: Played) -> None:
         self._gradients.see(self.t, played)

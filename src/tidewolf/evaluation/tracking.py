@@ -47,6 +47,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Atoms, Vertex
 from tidewolf.evaluation.formatting import aligned, data_frame, short_number
+from tidewolf.methods.pool import Pool
 from tidewolf.projection import ActiveSet
 from tidewolf.sets.base import CostlyMembership, membership_tolerance
 
@@ -177,6 +178,8 @@ def active_set(state: Any) -> ActiveSet | None:
     """The convex combination among the parts of a state, or of a record inside it."""
     if isinstance(state, ActiveSet):
         return state
+    if isinstance(state, Pool):
+        return active_set(state.actives[0]) if len(state.actives) == 1 else None
     parts = map(active_set, state) if isinstance(state, tuple) else ()
     return next((found for found in parts if found is not None), None)
 

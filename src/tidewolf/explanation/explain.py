@@ -49,7 +49,7 @@ from tidewolf.methods.capabilities import (
 )
 from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Decide, Event, Observe, SetInfo, decision, waiting
-from tidewolf.methods.late import TakesLate, next_round
+from tidewolf.methods.late import next_round
 from tidewolf.methods.migration import Move
 from tidewolf.methods.moves import distance_moved
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
@@ -495,13 +495,8 @@ def _moved(
 def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     """How far the decision is from what it would be if nothing held it back."""
     own = decision(stood.state, stood.round)
-    free = None
-    if isinstance(learner, MixesExperts):
-        free = _mix(learner.proposals(stood.state, stood.round))
-    if free is None:
-        free = x if own is None or own.own is None else own.own
-        if own is None and isinstance(learner, TakesLate):
-            free = learner.stands_at(stood.state)
+    stands_at = getattr(learner, "stands_at", learner.act)
+    free = stands_at(stood.state) if own is None else own.free
     far = distance_moved(x, free)
     return far if far > 1e-9 * learner.K.diameter else 0.0
 

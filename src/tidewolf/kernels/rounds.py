@@ -4,8 +4,11 @@
     value and gradient of f_t, g_t at x              (evaluate.py)
     g = V grad f + w grad g^+ within aff(K)          weights of methods/steps/lyapunov.py
     y_i <- ball( y_i - eta_i phi_i g, softened together within a group )     methods/steps/group.py
-    x_i, y_i <- a member near y_i, on one table of vertices and one bank of calls (active_set.py),
-                those first who are trusted and far from their y_i
+    x_i, y_i <- a member near y_i, on one table of vertices and one budget of calls (active_set.py),
+                those first that are trusted and far from their y_i
+
+A set is one factor, or a product of many with an exact projection: then every factor has a step
+of its own, x_i = y_i is the member nearest to where the step leads, and no oracle is asked.
 
 The first experts are plain descents; then come the cells of a context, which propose one point
 together and are one group; then advisers, whose points are in Z. A single descent has no mixer: Z
@@ -51,18 +54,19 @@ PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
 IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, LIMIT_AT = range(8, 12)
-SQUARES, INVERSE_STEP, LARGEST, DISTANCE, LAST_CALLS, MOVED = range(12, 18)
-HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(18, 25)
-UNADVISED, SCALARS = 25, 26
-"""What is remembered: the dual state with the sums of methods/certificate.py, the bank, of a
-single descent what follows; whether a round is in the middle of its projections, how many are done
-and how many there are; what the mixer remembers; the slopes of rounds whose context was unknown;
-whether advisers have not seen the last round.
+HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(12, 19)
+UNADVISED, SCALARS = 19, 20
+"""What is remembered: the dual state with the sums of methods/certificate.py, the oracle budget;
+whether a round is in the middle of its projections, how many are done and how many there are; what
+the mixer remembers; the slopes of rounds whose context was unknown; whether advisers have not seen
+the last round.
 """
 
-SQUARES_OF, INVERSE_OF, LARGEST_OF, APART_OF, CALLS_OF, MOVED_OF = range(6)
-SUMS = 6
-"""What a descent remembers of its steps, and how its last projection went."""
+SQUARES_OF, INVERSE_OF, LARGEST_OF = range(3)
+"""What a descent remembers of the steps of each factor: S, sigma = 1/(2 eta), the largest |g|."""
+APART_OF, CALLS_OF, MOVED_OF = range(3)
+SUMS = 3
+"""How its last projection went: |x - y|, oracle calls, whether it moved y."""
 GUARD, LOST, WEIGHTS_OF, AVAILABLE, LOSSES, VIOLATIONS, RUN_LOSSES, RUN_VIOLATIONS, CALLS_BY = (
     range(9)
 )
@@ -70,9 +74,9 @@ ACCOUNTS = 9
 """What is counted for each expert: methods/accounts.py."""
 
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
-SCALE, KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 15)
-PLAIN, LONGEST, PAYS_FIRST, VALUED = range(15, 19)
-SETTINGS = 19
+KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
+PLAIN, LONGEST, PAYS_FIRST, VALUED = range(14, 18)
+SETTINGS = 18
 """`FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
 descents, `LONGEST` the one with the longest steps, which the bank serves first where it
 `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts.
@@ -100,12 +104,16 @@ CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
 
 
-AT_ORACLE, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE = range(4)
-"""Where the addresses of kernels are; that of `resolve` is 0 if nothing is re-solved."""
+AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE = range(5)
+"""Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
+for `resolve` if nothing is re-solved.
+"""
 _TABLE = np.zeros((1, 1))
 _GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
 tangents: Indirect[None] = Indirect(None, _TABLE, 1, *_GEOMETRY, _TABLE)
 """The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out)"""
+project: Indirect[None] = Indirect(None, ROW, *_GEOMETRY, ROW)
+"""The member x nearest to y: project(address, y, floats, ints, x)."""
 infeasibility = Indirect(float, ROW, *_GEOMETRY)
 """How far x is outside a set: infeasibility(address, x, floats, ints)."""
 resolve = Indirect(
@@ -254,63 +262,83 @@ def weigh(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def step_of(s, settings, norm2):  # type: ignore[no-untyped-def]
-    """The sums after a step along a gradient of square `norm2`; returns eta.
+def squares_of(d, places, squares):  # type: ignore[no-untyped-def]
+    """|d_b|^2 of every factor b, which has the entries places[b] up to places[b + 1].
 
-    Naive twin: `Descent.stepped` of methods/descent.py.
+    Naive twin: sums of squares, in tests/test_rounds.py.
     """
-    D = min(2.0 * settings[RADIUS], settings[DIAMETER] + s[DISTANCE])
-    S = s[SQUARES] + norm2
-    sigma = max(s[INVERSE_STEP], math.sqrt(0.5 * S) / (settings[SCALE] * D))
-    s[SQUARES], s[INVERSE_STEP] = S, sigma
-    if norm2 > s[LARGEST] * s[LARGEST]:
-        s[LARGEST] = math.sqrt(norm2)
-    return 0.5 / sigma
+    if len(squares) == len(d):
+        for e in range(len(d)):
+            squares[e] = d[e] * d[e]
+    elif len(squares) == 1:
+        squares[0] = dot(d, d)
+    else:
+        for b in range(len(squares)):
+            total = 0.0
+            for e in range(places[b], places[b + 1]):
+                total += d[e] * d[e]
+            squares[b] = total
 
 
 @kernel
 def step_experts(  # type: ignore[no-untyped-def]
-    g, penalty, penalty_value, broken, played, center, settings, Y, sums, scales, shares
-):
-    """Y after every descent's step along -share g, with the sums: cells, which follow the plain
-    descents, give back together what lands past a limit.
+    g, penalty, penalty_value, broken, played, center, settings, places, radii, diameters, Y, steps,
+    sums, scales, shares, squares, etas,
+):  # fmt: skip
+    """Y after every descent's step along -share g, with what steps remember, factor by factor:
+    cells, which follow the plain descents, give back together what lands past a limit. A set of
+    several factors has an exact projection, so that balls are left to it.
 
     Naive twin: `descend_together` of methods/steps/group.py, and `into_ball`.
     """
-    norm2, penalty2, experts = dot(g, g), dot(penalty, penalty), len(Y)
-    if not norm2 > 0.0:
+    experts, factors, n = len(Y), len(radii), len(g)
+    squares_of(g, places, squares)
+    if not added(squares) > 0.0:
         return
-    etas, n = np.zeros(experts), len(g)
     for i in range(experts):
         share = shares[i]
         if share == 0.0:
             continue
-        D = min(2.0 * settings[RADIUS], settings[DIAMETER] + sums[i, APART_OF])
-        own2 = share * share * norm2
-        S, before = sums[i, SQUARES_OF] + own2, sums[i, INVERSE_OF]
-        sigma = max(before, math.sqrt(0.5 * S) / (scales[i] * D))
-        etas[i] = 0.5 / sigma
-        for e in range(n):
-            Y[i, e] -= etas[i] * share * g[e]
-        sums[i, SQUARES_OF], sums[i, INVERSE_OF] = S, sigma
-        if own2 > sums[i, LARGEST_OF] * sums[i, LARGEST_OF]:
-            sums[i, LARGEST_OF] = math.sqrt(own2)
-    if broken and penalty2 > 0.0:
+        S, sigma, largest, eta, y = steps[i, 0], steps[i, 1], steps[i, 2], etas[i], Y[i]
+        for b in range(factors):
+            D = min(2.0 * radii[b], diameters[b] + sums[i, APART_OF])
+            own2 = share * share * squares[b]
+            S[b] += own2
+            if own2 > largest[b] * largest[b]:
+                largest[b] = math.sqrt(own2)
+            eta[b] = 0.0
+            if S[b] > 0.0 and D > 0.0:
+                sigma[b] = max(sigma[b], math.sqrt(0.5 * S[b]) / (scales[i] * D))
+                eta[b] = 0.5 / sigma[b]
+        if factors == n:
+            for e in range(n):
+                y[e] -= eta[e] * share * g[e]
+        else:
+            for b in range(factors):
+                for e in range(places[b], places[b + 1]):
+                    y[e] -= eta[b] * share * g[e]
+    if broken:
+        squares_of(penalty, places, squares)
         first = 0
         while first < experts:
             end = first + 1 if first < int(settings[PLAIN]) else experts
-            past, square = dot(penalty, played) - penalty_value, 0.0
+            past, square, held = dot(penalty, played) - penalty_value, 0.0, False
             for i in range(first, end):
                 if shares[i] > 0.0:
                     past -= shares[i] * dot(penalty, Y[i])
-                    square += etas[i] * shares[i] * shares[i] * penalty2
-            if past > 0.0 and square > 0.0:
+                    for b in range(factors):
+                        if squares[b] > 0.0 and diameters[b] > 0.0:
+                            square += etas[i, b] * shares[i] * shares[i] * squares[b]
+                            held = held or etas[i, b] == 0.0
+            if past > 0.0 and square > 0.0 and not held:
                 back = (1.0 - settings[KEEP]) * min(1.0, past / square)
                 for i in range(first, end):
-                    for e in range(n if shares[i] > 0.0 else 0):
-                        Y[i, e] += back * etas[i] * shares[i] * penalty[e]
+                    for b in range(factors if shares[i] > 0.0 else 0):
+                        if squares[b] > 0.0:
+                            for e in range(places[b], places[b + 1]):
+                                Y[i, e] += back * etas[i, b] * shares[i] * penalty[e]
             first = end
-    for i in range(experts):
+    for i in range(experts if factors == 1 else 0):
         length2 = distance2(Y[i], center) if shares[i] > 0.0 else 0.0
         if length2 > settings[RADIUS] * settings[RADIUS]:
             share = settings[RADIUS] / math.sqrt(length2)
@@ -329,6 +357,9 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
     for i in range(len(X)):
         if shares[i] == 0.0:
             continue
+        if len(X) == 1:
+            order[0] = 0
+            return 1
         trust = 1.0
         if len(p) > 0:
             trust = precedence[i] * (p[i] if i < plain else p[plain] * shares[i])
@@ -543,16 +574,17 @@ def value_experts(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rescale(s, exponent, sums, totals, accounts):  # type: ignore[no-untyped-def]
+def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-def]
     """Steps, mixer and accounts in the units of new weights.
 
     Naive twin: `_in_units` of learners/ensemble.py.
     """
     unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
-    for i in range(len(sums)):
-        sums[i, SQUARES_OF] *= unit * unit
-        sums[i, INVERSE_OF] *= unit
-        sums[i, LARGEST_OF] *= unit
+    for i in range(len(steps)):
+        for b in range(steps.shape[2]):
+            steps[i, SQUARES_OF, b] *= unit * unit
+            steps[i, INVERSE_OF, b] *= unit
+            steps[i, LARGEST_OF, b] *= unit
     for i in range(len(totals)):
         totals[i] *= unit
         accounts[GUARD, i] *= unit
@@ -577,21 +609,23 @@ def idle_rows(weights, count):  # type: ignore[no-untyped-def]
 
 @kernel
 def rounds(  # type: ignore[no-untyped-def]
-    first, k, offset, kernels, advice_floats, advice_ints, past_costs, past_capacities, settings, s,
-    at, x, X, Y, before, sums, scales, precedence, order, shares_of_rounds, Z, awake, p, totals,
-    accounts, gradient_sums, weights, center, starts, indices, values, gram, filled, loss_kind,
-    loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count, kernel_data, floats,
-    ints, answer_indices, answer_values, buffers, pieces, slopes_of_rows, chosen, columns, marks,
-    last, total, means, ends, points, each, when, samples, measures,
+    first, k, offset, kernels, advice_floats, advice_ints, past_costs, past_capacities, settings,
+    at, s, x, X, Y, before, steps, sums, gradient_sums, Z, awake, p, totals, accounts, scales,
+    precedence, order, shares_of_rounds, weights, center, places, radii, diameters, starts, indices,
+    values, gram, filled, loss_kind, loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b,
+    limit_count, kernel_data, floats, ints, answer_indices, answer_values, buffers, pieces,
+    slopes_of_rows, chosen, columns, marks, last, total, means, ends, points, each, when, samples,
+    measures,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table. The point of the first of them is x, where experts are mixed; what is
     given or recorded of each round has it at row `offset`.
 
-    After the addresses of kernels, what `resolve` reads (resolving.py), the settings, the numbers
-    of the dual state and those of a projection (`at`) come the points of the descents, the mixer,
-    the table of vertices, the two batches as evaluate.py has them, what the set's kernels read,
-    scratch, and what is recorded; one by one, for numba takes far longer to look into tuples.
+    After the addresses of kernels, what `resolve` reads (resolving.py), the settings and the
+    numbers of a projection (`at`) come the dual state, the points and steps of the descents, the
+    mixer, the set's factors, the table of vertices, the two batches as evaluate.py has them, what
+    the set's kernels read, scratch, and what is recorded; one by one, for numba takes far longer to
+    look into tuples.
     Naive twins: `LyapunovDescent` and `Ensemble` without their kernels, round by round, in
     tests/test_rounds.py.
     """
@@ -609,6 +643,8 @@ def rounds(  # type: ignore[no-untyped-def]
     )
     losses, shares = np.zeros(experts), np.ones(len(X))
     dimension, cells, advised = int(settings[DIMENSION]), len(X) - plain, kernels[AT_RESOLVE] != 0
+    exact, squares = kernels[AT_PROJECT] != 0, np.empty(len(radii))
+    etas = np.empty((len(X), len(radii)))
     for i in range(k):
         t, row = first + i, offset + i
         for j in range(cells):
@@ -658,7 +694,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 gradient_sums,
             )  # fmt: skip
             if s[EXPONENT] != exponent:
-                rescale(s, exponent, sums, totals, accounts)
+                rescale(s, exponent, steps, totals, accounts)
             if experts > 0:
                 account(along[0], x, Z, awake, p, accounts, losses, work[0])
                 if settings[VALUED] > 0.0:
@@ -671,8 +707,8 @@ def rounds(  # type: ignore[no-untyped-def]
                     )  # fmt: skip
                 hedge(s, totals, losses)
             step_experts(
-                along[0], along[1], penalty_value, value > 0.0, x, center, settings, Y, sums,
-                scales, shares,
+                along[0], along[1], penalty_value, value > 0.0, x, center, settings, places, radii,
+                diameters, Y, steps, sums, scales, shares, squares, etas,
             )  # fmt: skip
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
@@ -683,6 +719,12 @@ def rounds(  # type: ignore[no-untyped-def]
             s[HALF_WAY], s[AT_EXPERT] = 1.0, 0.0
         while s[AT_EXPERT] < s[SERVED]:
             own = order[int(s[AT_EXPERT])]
+            if exact:
+                project(kernels[AT_PROJECT], Y[own], floats, ints, X[own])
+                copy_to(X[own], Y[own])
+                sums[own, APART_OF], sums[own, CALLS_OF], sums[own, MOVED_OF] = 0.0, 0.0, 1.0
+                s[AT_EXPERT] += 1.0
+                continue
             code = nearest_member(
                 kernels[AT_ORACLE], rows, gram, filled, weights[own], X[own], Y[own], kernel_data,
                 answer, work, numbers, at,
@@ -703,8 +745,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 return i, TOO_MANY, int(at[COUNT])
         s[HALF_WAY], code = 0.0, PLAYED
         count = int(at[COUNT])
-        asked = len(X) > 1 or sums[0, CALLS_OF] > 0.0 or count > dimension + 1 + SPARE
-        if asked and count > max(2 * SPARE, dimension // 2):
+        if count > max(2 * SPARE, dimension // 2):
             used = count - idle_rows(weights, count)
             if count > used + max(used + 2 * SPARE, dimension // 2):
                 code = LOOK

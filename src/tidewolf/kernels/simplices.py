@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
+from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 
 
 @kernel
@@ -117,6 +118,32 @@ def simplices_infeasibility(x, starts):  # type: ignore[no-untyped-def]
             worst = max(worst, -x[e])
         worst = max(worst, abs(added - 1.0))
     return worst
+
+
+@kernel
+def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
+    """The first `count` rows of d without the means of groups, whose starts follow the size of the
+    longest in `ints`. Its naive twin in the tests is `SimplexProduct.tangent`.
+    """
+    for row in range(count):
+        within_groups(d[row], ints[1:], out[row])
+
+
+@kernel
+def outside_simplices(x, floats, ints):  # type: ignore[no-untyped-def]
+    """As `simplices_infeasibility`, its naive twin in the tests."""
+    return simplices_infeasibility(x, ints[1:])
+
+
+@kernel
+def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
+    """The nearest x of a product of simplices. Its naive twin in the tests is
+    `SimplexProduct.project`.
+    """
+    if ints[0] <= LONGEST:
+        onto_small_simplices(y, ints[1:-1], ints[0], x)
+    else:
+        onto_simplices(y, ints[1:], x)
 
 
 @kernel

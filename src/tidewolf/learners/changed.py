@@ -1,4 +1,4 @@
-"""Migrate the state of an Ensemble to another one: over a changed set, or with other settings.
+"""Migrate the state of a learner to another one: over a changed set, or with other settings.
 
 By name: a descent continues that of its step scale, with its y and its steps
 (methods/migration.py); cells from those of the same number, or from the mean of all where there are
@@ -23,13 +23,16 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.types import Array, Floats
-from tidewolf.learners.ensemble import CELL_SCALE, Committed, Descent, Ensemble, State, _mix
+from tidewolf.learners.core import CELL_SCALE, Committed, Core, Descent, State, mixed
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.migration import Move, apart, carried
 from tidewolf.methods.moves import capped
 from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
 from tidewolf.methods.steps.hedge import Mixer, log_experts
+
+ALONE = ("descent",)
+"""What proposes the points of a learner without a mixer."""
 
 
 class Origin(NamedTuple):
@@ -43,13 +46,13 @@ class Origin(NamedTuple):
     """the one that it is, where there is one"""
 
 
-def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
+def migrated(new: Core, state: State, old: Core) -> State:
     """The state of `new` that continues `state` of `old`."""
-    move, experts = Move(old.K, new.K), _Names(old.names, new.names)
+    move, experts = Move(old.K, new.K), _Names(old.names or ALONE, new.names or ALONE)
     origins = _origins(new, state, old)
     budget = max(0, math.floor(state.oracle_budget + 1e-9))
     found = carried(move, state.pool, [origin.part for origin in origins], budget)
-    scales = np.array([*old.step_scales, *[CELL_SCALE] * _cells(old)])
+    scales = np.array([*old.scales, *[CELL_SCALE] * _cells(old)])
     descents = tuple(
         _descent(move, state, origin, scales, found.pool.x(i), found.whole[i])
         for i, origin in enumerate(origins)
@@ -58,7 +61,7 @@ def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
     pending = tuple(one for one in moved if one is not None)
     lost = len(moved) - len(pending)
     fixed = old.bound_of(state)
-    policy = fixed if old.context is None else old.policy_bound_of(state)
+    policy = old.policy_bound_of(state)
     untouched = found.pool is state.pool and new.advisers == old.advisers
     after = state._replace(
         pool=found.pool,
@@ -93,17 +96,17 @@ class _Names(NamedTuple):
 
     def numbers(self, of_old: Floats) -> Floats:
         """The same of numbers, 0 for those that are new."""
-        return frozen(np.array(self.each(of_old.tolist(), 0.0)))
+        return frozen(np.array(self.each(of_old.tolist(), 0.0))) if len(of_old) else of_old
 
 
-def _cells(learner: Ensemble) -> int:
+def _cells(learner: Core) -> int:
     return 0 if learner.context is None else int(learner.context.cells)
 
 
-def _origins(new: Ensemble, state: State, old: Ensemble) -> list[Origin]:
-    plain, cells, upcoming = len(old.step_scales), _cells(old), state.upcoming
+def _origins(new: Core, state: State, old: Core) -> list[Origin]:
+    plain, cells, upcoming = len(old.scales), _cells(old), state.upcoming
     each, every = np.eye(plain + cells), np.zeros(plain + cells)
-    every[:plain] = upcoming.p[:plain]
+    every[:plain] = upcoming.p[:plain] if old.names else 1.0
     if cells:
         every[plain:] = upcoming.p[plain] * upcoming.shares
     if every.sum() <= 0.0:
@@ -111,8 +114,8 @@ def _origins(new: Ensemble, state: State, old: Ensemble) -> list[Origin]:
     trusted = every / every.sum()
 
     found = []
-    for scale in new.step_scales:
-        i = old.step_scales.index(scale) if scale in old.step_scales else None
+    for scale in new.scales:
+        i = old.scales.index(scale) if scale in old.scales else None if old.names else 0
         found.append(Origin(trusted if i is None else each[i], scale, i))
     mean, same = each[plain:].mean(axis=0) if cells else trusted, _cells(new) == cells
     places = range(plain, plain + _cells(new))
@@ -170,7 +173,7 @@ def _shares(one: Committed, cells: int) -> Floats:
     return one.shares if len(one.shares) == cells else frozen(np.zeros(cells))
 
 
-def _with_current_round(move: Move, experts: _Names, new: Ensemble, state: State) -> State:
+def _with_current_round(move: Move, experts: _Names, new: Core, state: State) -> State:
     """The state with what is settled for the round that stands: the proposals there were, and the
     decision around entries that are out, where it is still in the set.
     """
@@ -183,8 +186,8 @@ def _with_current_round(move: Move, experts: _Names, new: Ensemble, state: State
     advice = [move.point(z) for z in experts.each(proposals)[groups:]]
     state, own = new._own_points(state, shares, None)
     points = (*own, *advice)
-    p = state.mixer.weights(np.array([z is not None for z in points]))
-    mix, last = _mix(p, points), None
+    p = new.weights_of(state, points)
+    mix, last = mixed(p, points), None
     if new.max_move is not None:
         last = move.point(before.x if state.last is None else state.last)
         last = mix if last is None else last
@@ -197,6 +200,8 @@ def _with_current_round(move: Move, experts: _Names, new: Ensemble, state: State
 
 def _mixer(mixer: Mixer, experts: _Names) -> Mixer:
     """Weights as they are among those who stay, and one part of all for each who is new."""
+    if not len(mixer.totals):
+        return mixer
     here = np.array([name in experts.old for name in experts.new])
     if not here.any():
         return Mixer.start(len(experts.new))
@@ -222,7 +227,7 @@ def _accounts(accounts: Accounts, experts: _Names, unit: float) -> Accounts:
     return accounts._replace(**found).in_units(unit)
 
 
-def _advisers(move: Move, new: Ensemble, state: State, old: Ensemble) -> tuple[Any, ...]:
+def _advisers(move: Move, new: Core, state: State, old: Core) -> tuple[Any, ...]:
     """What each adviser remembers of the set as it is now."""
     found = []
     for adviser in new.advisers:

@@ -1,40 +1,26 @@
 """Ensemble: mix many experts that share one dual state; the default learner.
 
-Before round t members i = 1..m propose z_i in K; x = sum_i p_i z_i is played. One ledger of
-Lyapunov weights (methods/steps/lyapunov.py) on the *played* violation makes one gradient there,
-
-    s  =  V grad f_t(x) + w grad g_t^+(x)     within aff(K),
-
-that every member is fed. For every member and every sequence u_t in K that keeps the limits, by
-convexity,
+The core (core.py) feeds every expert one gradient s at the point x = sum_i p_i z_i that was played.
+For every expert and every sequence u_t in K that is feasible, by convexity,
 
     V sum (f_t(x_t) - f_t(u_t)) + sum w_t g_t^+(x_t)  <=  A_i + sum <s_t, z_i - u_t>,
-    A_i = sum <s_t, x_t - z_i>                                                      (one ledger)
+    A_i = sum <s_t, x_t - z_i>                                                 (one dual state)
 
-- *descent*, one member for each step scale k: y <- ball(y - k eta s), z the member near y
-  (methods/steps/group.py);
-- *context*, one member for a feature map phi: a descent W_j for each cell j, fed phi_j s,
+- *descent*, one expert for each step scale k: y <- ball(y - k eta s), z the member near y;
+- *context*, one expert for a feature map phi: a descent W_j for each cell j, fed phi_j s,
   z = sum_j phi_j W_j, for policies u_t = sum_j phi_tj U_j;
-- *advice*, points from elsewhere (experts). With u_t = z_i, whether or not they keep the
-  limits: V sum (f_t(x_t) - f_t(z_i)) + sum w_t (g_t^+(x_t) - g_t^+(z_i)) <= A_i     (guard).
+- *advice*, points from elsewhere (experts). With u_t = z_i, feasible or not:
+  V sum (f_t(x_t) - f_t(z_i)) + sum w_t (g_t^+(x_t) - g_t^+(z_i)) <= A_i             (guard).
 
-p is by AdaHedge on l_i = <s, z_i - x> (methods/steps/hedge.py), so A_i <= 2 Delta for all i; a
-member that is absent in a round has l_i = 0 there. Bounds of a run, against fixed points and
+p is by AdaHedge on l_i = <s, z_i - x> (methods/steps/hedge.py), so A_i <= 2 Delta for all i; an
+expert that is absent in a round has l_i = 0 there. Bounds of a run, against fixed points and
 against policies, are those of methods/certificate.py.
 
 Losses that declare their curvature (exp(-alpha f) concave) are mixed by values: with
-L(z) = V f_t(z) + w g_t^+(z), l_i = L(z_i) - L(x), each member is fed the gradient of L at its own
-z_i, A_i = sum (L(x_t) - L(z_i)), and eta <= alpha/V: rounds without a breach have no gap, and the
-run loses at most ln(m)/alpha to its best member.
-
-One bank of oracle calls and one table of vertices serve all members. No horizon is needed.
-Beforehand, as for LyapunovDescent, with C_i = prices + sum <s, x - y_i> of the descent with the
-longest steps, which the bank serves first where it has calls enough, its scale k and distance e,
-and Lam = ln(members): for gradients of at most M, in rounds that come one at a time and are mixed
-by gradients, A_i <= D sqrt(Lam T) M + D M (4/3 Lam + 2), so
-
-    C_i <= c' D M sqrt(T),
-    c' = sqrt(Lam) + (4/3 Lam + 2)/sqrt(T) + (D'^2/(k D) + k D')/(sqrt(2) D) + e sqrt(T)/D.
+L(z) = V f_t(z) + w g_t^+(z), l_i = L(z_i) - L(x), each expert is fed the gradient of L at its own
+z_i, A_i = sum (L(x_t) - L(z_i)), and eta <= alpha/V: rounds without a violation have no gap, and
+the run loses at most ln(m)/alpha to its best expert. The violation bound holds for values, too:
+V (f(x) - f(z)) + V <grad f(z), z - u> >= V <grad f(z), x - u>, so that rounds add up as before.
 """
 
 from __future__ import annotations
@@ -42,60 +28,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, final
 
-import numpy as np
-
-from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.batch import Batch
-from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.feedback import (
-    Arrival,
-    FirstOrder,
-    FullInformation,
-    first_order,
-    played_at,
-    require_first_order,
-    require_full_information,
-)
+from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo, checked_features
-from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import Context, Season
-from tidewolf.experts.asking import proposals_of
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser
 from tidewolf.experts.setting import ExpertsSetting
-from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.available import entries_out, restricted, uses
+from tidewolf.learners.core import Core, State
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
-from tidewolf.methods.capabilities import (
-    Expert,
-    Guard,
-    HasKernel,
-    LimitBound,
-    ProjectionRecord,
-    Proposal,
-)
-from tidewolf.methods.certificate import CellSums
-from tidewolf.methods.clock import add_sums
-from tidewolf.methods.compiled_experts import CompiledEnsemble
-from tidewolf.methods.compiled_rounds import Functions, compiled_descent, is_plain
-from tidewolf.methods.descent import price_at_most
-from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
-from tidewolf.methods.late import (
-    Overrides,
-    forget,
-    in_order,
-    next_round,
-    require_no_pending,
-    without,
-)
-from tidewolf.methods.migration import Migrations, require_of_one_kind
-from tidewolf.methods.moves import HELD_BACK, capped
-from tidewolf.methods.pool import Pool
+from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -111,89 +56,18 @@ from tidewolf.methods.settings import (
     Tolerance,
     takes_start,
 )
-from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
-from tidewolf.methods.steps.hedge import Mixer, log_experts
-from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState, LyapunovWeights, Surrogate
-from tidewolf.methods.steps.slopes import Slopes
-from tidewolf.projection.active import factors_of
-from tidewolf.sets.base import Factors
-
-CELL_SCALE = 1.0
-"""The step scale of a context's cells."""
-NEAR_TIE = 1e-9
-"""By which share urgencies differ at least. While points stand at the center, every iterate on the
-ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
-MOST_AT_ONCE = 10**9
-"""Rounds that one update takes: any number that shared a point."""
 
 
-class Descent(NamedTuple):
-    """One companion y outside K; its member is a point of the pool."""
+class EnsembleState(State):
+    """Where all experts stand, and what is committed for the next round."""
 
-    y: Array
-    before_projection: Array
-    """where y was before the last projection"""
-    distance: float = 0.0
-    """|x - y|"""
-    sums: DescentSums = DescentSums()
-
-
-class Committed(NamedTuple):
-    """What is committed for a round without feedback: the next one, or one that is pending."""
-
-    round: int
-    """of the coming one, where nothing is settled yet, another"""
-    x: Array
-    """the decision"""
-    mix: Array
-    """sum p z, which the decision is unless something holds it back"""
-    p: Floats
-    shares: Floats
-    """phi, one a cell of the context; zeros where it is unknown"""
-    points: tuple[Array | None, ...]
-    """z of every member; None where it is absent"""
-
-
-class State(NamedTuple):
-    """Where all members stand, and what is settled for the coming round."""
-
-    t: int
-    upcoming: Committed
-    pool: Pool
-    descents: tuple[Descent, ...]
-    """one a step scale, then one a cell"""
-    cells: CellSums
-    """of the context, for the bound against its policies"""
-    dual: DualState
-    mixer: Mixer
-    accounts: Accounts
-    advisers: tuple[Any, ...]
-    oracle_budget: float = 0.0
-    calls: int = 0
-    solves: int = 0
-    vertices: int = 0
-    """rows of the pool's table that advisers have got"""
-    vertices_of_waiting: int = 0
-    """the same for those who wait for what is known"""
-    distance: float = 0.0
-    """|x - y| of the descent with the longest steps"""
-    pending: tuple[Committed, ...] = ()
-    """rounds that were decided and not observed yet, oldest first"""
-    lost: int = 0
-    overrides: Overrides = Overrides()
-    last: Array | None = None
-    """what was played last, where moves are capped"""
-    proposed: tuple[Array | None, ...] | None = None
-    """what advisers who do not wait proposed, where entries are out in the coming round"""
-    migrations: Migrations = Migrations()
+    __slots__ = ()
 
 
 @final
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
-class Ensemble(HasKernel, Learner[State]):
+class Ensemble(Core):
     """Mix descents at several step scales with experts of yours: the learner to start with.
 
     Parameters
@@ -249,9 +123,7 @@ class Ensemble(HasKernel, Learner[State]):
     True
     """
 
-    state_type: ClassVar = State
-    anytime: ClassVar = True
-    cell_scale: ClassVar = CELL_SCALE
+    state_type: ClassVar = EnsembleState
 
     K: HardSetK
     horizon: AnytimeHorizon = None
@@ -282,15 +154,20 @@ class Ensemble(HasKernel, Learner[State]):
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
         """The functions themselves where an adviser re-solves with them, else their gradients."""
-        return FullInformation if self._wants_functions else FirstOrder
+        return FullInformation if self.wants_functions else FirstOrder
 
     def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder]:
         """The functions also where losses declare their curvature."""
         return FullInformation if losses.exp_concavity is not None else self.needs
 
     @cached_property
-    def _wants_functions(self) -> bool:
+    def wants_functions(self) -> bool:
+        """Whether an adviser needs the functions of a round."""
         return any(adviser.needs_functions for adviser in self.advisers)
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        return self.step_scales
 
     @cached_property
     def context(self) -> Context | None:
@@ -318,590 +195,13 @@ class Ensemble(HasKernel, Learner[State]):
         advised = len(self.names) - plain - others
         return ("descent",) * plain + ("context",) * others + ("advice",) * advised
 
-    # ---------------------------------------------------------------- before a round
-
-    def start(self) -> State:
-        return self.committed(self.begin())
-
-    def begin(self) -> State:
-        cells = 0 if self.context is None else self.context.cells
-        points, experts = len(self.step_scales) + cells, len(self.names)
-        pool = Pool.start(self.K, points, self.start_at)
-        x = pool.x(0)
-        absent: tuple[Array | None, ...] = (None,) * experts
-        weights, shares = frozen(np.zeros(experts)), frozen(np.zeros(cells))
-        return State(
-            t=0,
-            upcoming=Committed(1, x, x, weights, shares, absent),
-            pool=pool,
-            descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
-            cells=CellSums.start(self.K, cells),
-            dual=self._weights.start(),
-            mixer=Mixer.start(experts),
-            accounts=Accounts.start(experts),
-            advisers=tuple(adviser.start(self.K) for adviser in self.advisers),
-            last=None if self.max_move is None else x,
-        )
-
-    def with_info(self, state: State, info: RoundInfo) -> State:
-        """What is known of the coming round taken in: its context, and advice that waits for it.
-        Points under names that no expert has are ignored.
-        """
-        waits = self.context is not None or any(adviser.waits for adviser in self.advisers)
-        if not waits and info.unavailable is None and state.proposed is None:
-            return state
-        return self._committed(self.committed(state), info, waiting=True)
-
-    def act(self, state: State) -> Array:
-        return self.committed(state).upcoming.x
-
-    def rounds_left(self, state: State) -> int:
-        return 1
+    @property
+    def most_at_once(self) -> int:
+        """Rounds that one update takes: any number that shared a point."""
+        return 10**9
 
     def rounds_at_once(self, state: State) -> int:
-        return MOST_AT_ONCE
-
-    def _committed(self, state: State, info: RoundInfo | None, *, waiting: bool) -> State:
-        """The state with the proposals for the coming round, and their mix.
-
-        `waiting`: of those advisers who wait for what is known; else of the others, and the advice
-        of those who wait is absent.
-        """
-        number, out = next_round(state), entries_out(self.K, info)
-        state, advice = self._advised(state, info, waiting, number, out)
-        return self.committed_as(state, advice, info, out)
-
-    def committed_as(
-        self,
-        state: State,
-        advice: Sequence[Array | None],
-        info: RoundInfo | None = None,
-        out: Bools | None = None,
-    ) -> State:
-        """The state that decides the coming round with this advice."""
-        number = next_round(state)
-        shares = state.upcoming.shares
-        if self.context is not None:
-            features = self.context.features(info, number)
-            shares = np.zeros(self.context.cells)
-            if features is not None:
-                cells, phi = checked_features(features, self.context.cells, number)
-                np.add.at(shares, cells, phi)
-        state, own = self._own_points(state, shares, out)
-        points = (*own, *advice)
-        p = state.mixer.weights(np.array([point is not None for point in points]))
-        x = mix = _mix(p, points)
-        if state.last is not None and (out is None or not uses(state.last, out)):
-            x = capped(mix, state.last, self.max_move)
-        upcoming = Committed(number, x, mix, frozen(p), frozen(shares), points)
-        return state._replace(upcoming=upcoming)
-
-    def _advised(
-        self, state: State, info: RoundInfo | None, waiting: bool, number: int, out: Bools | None
-    ) -> tuple[State, tuple[Array | None, ...]]:
-        """Who does not wait proposes again where that uses entries that are out, and sleeps where
-        it still does.
-        """
-        advice: list[Array | None] = []
-        since = state.vertices_of_waiting if waiting else state.vertices
-        vertices = state.pool.vertices_since(since)
-        advisers, oracle_budget, calls, solves, pool = [], state.oracle_budget, 0, 0, state.pool
-        at, first = 0, self._groups
-        before = state.upcoming.points[first:] if state.proposed is None else state.proposed
-        own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
-        for adviser, own in zip(self.advisers, state.advisers, strict=True):
-            count = len(adviser.names)
-            in_use = out is not None and any(
-                z is not None and uses(z, out) for z in before[at : at + count]
-            )
-            if adviser.waits is waiting or in_use:
-                budget = math.floor(oracle_budget + 1e-9)
-                name = self.names[first + at]
-                found = proposals_of(name, adviser, self.K, own, info, number, budget, vertices)
-                if found is None:  # it sleeps, and is as it was
-                    found = Proposals((None,) * count, own)
-                advice += found.points
-                oracle_budget, calls, solves = (
-                    oracle_budget - found.calls,
-                    calls + found.calls,
-                    solves + found.solves,
-                )
-                own, pool = found.state, pool.with_vertices(found.found)
-                own_calls[first + at : first + at + count] += found.calls / count
-                own_solves[first + at : first + at + count] += found.solves / count
-            else:
-                advice += before[at : at + count] if waiting else (None,) * count
-            advisers.append(own)
-            at += count
-        state = state._replace(
-            advisers=tuple(advisers),
-            oracle_budget=oracle_budget,
-            calls=state.calls + calls,
-            solves=state.solves + solves,
-            pool=pool,
-            vertices=state.vertices if waiting else state.pool.count,
-            vertices_of_waiting=state.pool.count if waiting else state.vertices_of_waiting,
-            accounts=state.accounts._replace(calls=frozen(own_calls), solves=frozen(own_solves)),
-            proposed=None if out is None else before,
-        )
-        if out is not None:
-            advice = [z if z is None or not uses(z, out) else None for z in advice]
-        return state, tuple(advice)
-
-    def _own_points(
-        self, state: State, shares: Floats, out: Bools | None
-    ) -> tuple[State, list[Array | None]]:
-        """z_i of the descents and of the context; None where that is unknown."""
-        plain, cells = len(self.step_scales), np.flatnonzero(shares).tolist()
-        which = [*range(plain), *(plain + j for j in cells)]
-        if out is None:
-            own = [state.pool.x(i) for i in which]
-        else:
-            state, own = self._around(state, which, out)
-        points: list[Array | None] = [*own[:plain]]
-        if self.context is not None:
-            points.append(_mix(shares[cells], own[plain:]) if cells else None)
-        return state, points
-
-    def _around(self, state: State, which: list[int], out: Bools) -> tuple[State, list[Array]]:
-        """Points of the pool without the entries that are out; a call for that is one of the
-        descent with the longest steps.
-        """
-        pool, largest = state.pool, self._largest
-        aimed = pool.x(largest) - state.descents[largest].before_projection
-        found = restricted(self.K, [pool.active(i) for i in which], out, aimed)
-        if found.calls:
-            own_calls = state.accounts.calls.copy()
-            own_calls[largest] += found.calls
-            state = state._replace(
-                pool=pool.with_candidate(self.K, *found.found),
-                oracle_budget=state.oracle_budget - found.calls,
-                calls=state.calls + found.calls,
-                accounts=state.accounts._replace(calls=frozen(own_calls)),
-            )
-        return state, list(found.points)
-
-    def defer(self, state: State) -> State:
-        return self.committed(self.advance(state))
-
-    def advance(self, state: State) -> State:
-        state = self.committed(state)
-        last = None if state.last is None else state.upcoming.x
-        return state._replace(pending=(*state.pending, state.upcoming), last=last)
-
-    def committed(self, state: State) -> State:
-        return state if self.is_committed(state) else self._committed(state, None, waiting=False)
-
-    def is_committed(self, state: State) -> bool:
-        return state.upcoming.round == next_round(state)
-
-    def drop(self, state: State, rounds: Sequence[int]) -> State:
-        waiting: State = forget(state, rounds)
-        return waiting
-
-    def migrated(self, state: State, old: Learner[Any]) -> State:
-        from tidewolf.learners.changed import migrated
-
-        require_of_one_kind(self, state, old)
-        assert isinstance(old, Ensemble)
-        return migrated(self, state, old)
-
-    # ---------------------------------------------------------------- after a round
-
-    def update(self, state: State, feedback: FirstOrder | FullInformation) -> State:
-        require_no_pending(state)
-        return self.on_feedback(state, (Arrival(next_round(state), feedback),))
-
-    def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """Rounds that come together are weighed together and make one step of each descent."""
-        state = self._learned(self.committed(state), arrivals)
-        return self._committed(state, None, waiting=False)
-
-    def learned(self, state: State, arrival: Arrival) -> State:
-        state = self._learned(state, (arrival,))
-        return state._replace(upcoming=state.upcoming._replace(round=next_round(state) + 1))
-
-    def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """The state after feedback, with nothing settled for the coming round."""
-        arrivals = in_order(arrivals)
-        if (after := self._learned_at_once(state, arrivals)) is not None:
-            return after
-        rounds: list[Committed] = []
-        observed, overrides, last = [], state.overrides, state.last
-        newest = next_round(state) - 1
-        for arrival in arrivals:
-            own, _ = without(state, arrival.round)
-            rounds.append(state.upcoming if own is None else own)
-            observed.append(self._observed(rounds[-1], arrival))
-            overrides = overrides.and_of(arrival)
-            if last is not None and arrival.round >= newest:
-                last = observed[-1].x if arrival.played is None else arrival.played
-        here = {arrival.round for arrival in arrivals}
-        pending = tuple(one for one in state.pending if one.round not in here)
-        state = state._replace(pending=pending)
-        x, n = observed[0].x, sum(one.block.rounds for one in observed)
-        block = reduce(add_sums, (played_at(one.block, one.x, x) for one in observed))
-        weighed = self._weights.weigh(state.dual, block, x)
-        state = _in_units(state, weighed.unit)._replace(t=state.t + n, last=last)
-        waiting, mixer, accounts = len(state.pending), state.mixer, state.accounts
-        each = by_gradients(self.K, observed, self._groups, weighed, waiting)
-        state = self._with_cells(state, rounds, [met.grads[0] for met in each], weighed)
-        try:
-            alphas = [self._curvature(one) for one in observed]
-            if all(alpha is not None for alpha in alphas):
-                each = by_values(self.K, observed, self._groups, weighed, waiting)
-                # a sum of n such losses is mixable at alpha/n
-                alpha = min(alpha for alpha in alphas if alpha is not None)
-                mixer = mixer.at_least(
-                    weighed.loss_weight * log_experts(len(self.names)) * n / alpha
-                )
-            for one in observed:
-                accounts = accounts.with_values(one, weighed)
-        except InvalidInput:  # a member proposed a point where the loss has no value
-            each, mixer = (
-                by_gradients(self.K, observed, self._groups, weighed, waiting),
-                state.mixer,
-            )
-            accounts = state.accounts
-            for one in observed:
-                accounts = accounts.with_values(one._replace(functions=None), weighed)
-        for own, one, met in zip(rounds, observed, each, strict=True):
-            accounts = accounts.after(own.p, one.points, met.losses, one.block.rounds)
-        whole = reduce(ExpertFeedback.and_of, each)
-        if whole.price != 0.0:
-            V = weighed.loss_weight
-            price = whole.price / V if V > 0.0 else math.inf
-            overrides = overrides._replace(price=overrides.price + price)
-        state = state._replace(
-            dual=weighed.dual,
-            mixer=mixer.updated(whole.mixed, waiting),
-            accounts=accounts,
-            overrides=overrides,
-        )
-        state = self._descended(state, whole)
-        for own, met in zip(rounds, each, strict=True):
-            state = self._context_descended(state, own.shares, met, len(rounds))
-        for own, one in zip(rounds, observed, strict=True):
-            advisers = (
-                adviser.observe_round(
-                    self.K, remembered, one.functions or one.block, one.x, own.round
-                )
-                for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
-            )
-            state = state._replace(advisers=tuple(advisers))
-        state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
-        return self._projected(state, rounds)
-
-    @cached_property
-    def compiled(self) -> CompiledEnsemble | None:
-        """Its rounds in one kernel; None where the set has no kernels for that."""
-        if type(self) is not Ensemble or self._factors is not None or self.per_constraint:
-            return None
-        if self.max_move is not None:
-            return None
-        steepest = (self.loss_lipschitz, self.constraint_lipschitz)
-        loss_most, limit_most = (math.inf if most is None else most for most in steepest)
-        own = compiled_descent(
-            self.K,
-            CAUTION=self.caution,
-            HORIZON=self.horizon or LEAST_HORIZON,
-            LOSS_MOST=loss_most,
-            LIMIT_MOST=limit_most,
-            CALLS_EARNED=self.calls_per_round,
-            TOLERANCE2=self._tolerance2,
-            KEEP=self._keep,
-        )
-        return None if own is None else CompiledEnsemble(self, own)
-
-    def _learned_at_once(self, state: State, arrivals: Sequence[Arrival]) -> State | None:
-        """The state after one round at the point that was decided, by the kernel; None where it is
-        not for that.
-        """
-        kernel = self.compiled
-        if kernel is None or len(arrivals) > 1 or not arrivals[0].of_decision:
-            return None
-        if arrivals[0].round != next_round(state) or not kernel.takes(state):
-            return None
-        if self._reserved(state):
-            return None
-        observed = self._observed(state.upcoming, arrivals[0])
-        if not is_plain(observed.block) or self._curvature(observed) is not None:
-            return None
-        functions = (
-            Functions.from_first_order(observed.block)
-            if observed.functions is None
-            else Functions.of(*observed.functions)
-        )
-        if functions is None or self._wants_functions is not (observed.functions is not None):
-            return None
-        after: State | None = kernel.learned(state, functions)
-        if after is None:
-            return None
-        seen, number = observed.functions or observed.block, state.upcoming.round
-        advisers = (
-            adviser.observe_round(self.K, remembered, seen, observed.x, number)
-            for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
-        )
-        overrides = state.overrides.and_of(arrivals[0])
-        return after._replace(advisers=tuple(advisers), overrides=overrides)
-
-    def _observed(self, own: Committed, arrival: Arrival) -> PlayedRound:
-        """A round as it is observed."""
-        x = own.x if arrival.of_decision else arrival.played
-        feedback, functions = arrival.feedback, None
-        if isinstance(feedback, FullInformation):
-            functions = require_full_information(feedback, self.K.shape, MOST_AT_ONCE)
-            values = functions.constraints.values(x)
-            block = first_order(*functions, x, values, per_constraint=self.per_constraint)
-        elif self._wants_functions:
-            raise WrongType(
-                f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
-                f"feedback is due, not {type(feedback).__name__}."
-            )
-        else:
-            block = feedback  # type: ignore[assignment]  # looked at below
-        require_first_order(block, self.K.shape, MOST_AT_ONCE)
-        return PlayedRound(own.points, own.mix, x, block, functions)
-
-    def _curvature(self, one: PlayedRound) -> float | None:
-        """alpha of the losses, where they declare it and are seen."""
-        return None if one.functions is None else one.functions.losses.exp_concavity
-
-    def _descended(self, state: State, met: ExpertFeedback) -> State:
-        """Every descent's infeasible iterate moved."""
-        keep, descents = self._keep, list(state.descents)
-        for i, scale in enumerate(self.step_scales):
-            grad, own = met.grads[i], descents[i]
-            if grad.norm2 > 0.0:
-                part = self._part(own, state.pool.x(i), 1.0)
-                [(y, sums)] = descend_together([part], grad, scale, keep, self._factors)
-                descents[i] = self._moved(own, y, sums)
-        return state._replace(descents=tuple(descents))
-
-    def _context_descended(
-        self, state: State, phi: Floats, met: ExpertFeedback, rounds: int
-    ) -> State:
-        """The companions of the context's cells moved, each by its share of a round's gradient; one
-        of several rounds that arrive together, before anything is projected.
-        """
-        if self.context is None:
-            return state
-        plain, descents = len(self.step_scales), list(state.descents)
-        grad, cells = met.grads[plain], np.flatnonzero(phi).tolist()
-        shares = [float(phi[j]) for j in cells]
-        if grad.norm2 > 0.0 and cells:
-            waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
-            group = [
-                self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
-                for j, share in zip(cells, shares, strict=True)
-            ]
-            stepped = descend_together(group, grad, CELL_SCALE, self._keep, self._factors)
-            for j, (target, sums) in zip(cells, stepped, strict=True):
-                moved = self._moved(descents[plain + j], target, sums, rounds)
-                if rounds > 1:
-                    apart = moved.y - state.pool.x(plain + j)
-                    moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
-                descents[plain + j] = moved
-        return state._replace(descents=tuple(descents))
-
-    def _with_cells(
-        self,
-        state: State,
-        rounds: Sequence[Committed],
-        grads: Sequence[StepGradient],
-        weighed: Surrogate,
-    ) -> State:
-        """The sums of the context's cells with rounds whose gradients at the played points these
-        are.
-        """
-        if self.context is None:
-            return state
-        cells = state.cells
-        for own, grad in zip(rounds, grads, strict=True):
-            limit, V = grad.penalty_gradient, weighed.loss_weight
-            limit = 0.0 * grad.g if limit is None else limit
-            loss = weighed.loss_gradient if len(rounds) == 1 else (grad.g - limit) / V
-            cells = cells.and_round(self.K, own.shares, loss, limit)
-        return state._replace(cells=cells)
-
-    def _moved(self, own: Descent, target: Array, sums: DescentSums, rounds: int = 1) -> Descent:
-        """The iterate moved, within the balls unless it is projected exactly before its next
-        step, as it is not if several rounds arrive together.
-        """
-        K, factors = self.K, self._factors
-        if factors is None:
-            target = into_ball(target, K.center, K.radius)
-        elif rounds > 1 or not factors.exact:
-            target = into_balls(target, K.center, factors)
-        target = frozen(target)
-        return Descent(target, target, own.distance, sums)
-
-    def _part(self, own: Descent, z: Array, share: float, pending: float | None = None) -> Part:
-        K, factors = self.K, self._factors
-        if factors is None:
-            reach = min(2.0 * K.radius, K.diameter + own.distance)
-            return Part(own.y, share, own.sums, reach, pending)
-        return Part(own.y, share, own.sums, reaches(factors, z, own.y), pending)
-
-    @cached_property
-    def _factors(self) -> Factors | None:
-        """Those that have steps of their own."""
-        return factors_of(self.K)
-
-    def _projected(self, state: State, rounds: Sequence[Committed]) -> State:
-        """The members of all companions that these rounds moved, on one bank of calls."""
-        pool, oracle_budget, calls, descents = (
-            state.pool,
-            state.oracle_budget,
-            0,
-            list(state.descents),
-        )
-        own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
-        for i in self._order(state, rounds):
-            budget = max(0, math.floor(oracle_budget + 1e-9) - reserved)
-            own = descents[i]
-            pool, found = pool.projected(
-                i, self.K, own.before_projection + 0.0, self._tolerance2, budget
-            )
-            oracle_budget, calls = oracle_budget - found.calls, calls + found.calls
-            own_calls[min(i, len(self.step_scales))] += found.calls
-            distance = math.sqrt(found.distance2)
-            descents[i] = own._replace(y=found.y, distance=distance)
-        tidied = pool.tidied(self.K.dimension)
-        if tidied is not pool:  # other rows now: advisers get all of them again
-            state = state._replace(vertices=0, vertices_of_waiting=0)
-        return state._replace(
-            pool=tidied,
-            oracle_budget=oracle_budget,
-            calls=state.calls + calls,
-            descents=tuple(descents),
-            distance=descents[self._largest].distance,
-            accounts=state.accounts._replace(calls=frozen(own_calls)),
-        )
-
-    def _reserved(self, state: State) -> int:
-        """Calls kept for advisers who wait and need them; none beside a promise."""
-        if self._pays_first:
-            return 0
-        proposals_of = zip(self.advisers, state.advisers, strict=True)
-        return sum(adviser.reserves(own) for adviser, own in proposals_of if adviser.waits)
-
-    def _order(self, state: State, rounds: Sequence[Committed]) -> list[int]:
-        """Whom the bank serves first: the descent that a promise is about, where there are calls
-        for it, then those who are trusted and far from their companions.
-        """
-        plain, trust = len(self.step_scales), dict[int, float]()
-        for one in rounds:
-            own = {i: float(one.p[i]) for i in range(plain)}
-            for j in np.flatnonzero(one.shares).tolist():
-                own[plain + j] = float(one.p[plain] * one.shares[j])
-            trust = (
-                own
-                if not trust
-                else {i: max(own.get(i, 0.0), trust.get(i, 0.0)) for i in own | trust}
-            )
-
-        def urgency(i: int) -> float:
-            if self._pays_first and i == self._largest:
-                return math.inf
-            apart = state.descents[i].y - state.pool.x(i)
-            return self._precedence[i] * trust[i] * math.sqrt(inner(apart, apart))
-
-        return sorted(trust, key=urgency, reverse=True)
-
-    @cached_property
-    def _precedence(self) -> tuple[float, ...]:
-        """A factor near 1 for each point: of those that are as urgent up to rounding, the oracle
-        serves the one with the smallest steps first, then the first one.
-        """
-        cells = 0 if self.context is None else self.context.cells
-        scales = (*self.step_scales, *(CELL_SCALE,) * cells)
-        factors = [1.0] * len(scales)
-        for rank, i in enumerate(sorted(range(len(scales)), key=lambda i: (-scales[i], -i))):
-            factors[i] += NEAR_TIE * rank
-        return tuple(factors)
-
-    @cached_property
-    def _largest(self) -> int:
-        """The descent with the largest steps."""
-        return max(range(len(self.step_scales)), key=lambda i: self.step_scales[i])
-
-    @cached_property
-    def _pays_first(self) -> bool:
-        """Whether there are calls enough for one projection every round, whatever happens."""
-        tol = self._tolerance2
-        return tol == 0.0 or self.calls_per_round >= 8.0 * self.K.radius**2 / tol + 4.0
-
-    # ---------------------------------------------------------------- what is known of a run
-
-    def last_projection(self, state: State) -> ProjectionRecord:
-        """That of the descent with the longest steps."""
-        own = state.descents[self._largest]
-        return ProjectionRecord(
-            over=self.K,
-            x=state.pool.x(self._largest),
-            before_projection=own.before_projection,
-            y=own.y,
-            tolerance2=self._tolerance2,
-            calls_left=max(0, math.floor(state.oracle_budget + 1e-9) - self._reserved(state)),
-        )
-
-    def guarantee(self, limits: int | None = None) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds, of losses that do not
-        declare their curvature; with `per_constraint` of so many limits a round.
-        """
-        D = self.K.diameter
-        if D == 0.0:
-            return Bound(0.0, 0.0)
-        if self.max_move is not None:
-            return Bound(None, None, HELD_BACK)
-        exact = self._factors is not None and self._factors.exact
-        e = 0.0 if exact else math.sqrt(self._tolerance2)
-        if e and not self._pays_first:
-            return Bound(
-                None,
-                None,
-                f"With {self.calls_per_round:g} oracle calls a round no distance of x and y can be "
-                "promised: bounds are measured.",
-            )
-        root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
-        mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
-        price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._largest], e)
-        return self._weights.guaranteed(mixed + price + e * root / D, limits)
-
-    @cached_property
-    def _groups(self) -> int:
-        """Descents, and the context."""
-        return len(self.step_scales) + (self.context is not None)
-
-    @cached_property
-    def _weights(self) -> LyapunovWeights:
-        made = LimitWeights if self.per_constraint else LyapunovWeights
-        return made(
-            self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
-        )
-
-    @cached_property
-    def _tolerance2(self) -> float:
-        """Aimed-at |x - y|^2."""
-        share = self.tolerance
-        if share is None:
-            share = 1e-3 * max(1.0, self.calls_per_round) ** -1.2
-        return share * self.K.radius**2
-
-    @property
-    def _keep(self) -> float:
-        return (self.caution + 5.0) / (self.caution + 25.0)
-
-    def bound(self, record: Record) -> Bound:
-        return self.bound_of(record.final_state)
-
-    def bound_of(self, state: State) -> Bound:
-        """The bound of the rounds before a state."""
-        return state.migrations.bound(self._weights.bound(state.dual), state.migrations.regret)
-
-    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
-        return limit_rows(self._weights, record.final_state.dual, record.limit_names)
+        return self.most_at_once
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
@@ -910,14 +210,6 @@ class Ensemble(HasKernel, Learner[State]):
         if self.context is None:
             return Bound(None, None, "Without a context there is no policy but a fixed point.")
         return for_what_was_played(self.policy_bound_of(record.final_state), record.final_state)
-
-    def policy_bound_of(self, state: State) -> Bound:
-        """The same of the rounds before a state, where there is a context."""
-        bound = self._weights.bound(state.dual, state.cells)
-        return state.migrations.bound(bound, state.migrations.policy_regret)
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return state.migrations.notes()
 
     def experts_of(self, state: State) -> tuple[Expert, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)
@@ -961,12 +253,6 @@ class Ensemble(HasKernel, Learner[State]):
             return name
         return self._in_words[self.names.index(name)].partition(", ")[0]
 
-    def limit_price(self, state: State) -> float:
-        return self._weights.limit_price(state.dual)
-
-    def limit_prices(self, state: State) -> Floats | None:
-        return self._weights.limit_prices(state.dual)
-
     def guards(self, state: State) -> tuple[Guard, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)
         if V == 0.0:
@@ -980,36 +266,6 @@ class Ensemble(HasKernel, Learner[State]):
         """
         return tuple(state.accounts.played.tolist())
 
-    def _require_whole(self, state: State) -> None:
-        upcoming, a = state.upcoming, state.accounts
-        for what, found, due in (
-            ("descents", len(state.descents), len(self.begin().descents)),
-            ("points", len(state.pool.actives), len(state.descents)),
-            ("advisers", len(state.advisers), len(self.advisers)),
-            *(
-                ("proposals", len(one.points), len(self.names))
-                for one in (upcoming, *state.pending)
-            ),
-        ):
-            if found != due:
-                raise ValueError(f"it has {found} {what} where {due} are due")
-        for one in (upcoming, *state.pending):
-            if not is_member(self.K, one.x):
-                raise ValueError("a point that was decided is no member of the set")
-            for z in one.points:
-                if z is not None and not is_member(self.K, z):
-                    raise ValueError("a point that was proposed is no member of the set")
-            for what, weights in (("weights", one.p), ("shares", one.shares)):
-                if weights.size and (weights.min() < 0.0 or weights.sum() > 1.0 + 1e-6):
-                    raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
-        if state.mixer.gap < 0.0 or a.available.min() < 0.0 or state.vertices > state.pool.count:
-            raise ValueError("what was counted of its members is below 0, or beyond what there is")
-        require_each(state.dual)
-        super()._require_whole(state)
-
-    def slopes(self, state: State) -> Slopes:
-        return state.dual.slopes
-
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
         return (
@@ -1017,27 +273,3 @@ class Ensemble(HasKernel, Learner[State]):
             cls(K, horizon=horizon, calls_per_round=0.4, step_scales=(1.0,)),
             cls(K, experts=(Season(max(2, horizon // 3), cells=3),), caution=1.0, tolerance=1e-2),
         )
-
-
-def _mix(p: Floats, points: Sequence[Array | None]) -> Array:
-    """sum_i p_i z_i, over those that are there; a point itself where they all are the same."""
-    there = [(float(w), z) for w, z in zip(p, points, strict=True) if z is not None and w > 0.0]
-    first = there[0][1]
-    if all(z is first or bool((z == first).all()) for _, z in there[1:]):
-        return first
-    mixed = there[0][0] * first
-    for w, z in there[1:]:
-        mixed = mixed + w * z
-    return frozen(mixed)
-
-
-def _in_units(state: State, unit: float) -> State:
-    """The same sums where gradients are `unit` times as long."""
-    if unit == 1.0:
-        return state
-    return state._replace(
-        descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in state.descents),
-        cells=state.cells.in_units(unit),
-        mixer=state.mixer.in_units(unit),
-        accounts=state.accounts.in_units(unit),
-    )

@@ -1,333 +1,293 @@
-"""Rounds of a descent played by one kernel (kernels/rounds.py), and what goes in and comes out.
+"""Rounds of the Lyapunov family in one kernel (kernels/rounds.py), and what goes in and comes out.
 
-A learner's state becomes arrays, the kernel plays rounds on them, and they become a state again; a
-live round is one such round, a run as many as the kernel is let. Whatever needs a sentence or a
-solver comes back: gradients that are refused, tables that are full, active sets to be made smaller.
-Built-in functions on arrays are evaluated inside; of others the kernel is given values and
-gradients (`GIVEN`), one round at a time.
+A state becomes arrays, the kernel plays rounds on a copy of them, and they become a state again if
+one is asked for; a live round is one such round, a run as many as the kernel is let. Whatever needs
+a sentence or a solver comes back: gradients that are refused, tables that are full, active sets to
+be made smaller. Advisers are asked between two rounds, unless the kernel re-solves for them
+(kernels/resolving.py). What the kernel does not know (late rounds, overrides, entries that are out,
+losses with curvature, blocks, a weight for each constraint) is played by `Core` itself.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from copy import copy
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.batch import Batch, Stream, Unlimited
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.arrays import frozen
+from tidewolf.core.batch import Stream
+from tidewolf.core.feedback import FullInformation
 from tidewolf.core.jit import MODE
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats, Int64s, NDArray
+from tidewolf.core.round_info import RoundInfo, checked_features
+from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
-from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
-from tidewolf.kernels import active_set, corners, evaluate, resolving
+from tidewolf.experts.asking import proposals_of
+from tidewolf.experts.base import Proposals
+from tidewolf.experts.compiled_resolve import Resolving
+from tidewolf.experts.resolve import Resolve
+from tidewolf.experts.season import Season
+from tidewolf.kernels import active_set, evaluate, resolving
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
-from tidewolf.methods.certificate import GradientSums
-from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.lyapunov import DualState
+from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.certificate import CellSums, GradientSums
+from tidewolf.methods.kernel_functions import Functions, Records, read_only
+from tidewolf.methods.pool import Pool
+from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
+from tidewolf.methods.steps.hedge import Mixer
+from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState
 from tidewolf.methods.steps.slopes import Slopes
-from tidewolf.projection.active import factors_of
+from tidewolf.projection.active import Active, ExactPoint, factors_of
 from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.compiled import Search, address_of, as_bytes, tie_margin
-from tidewolf.sets.base import CompiledGeometry
+from tidewolf.sets.base import CompiledGeometry, KernelGeometry
+from tidewolf.sets.calculus import Product
 
-_DOUBLE = np.dtype(np.float64)
-MOST_COPIED = 1 << 20
-"""Entries of functions that are copied at a time, where they do not lie row after row."""
-
-
-def read_only(array: NDArray) -> NDArray:
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
-
+if TYPE_CHECKING:
+    from tidewolf.learners.core import Core, State
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
-_NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
-_NO_LEAST = read_only(np.array([-math.inf]))
-_NO_SHARES, _NO_MEASURES = np.zeros((1 << 20, 0)), np.zeros((1 << 20, 0))
+_NO_SHARES = np.zeros((1 << 20, 0))
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
-_UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
-_READ = (Unlimited, Linear, Capacity, Affine, MaxAffine)
-Encoded = tuple[int, NDArray, NDArray, int]
+_NO_ATOMS = SparseAtoms()
+COUNTED = (
+    "guard",
+    "lost",
+    "weights",
+    "available",
+    "losses",
+    "violations",
+    "run_losses",
+    "run_violations",
+    "calls",
+)
+"""The accounts that the kernel keeps, in its order."""
+WORTH = 2_048
+"""Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
+before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
+"""
 
 
-def encoded(batch: Batch) -> Encoded | None:
-    """A batch as the kernel reads it: kind, matrix, numbers, pieces a round; None where it cannot
-    be.
+class Arrays(NamedTuple):
+    """What rounds change, in the kernel's order: the dual state, the point to be played, all
+    descents with their steps, the sums of gradients; the proposals, which of them are there, and
+    the weights, totals and accounts of all experts, empty for a single descent.
     """
-    if type(batch) not in _READ:  # a subclass may say otherwise
-        return None
-    match batch:
-        case Unlimited():
-            return _UNLIMITED
-        case Linear():
-            return _as_encoded(evaluate.LINEAR, batch.C, None)
-        case Capacity():
-            return _as_encoded(evaluate.CAPACITY, batch.c, None)
-        case Affine():
-            return _as_encoded(evaluate.AFFINE, batch.A, batch.b)
-        case MaxAffine():
-            return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)
-    return None
 
-
-def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
-    axes = 3 if kind == evaluate.MAX_AFFINE else 2
-    if not _is_plain(A) or A.ndim != axes or not (b is None or _is_plain(b)):
-        return None
-    count = A.shape[1] if axes == 3 else 1
-    A = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
-    numbers = _NO_LEAST if b is None else np.ascontiguousarray(b).reshape(-1)
-    return kind, read_only(A), read_only(numbers), count
-
-
-def _is_plain(array: Any) -> bool:
-    return type(array) is np.ndarray and array.dtype == _DOUBLE
-
-
-class Functions(NamedTuple):
-    """The losses and constraints of a stream as the kernel reads them."""
-
-    given: tuple[Any, ...]
-    pieces: int
-    """how many pieces a round's loss, or its limit, has at most"""
-    stream: Any = None
-    """the stream that they are of, where it is one"""
-    start: int = 0
-    """the round of the stream that they begin with"""
-    batches: tuple[Batch, ...] = ()
-    """they themselves"""
+    s: Floats
+    x: Floats
+    X: Floats
+    Y: Floats
+    before: Floats
+    steps: Floats
+    sums: Floats
+    gradients: Floats
+    Z: Floats
+    awake: Floats
+    p: Floats
+    totals: Floats
+    accounts: Floats
 
     @classmethod
-    def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
-        """None where one of them cannot be read."""
-        loss, limit = encoded(losses), encoded(constraints)
-        if loss is None or limit is None:
-            return None
-        return cls((*loss, *limit), max(_pieces(loss), _pieces(limit)))
-
-    @classmethod
-    def from_first_order(cls, feedback: FirstOrder) -> Functions:
-        """One round, from its gradients."""
-        value = feedback.violation if feedback.violation > 0.0 else -1.0
-        loss = (evaluate.GIVEN, _row(feedback.loss_gradient), _NO_NUMBERS, 1)
-        limit = (
-            evaluate.GIVEN,
-            _row(feedback.constraint_gradient),
-            read_only(np.array([value])),
-            1,
+    def of(cls, state: State, n: int) -> Arrays:
+        dual, cells, upcoming = state.dual, state.cells, state.upcoming
+        s = np.zeros(names.SCALARS)
+        s[:8] = (
+            dual.rounds,
+            dual.violation,
+            *dual.slopes,
+            dual.least_ratio,
+            dual.exponent,
+            dual.paid,
+            dual.sums.loss_at,
         )
-        return cls((*loss, *limit), 1)
-
-    @classmethod
-    def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
-        """One round of costs, and of capacities of at least 0, each as an array of one row that
-        must not change.
-        """
-        loss = (evaluate.LINEAR, costs, _NO_NUMBERS, 1)
-        if capacities is None:
-            return cls((*loss, *_UNLIMITED), 0)
-        return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
-
-
-def _pieces(one: Encoded) -> int:
-    kind, A, _, count = one
-    return int(A.shape[1]) if kind == evaluate.CAPACITY else count
-
-
-def is_plain(feedback: FirstOrder) -> bool:
-    """Whether feedback is on one round, at the point that the learner stands at, all limits
-    together.
-    """
-    offset = feedback.loss_offset != 0.0 or feedback.constraint_offset != 0.0
-    return feedback.rounds == 1 and not offset and feedback.limits is None
-
-
-def _row(gradient: Array) -> NDArray:
-    return read_only(np.ascontiguousarray(gradient).reshape(1, -1))
-
-
-class StreamFunctions:
-    """Those of a stream: all rounds at once where they lie in memory as the kernel reads them, else
-    copies of some thousand at a time.
-    """
-
-    def __init__(self, stream: Stream) -> None:
-        losses, constraints, rounds = stream.losses, stream.constraints, len(stream)
-        self._stream, self._batches, self._rounds = stream, (losses, constraints), rounds
-        n = max(1, math.prod(losses.shape))
-        whole = all(map(_lies_well, self._batches))
-        self._size = max(1, rounds if whole else MOST_COPIED // n)
-        self.start = self.stop = -1
-        self.functions: Functions | None = None
-
-    @classmethod
-    def of(cls, stream: Stream) -> StreamFunctions | None:
-        """None where the kernel cannot read them."""
-        one = slice(0, 1)
-        if Functions.of(stream.losses.view(one), stream.constraints.view(one)) is None:
-            return None
-        return cls(stream)
-
-    def at(self, t: int) -> Functions:
-        """Those of the rounds from `start` to `stop`, round t among them."""
-        if not self.start <= t < self.stop:
-            self.start = t - t % self._size
-            self.stop = min(self.start + self._size, self._rounds)
-            window = slice(self.start, self.stop)
-            batches = tuple(batch.view(window) for batch in self._batches)
-            found = Functions.of(*batches)
-            assert found is not None
-            self.functions = found._replace(stream=self._stream, start=self.start, batches=batches)
-        assert self.functions is not None
-        return self.functions
+        s[names.IMPOSSIBLE], s[names.LIMIT_AT] = dual.impossible, dual.sums.limit_at
+        s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
+        s[names.GAP], s[names.RANGE] = state.mixer.gap, state.mixer.largest
+        s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT] = cells[2:]
+        gradients = np.empty((2, 1 + len(cells.loss), n))
+        gradients[0, 0], gradients[1, 0] = dual.sums.loss, dual.sums.limit
+        gradients[0, 1:], gradients[1, 1:] = cells.loss, cells.limit
+        experts = len(upcoming.p)
+        Z, awake = np.zeros((experts, n)), np.zeros(experts)
+        for i in range(experts):
+            z = upcoming.points[i]
+            if z is not None:
+                Z[i], awake[i] = z, 1.0
+        moved = [(own.distance, 0.0, own.y is not own.before_projection) for own in state.descents]
+        return cls(
+            s=s,
+            x=upcoming.x,
+            X=np.array([active.x for active in state.pool.actives]),
+            Y=np.array([own.y for own in state.descents]),
+            before=np.array([own.before_projection for own in state.descents]),
+            steps=np.array([_steps(own.sums) for own in state.descents]),
+            sums=np.array(moved),
+            gradients=gradients,
+            Z=Z,
+            awake=awake,
+            p=upcoming.p,
+            totals=state.mixer.totals,
+            accounts=np.array([getattr(state.accounts, name) for name in COUNTED]),
+        )
 
 
-def _lies_well(batch: Batch) -> bool:
-    arrays = [a for a in batch.fields().values() if type(a) is np.ndarray]
-    return all(array.flags.c_contiguous for array in arrays)
+def _steps(own: DescentSums) -> Any:
+    if own.factors is None:
+        return [[own.square_sum], [own.inverse_step], [own.largest]]
+    return own.factors
 
 
-class Records:
-    """What is recorded of the rounds of a run, in arrays that the kernel fills."""
-
-    def __init__(
-        self,
-        n: int,
-        rounds: int,
-        limits: int,
-        points: bool,
-        samples: int,
-        parts: int,
-        measures: int = 0,
-    ) -> None:
-        self.columns = np.zeros((rounds, names.COLUMNS))
-        self.marks = np.zeros(names.MARKS)
-        self.last, self.total = np.zeros(n), np.zeros(n)
-        self.means, self.ends = np.zeros((parts, n)), np.zeros(parts, dtype=np.int64)
-        self.points = np.zeros((rounds if points else 0, n))
-        self.each = np.zeros((2, limits))
-        """by how much each limit was broken in all, and at worst"""
-        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
-        """in how many rounds it was, the worst, the first and the last"""
-        self._shape = (samples, 3, n)
-        self.weighed = np.zeros((rounds + 1, 1, 1))
-        """what is asked about some projections, where the kernel knows"""
-        self.measures = np.zeros((rounds, measures))
-        """the weights of experts in each round"""
-        self.room = 0
-        """how many samples there are to be"""
-        self.first = 0
-        """which round of the run the functions begin with"""
-
-    @cached_property
-    def samples(self) -> NDArray:
-        """x, y and where y came from, of some projections."""
-        return np.zeros(self._shape)
-
-    def after(self, done: int) -> Records:
-        """The same without the first rounds."""
-        rest = copy(self)
-        rest.columns, rest.points = self.columns[done:], self.points[done:]
-        rest.measures, rest._shape = self.measures[done:], self._shape
-        rest.samples = self.samples
-        return rest
-
-    def given_away(self, samples: int) -> NDArray:
-        """The first samples, for the caller to keep."""
-        kept = self.samples[:samples]
-        if samples:
-            del self.samples
-        return kept
-
-    @property
-    def arrays(self) -> tuple[NDArray, ...]:
-        """In the kernel's order."""
-        return (*self._arrays, self.samples[: self.room])
-
-    @property
-    def weighed_arrays(self) -> tuple[NDArray, ...]:
-        """The same for a kernel that weighs samples itself."""
-        return (*self._arrays, self.weighed)
-
-    @property
-    def _arrays(self) -> tuple[NDArray, ...]:
-        points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
-        return (*points, self.points, self.each, self.when)
-
-
-class ArrayState(ABC):
-    """Abstract: a learner's state as arrays, none of which is changed any more; the state itself is
-    made of them on demand. It has the `number` of the coming round, and its point `x`.
+class ArrayState:
+    """A state as arrays, none of which is changed any more, with what advisers remember; the state
+    itself is made of them on demand.
     """
 
-    __slots__ = ()
-    number: Any
-    x: Any
+    _advisers: tuple[Any, ...]
+    _is_looked_at: bool
+    _resolving: Resolving | None
+
+    def __init__(self, kernel: CompiledRounds, state: State) -> None:
+        self.kernel, self.since = kernel, state
+        self.arrays = Arrays.of(state, kernel.n)
+        pool, accounts = state.pool, state.accounts
+        self.atoms, self.count = _NO_ATOMS if kernel.exact else pool.table, pool.count
+        self.weights = np.array([pool.weights(i) for i in range(len(pool.actives))])
+        self.number, self.t, self.played = state.upcoming.round, state.t, accounts.played
+        self.solves, self.vertices, self.unseen = accounts.solves, state.vertices, accounts.unseen
+        self.advised(state.advisers)
+        self.shares: Floats = state.upcoming.shares[None].copy()  # as kernels want them: writeable
+        self._x: Floats | None = state.upcoming.x
+        self._state: State | None = state
+
+    def copy(self) -> ArrayState:
+        """One that the kernel may change."""
+        made = object.__new__(ArrayState)
+        made.__dict__.update(self.__dict__)
+        made.arrays = Arrays._make([a.copy() for a in self.arrays])
+        if self._resolving is not None:
+            made._resolving = self._resolving.copy()
+        made._x = made._state = None
+        return made
 
     @property
-    @abstractmethod
-    def state(self) -> Any:
-        """The learner's state."""
-
-
-class KernelState(ArrayState):
-    """That of one descent."""
-
-    __slots__ = (
-        "_state", "atoms", "before", "numbers", "rounds", "since", "sums", "weights", "x", "y",
-    )  # fmt: skip
-
-    def __init__(
-        self, since: Any, rounds: int, numbers: Floats, sums: Floats, atoms: SparseAtoms,
-        weights: Floats, x: Floats, y: Floats, before: Floats | None = None,
-    ) -> None:  # fmt: skip
-        self.since, self.rounds, self.numbers, self.sums = since, rounds, numbers, sums
-        self.atoms, self.weights, self.x, self.y, self.before = atoms, weights, x, y, before
-        self._state = since if before is None else None
-
-    @classmethod
-    def of(cls, state: Any) -> KernelState:
-        """That of a state."""
-        point, active = state.point, state.point.active
-        return cls(state, 0, *scalars(state), active.atoms, active.weights, active.x, point.y)
+    def advisers(self) -> tuple[Any, ...]:
+        """What advisers remember."""
+        return self._advisers if self._resolving is None else tuple(self._resolving.states())
 
     @property
-    def number(self) -> int:
-        """Of the coming round."""
-        number: int = self.since.t + self.since.lost + self.rounds
-        return number
+    def resolving(self) -> Resolving | None:
+        """The same as the kernel takes it, if all of them re-solve."""
+        if not self._is_looked_at:
+            self._is_looked_at = True
+            learner, states = self.kernel.learner, self._advisers
+            if states:
+                self._resolving = Resolving.of(learner.K, learner.advisers, states, self.number)
+        return self._resolving
+
+    def advised(self, states: Sequence[Any]) -> None:
+        """Advisers were asked one by one, and remember this."""
+        self._advisers, self._is_looked_at, self._resolving = tuple(states), False, None
+
+    @property
+    def x(self) -> Floats:
+        """The point of the next round, of which nothing else is known."""
+        if self._x is None:
+            arrays = self.arrays
+            if self.kernel.experts:
+                self.shares = self.kernel.shares(self.number, 1)
+                self.kernel.mix(arrays, self.shares[0])
+                self._x = frozen(arrays.x.copy())
+            else:
+                self._x = frozen(arrays.X[0])
+        return self._x
 
     @property
     def state(self) -> Any:
-        """The state, with what of the one it came from does not change."""
+        """The state, whose next round is committed."""
         if self._state is None:
-            assert self.before is not None
-            numbers, active = self.numbers.tolist(), self.since.point.active
-            for array in (self.y, self.before, self.weights):
-                array.setflags(write=False)
-            own = ActiveSet(self.atoms, self.weights, self.x, active.warm)
-            near = self.y if numbers[names.MOVED] > 0.0 else self.before
-            point = ProjectedPoint(own, self.before, near, numbers[names.DISTANCE])
-            self._state = after_rounds(self.since, numbers, self.sums, point, self.rounds)
+            x, arrays = self.x, self.arrays
+            points: tuple[Floats | None, ...] = (x,)
+            if self.kernel.experts:
+                there = zip(arrays.Z, arrays.awake, strict=True)
+                points = tuple(frozen(z.copy()) if awake > 0.0 else None for z, awake in there)
+            upcoming = self.since.upcoming._replace(
+                round=self.number,
+                x=x,
+                mix=x,
+                p=frozen(arrays.p.copy()),
+                shares=frozen(self.shares[0].copy()),
+                points=points,
+            )
+            self._state = self.undecided()._replace(upcoming=upcoming)
         return self._state
+
+    def undecided(self) -> State:
+        """The state after the rounds played, with nothing committed for the next."""
+        kernel, since, arrays = self.kernel, self.since, self.arrays
+        s, (F, W) = arrays.s.tolist(), frozen(arrays.gradients.copy())
+        X, Y, before, weights = (
+            frozen(a.copy())
+            for a in (arrays.X, arrays.Y, arrays.before, self.weights[:, : self.count])
+        )
+        rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
+        dual = DualState(
+            int(rounds),
+            violation,
+            Slopes(loss, limit),
+            ratio,
+            int(exponent),
+            paid,
+            s[names.IMPOSSIBLE] > 0.0,
+            GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
+            since.dual.carried,
+        )
+        descents, actives = [], list[Active]()
+        for i, (apart, _, moved) in enumerate(arrays.sums.tolist()):
+            x, aimed = X[i], before[i]
+            y = Y[i] if moved > 0.0 else aimed
+            if kernel.exact:
+                actives.append(ExactPoint(x))
+                S, sigma, largest = frozen(arrays.steps[i].copy())
+                y, steps = x, DescentSums(float(S.sum()), 0.0, FactorSums(S, sigma, largest))
+            else:
+                warm = getattr(since.pool.actives[i], "warm", None)
+                actives.append(ActiveSet(self.atoms, weights[i], x, warm))
+                S, sigma, largest = arrays.steps[i, :, 0].tolist()
+                steps = DescentSums(S, sigma, None, largest)
+            descents.append(type(since.descents[i])(y, aimed, apart, steps))
+        counted = zip(COUNTED, arrays.accounts, strict=True)
+        accounts = Accounts(
+            **{name: frozen(a.copy()) for name, a in counted},
+            unseen=self.unseen,
+            played=self.played,
+            solves=frozen(self.solves),
+        )
+        return since._replace(
+            t=self.t,
+            pool=Pool(tuple(actives), None if kernel.exact else self.atoms, self.count),
+            descents=tuple(descents),
+            cells=CellSums(F[1:], W[1:], s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT]),
+            dual=dual,
+            mixer=Mixer(frozen(arrays.totals.copy()), s[names.GAP], s[names.RANGE]),
+            accounts=accounts,
+            advisers=tuple(self.advisers),
+            oracle_budget=s[names.ORACLE_BUDGET],
+            calls=int(s[names.ALL_CALLS]),
+            solves=since.solves + round(float((self.solves - since.accounts.solves).sum())),
+            vertices=self.vertices,
+            distance=float(arrays.sums[kernel.learner._largest, names.APART_OF]),
+        )
 
 
 class Progressed(NamedTuple):
     """What the kernel came back with."""
 
-    after: Any
-    """an ArrayState"""
+    after: ArrayState
     done: int
     """rounds that were played"""
     unusual: bool
@@ -336,10 +296,8 @@ class Progressed(NamedTuple):
     """the projection of the last one was not checked: the caller checks it"""
     columns: NDArray
     """what was recorded of them: the loss and the constraint's value at least"""
-    weighed: bool = False
-    """what is asked about sampled projections is known, and their points are not kept"""
     solves: Floats | None = None
-    """programs solved in each round, where some were"""
+    """programs solved in each round, if some were"""
 
     @property
     def state(self) -> Any:
@@ -347,296 +305,325 @@ class Progressed(NamedTuple):
         return self.after.state
 
 
-class CompiledRounds(Protocol):
-    """What plays rounds of a learner in a kernel."""
+class CompiledRounds:
+    """The rounds of one learner: settings and scratch arrays; states go in and come out."""
 
-    n: int
-    """entries of a point"""
-    measures: int
-    """numbers that are recorded of each round"""
-    plays_live: bool
-    """whether rounds of which nothing is known before need the kernel alone"""
+    def __init__(self, learner: Core, K: KernelGeometry, geometry: tuple[Any, Any]) -> None:
+        whole, factors = learner.K, factors_of(learner.K)
+        self.learner, self.n, self._geometry_of = learner, len(whole.center), K
+        self.exact, self.experts = factors is not None, len(learner.names)
+        self.cells = 0 if learner.context is None else learner.context.cells
+        self.plain, self.measures = len(learner.scales), self.experts
+        steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
+        loss_most, limit_most = (math.inf if most is None else most for most in steepest)
+        self.settings = np.zeros(names.SETTINGS)
+        for name, value in {
+            "CAUTION": learner.caution,
+            "HORIZON": learner.horizon or LEAST_HORIZON,
+            "LOSS_MOST": loss_most,
+            "LIMIT_MOST": limit_most,
+            "RADIUS": whole.radius,
+            "DIAMETER": whole.diameter,
+            "CALLS_EARNED": learner.calls_per_round,
+            "TOLERANCE2": learner._tolerance2,
+            "KEEP": learner._keep,
+            "CENTER_NORM": float(np.linalg.norm(whole.center)),
+            "MARGIN": tie_margin(whole),
+            "DIMENSION": whole.dimension,
+            "PLAIN": self.plain,
+            "LONGEST": learner._largest,
+            "PAYS_FIRST": learner._pays_first,
+            "VALUED": learner.wants_functions,
+        }.items():
+            self.settings[getattr(names, name)] = value
+        sizes: tuple[Any, ...] = np.array([0]), np.array([whole.radius]), np.array([whole.diameter])
+        if factors is not None:
+            sizes = factors[:3]
+        places = np.append(sizes[0], self.n).astype(np.int64)
+        self._set = (whole.center, places, *(np.array(a, dtype=np.float64) for a in sizes[1:]))
+        self._set = tuple(map(read_only, self._set))
+        data = np.zeros(1, np.uint8) if self.exact else as_bytes(K)  # type: ignore[arg-type]
+        self._geometry = tuple(map(read_only, (data, *geometry)))
+        scales = (*learner.scales, *(learner.cell_scale,) * self.cells)
+        self._constants = np.array(scales), np.array(learner._precedence)
+        self._kernels: dict[tuple[bool, bool], Any] = {}
+        self._spare: list[_Scratch] = []
+        self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:-1]
+        self._asked = 0
+        self._sizes = tuple(len(adviser.names) for adviser in learner.advisers)
 
     def plays(self, stream: Stream) -> bool:
-        """Whether it can play a stream whose functions it can read."""
+        """Whether it can play a stream whose functions it can read: advisers are asked without side
+        information, and losses that declare curvature are not mixed.
+        """
+        learner = self.learner
+        waits = any(adviser.waits for adviser in learner.advisers)
+        reads = not learner.advisers or learner.wants_functions
+        return reads and not waits and not (self.experts and stream.losses.exp_concavity)
 
-    def takes(self, state: Any) -> bool:
-        """Whether it can go on from a state."""
+    @cached_property
+    def plays_live(self) -> bool:
+        """Whether rounds of which nothing is known before need the kernel alone."""
+        context, advisers = self.learner.context, self.learner.advisers
+        plain = all(isinstance(one, Resolve) and one.is_plain for one in advisers)
+        return plain and (context is None or type(context) is Season)
 
-    def begin(self, state: Any) -> KernelState:
+    def takes(self, state: State) -> bool:
+        """Whether the kernel can continue a state: nothing waits, is held back or out."""
+        upcoming = state.upcoming
+        return (
+            not state.pending
+            and state.proposed is None
+            and upcoming.round == state.t + state.lost
+            and (upcoming.x is upcoming.mix or np.array_equal(upcoming.x, upcoming.mix))
+            and (self.exact or type(state.pool.table) is SparseAtoms)
+        )
+
+    def begin(self, state: State) -> ArrayState:
         """The arrays of a state that it takes."""
+        return ArrayState(self, state)
+
+    def learned(self, state: State, functions: Functions) -> State | None:
+        """The state after one round at the point that was decided, with nothing committed for the
+        next; None if the round is not for the kernel.
+        """
+        now = ArrayState(self, state).copy()
+        done, _, _ = self._run(now, functions, 0, 1, None, now.shares)
+        return now.undecided() if done else None
 
     def play(
         self,
-        start: KernelState,
+        start: ArrayState,
         functions: Functions,
         first: int,
         k: int,
         records: Records | None = None,
     ) -> Progressed:
         """Up to k rounds from a state that it takes, from round `first` of the functions on."""
+        if self.learner.advisers:
+            return self._play_advised(start, functions, first, k, records)
+        shares = _NO_SHARES
+        if self.experts and functions.stream is None:  # the next one is known, and no other
+            start.x  # noqa: B018  mixed
+            shares = start.shares
+        now = start.copy()
+        if self.experts and functions.stream is not None:
+            shares = self.shares(now.number, k, functions, first)
+            self.mix(now.arrays, shares[0])
+        done, code, columns = self._run(now, functions, first, k, records, shares)
+        now.vertices = now.count
+        if not done:
+            return Progressed(start, 0, True, False, columns)
+        return Progressed(now, done, code == UNUSUAL, code == LOOK, columns)
 
+    def _play_advised(
+        self,
+        start: ArrayState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None,
+    ) -> Progressed:
+        decided = start.x if functions.stream is None else None  # the only one known to come
+        now, done, code = start.copy(), 0, 0
+        solved, given, shares = np.zeros(k), functions.given, start.shares
+        plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
+        plain = plain and (decided is not None or self._resolves(k))
+        while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
+            t, resolving = first + done, now.resolving if plain else None
+            ahead = k - done if resolving is not None else 1
+            if decided is None or done:
+                shares = self.shares(now.number, ahead, functions, t)
+                self.mix(now.arrays, shares[0])
+            part = None if records is None else records.after(done)
+            advice = None if resolving is None else resolving.arrays(t)
+            more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
+            seen, before, x = 0, now.solves, frozen(now.arrays.x.copy())
+            if resolving is not None and more:
+                seen = more - int(now.arrays.s[names.UNADVISED])
+                each = resolving.played(given[1][t : t + seen], given[5][t : t + seen], x)
+                now.solves, now.vertices = before.copy(), now.count
+                now.solves[len(before) - len(each) :] += each
+                solved[done : done + seen] = columns[:seen, names.SOLVED]
+            if seen < more:
+                one = slice(t + more - 1, t + more)
+                losses, limits = functions.batches
+                self._advised(now, FullInformation(losses.view(one), limits.view(one)), x)
+                solved[done + more - 1] = round(float((now.solves - before).sum()))
+            done += more
+        columns = columns if records is None else records.columns
+        if not done:
+            return Progressed(start, 0, True, False, columns, solved[:0])
+        return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solved[:done])
 
-@dataclass(slots=True)
-class Descents:
-    """What the kernel reads and changes: the dual state, the point to be played, the points of all
-    descents with their sums, and their weights on one table of vertices.
+    def _resolves(self, rounds: int) -> bool:
+        """Whether so many more rounds of runs are re-solved in the kernel."""
+        self._asked += rounds
+        return self._asked > WORTH or resolving.resolve.is_at_hand
 
-    `mixer`: the step scales, what breaks ties of urgency, whom the bank serves in which order; then
-    the proposals, who is awake, the weights, and the totals and accounts of all experts.
-    """
+    def _run(
+        self,
+        now: ArrayState,
+        functions: Functions,
+        first: int,
+        k: int,
+        records: Records | None,
+        shares: Floats,
+        advice: tuple[NDArray, ...] | None = None,
+    ) -> tuple[int, int, NDArray]:
+        """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
+        scratch = self._spare.pop() if self._spare else _Scratch(self)
+        try:
+            done, code, columns = self._loop(
+                now, functions, first, k, records, shares, advice, scratch
+            )
+        finally:
+            self._spare.append(scratch)
+        if done:
+            now.number, now.t = now.number + done, now.t + done
+            if self.experts:
+                now.played = frozen(now.arrays.p.copy())
+            now.unseen += 0 if self.learner.wants_functions else done
+        if code == LOOK:
+            rows = np.flatnonzero((now.weights[:, : now.count] > 0.0).any(axis=0))
+            now.atoms, now.weights = now.atoms.only(rows), now.weights[:, rows].copy()
+            now.count, now.vertices = len(rows), 0
+        return done, code, columns
 
-    s: Floats
-    x: Floats
-    X: Floats
-    Y: Floats
-    before: Floats
-    sums: Floats
-    gradients: Floats
-    atoms: SparseAtoms
-    count: int
-    weights: Floats
-    mixer: tuple[NDArray, ...]
+    def _loop(
+        self, now: ArrayState, functions: Functions, first: int, k: int, records: Records | None,
+        shares: Floats, advice: tuple[NDArray, ...] | None, scratch: _Scratch,
+    ) -> tuple[int, int, NDArray]:  # fmt: skip
+        at, atoms, count, arrays = scratch.at, now.atoms, now.count, now.arrays
+        at[COUNT], at[active_set.WAITING] = count, 0.0
+        settings, done, kernels = self.settings, 0, self._addresses(advice is not None)
+        if records is None:
+            columns = np.empty((k, names.COLUMNS))
+            record: tuple[NDArray, ...] = (columns, *self._nothing, _NO_SHARES)
+        else:
+            record, columns, settings = records.arrays, records.columns, settings.copy()
+            settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
+        weights = now.weights
+        while True:
+            with atoms.lock:  # others may make it larger until then
+                gram = atoms.gram
+                if weights is now.weights or weights.shape[1] < len(gram):
+                    weights = _longer(weights, count, len(gram))
+                if scratch.room < len(gram) or scratch.pieces < functions.pieces:
+                    scratch.fit(len(gram), functions.pieces)
+                more, code, count = names.rounds.ready(
+                    first + done, k - done, done, kernels, *(advice or _NO_ADVICE), settings, at,
+                    *arrays, *self._constants, scratch.order, shares, weights, *self._set,
+                    atoms.starts, atoms.indices, atoms.values, gram, atoms.filled,
+                    *functions.given, *self._geometry, *scratch.arrays, *record,
+                )  # fmt: skip
+                if not self.exact:
+                    atoms.appended(count)
+            done += more
+            if code in _ENDS:
+                break
+            i = int(scratch.order[int(arrays.s[names.AT_EXPERT]) - (code == TOO_MANY)])
+            if code == BAD_ORACLE:
+                Search.refuse(arrays.X[i], arrays.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
+            if code == TOO_MANY:
+                few = ActiveSet(atoms, weights[i, :count].copy(), arrays.X[i].copy())
+                few = few.reduced(int(at[USED]), self.learner.K, shared=True)
+                weights[i, :count], arrays.X[i] = few.weights, few.x
+                apart = math.sqrt(float(((arrays.X[i] - arrays.Y[i]) ** 2).sum()))
+                arrays.sums[i, names.APART_OF] = apart
+            else:
+                atoms = Search.make_way(code, atoms, count, at)
+        now.atoms, now.count, now.weights = atoms, count, weights
+        return done, code, columns
 
-
-class CompiledDescent:
-    """The rounds of one learner: settings and scratch arrays; states go in and come out."""
-
-    measures, plays_live = 0, True
-
-    def plays(self, stream: Stream) -> bool:
-        return True
-
-    def __init__(self, K: CompiledGeometry, **settings: float) -> None:
-        assert isinstance(K, HasLMO)
-        geometry = K.geometry
-        assert geometry is not None
-        self.K, self.n = K, len(K.center)
-        own = {
-            "RADIUS": K.radius,
-            "DIAMETER": K.diameter,
-            "CENTER_NORM": float(np.linalg.norm(K.center)),
-            "MARGIN": tie_margin(K),
-            "DIMENSION": float(K.dimension),
-        }
-        self.settings = np.zeros(names.SETTINGS)
-        for name, value in ({"PLAIN": 1.0} | own | settings).items():
-            self.settings[getattr(names, name)] = value
-        self._geometry = as_bytes(K), read_only(geometry[0]), read_only(geometry[1])
-        self.center, self._corner = read_only(K.center), K.corner
-        self._kernels: dict[tuple[bool, bool], Any] = {}
-        self._spare: list[_Scratch] = []
-        self._corner_spare: list[_CornerScratch] = []
-        self._nothing = (*Records(0, 1, 0, False, 0, 0).arrays[1:], _NO_MEASURES)
-        none = np.zeros(0)
-        self._alone: tuple[NDArray, ...] = (
-            np.array([self.settings[names.SCALE]]),
-            none,
-            np.zeros(1, np.int64),
-            np.zeros((0, self.n)),
-            none,
-            none,
-            none,
-            np.zeros((names.ACCOUNTS, 0)),
-        )
-
-    def kernels(self, advised: bool) -> Any:
+    def _addresses(self, advised: bool) -> Any:
         """The kernels of the set, and what re-solves programs, as `rounds` calls them."""
         found = self._kernels.get((MODE.interprets, advised))
         if found is None:
+            K = self._geometry_of
             found = (
-                address_of(self.K),
-                names.tangents.address(self.K.tangents),
-                names.infeasibility.address(self.K.point_infeasibility),
+                0 if self.exact else address_of(K),  # type: ignore[arg-type]
+                names.project.address(K.nearest) if self.exact and K.nearest else 0,
+                names.tangents.address(K.tangents),
+                names.infeasibility.address(K.point_infeasibility),
                 names.resolve.address(resolving.resolve) if advised else 0,
             )
-            if isinstance(found[0], int):
+            if isinstance(found[2], int):
                 found = np.array(found)
             self._kernels[MODE.interprets, advised] = found
         return found
 
-    def takes(self, state: Any) -> bool:
-        """Whether the kernel can go on from a state: nothing is open, pending or held back."""
-        active = state.point.active
-        return (
-            state.open.rounds == 0
-            and not state.pending
-            and state.upcoming is None
-            and type(active) is ActiveSet
-            and type(active.atoms) is SparseAtoms
-        )
+    def shares(self, number: int, k: int, functions: Functions | None = None, t: int = 0) -> Floats:
+        """phi of k rounds, one row each, from what a stream says of them, if there is one."""
+        context = self.learner.context
+        if type(context) is Season and context.table is not None:
+            return context.table[np.arange(number, number + k) % len(context.table)]
+        shares = np.zeros((k, self.cells))
+        for i in range(k if context is not None else 0):
+            info: RoundInfo | None = None
+            if functions is not None and functions.stream is not None:
+                info = functions.stream.info(functions.start + t + i)
+            assert context is not None
+            features = context.features(info, number + i)
+            if features is not None:
+                cells, phi = checked_features(features, self.cells, number + i)
+                np.add.at(shares[i], cells, phi)
+        return shares
 
-    def begin(self, state: Any) -> KernelState:
-        return KernelState.of(state)
-
-    def play(
-        self,
-        start: KernelState,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None = None,
-    ) -> Progressed:
-        if self._corner is not None:
-            found = self._play_corners(self._corner, start, functions, first, k, records)
-            if found is not None:
-                return found
-        try:
-            scratch = self._spare.pop()
-        except IndexError:  # others use what there is
-            scratch = _Scratch(self.K, self.n)
-        try:
-            return self._play(start, functions, first, k, records, scratch)
-        finally:
-            self._spare.append(scratch)
-
-    def _play_corners(
-        self,
-        corner: float,
-        start: KernelState,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None,
-    ) -> Progressed | None:
-        """By kernels/corners.py; None where the active set is not for that."""
-        try:
-            scratch = self._corner_spare.pop()
-        except IndexError:  # others use what there is
-            scratch = _CornerScratch(self.n)
-        scratch.fit(functions)
-        s, y, settings = start.numbers.copy(), start.y.copy(), self.settings
-        sums = start.sums.copy()
-        x, before, atoms = np.empty(self.n), np.empty(self.n), start.atoms
-        columns = np.empty((k, names.COLUMNS))
-        record = (columns, *self._nothing[:-1])
-        if records is not None:
-            record, columns, settings = records.weighed_arrays, records.columns, settings.copy()
-            settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
-        done, code, used, rows, table, places = corners.corner_rounds(
-            first,
-            k,
-            settings,
-            s,
-            x,
-            y,
-            before,
-            sums,
-            start.weights.copy(),  # one that may be written to: kernels are compiled for that
-            corner,
-            self.center,
-            atoms.starts,
-            atoms.indices,
-            atoms.values,
-            *functions.given,
-            *scratch.arrays,
-            *record,
-        )
-        self._corner_spare.append(scratch)
-        if code == corners.OTHER:
-            return None
-        if not done:
-            return Progressed(start, 0, True, False, columns)
-        count, weights = len(start.weights), table[corners.WEIGHT, :rows].copy()
-        if rows > count:
-            atoms = atoms.extended(count, places[corners.ENTRY, count:rows], corner)
-        x.setflags(write=False)
-        if code == LOOK:
-            own = ActiveSet(atoms, weights, x).reduced(used, self.K)
-            assert type(own.atoms) is SparseAtoms
-            atoms, weights = own.atoms, own.weights
-        after = KernelState(start.since, start.rounds + done, s, sums, atoms, weights, x, y, before)
-        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns, True)
-
-    def _play(
-        self,
-        start: KernelState,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None,
-        scratch: _Scratch,
-    ) -> Progressed:
-        s = start.numbers.copy()
-        own = Descents(
-            s, scratch.x, start.x[None].copy(), start.y[None].copy(), np.empty((1, self.n)),
-            s[names.SQUARES : names.MOVED + 1][None], start.sums[:, None].copy(), start.atoms,
-            len(start.weights), start.weights[None], self._alone,
+    def mix(self, arrays: Arrays, shares: Floats) -> None:
+        """The proposals of descents and context, all weights, and their mean."""
+        every = np.ones(len(arrays.X))
+        every[self.plain :] = shares
+        names.mix.ready(
+            arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
+            arrays.s[names.GAP], arrays.p, arrays.x,
         )  # fmt: skip
-        done, code, columns = self.run(own, functions, first, k, records, scratch)
-        if not done:
-            return Progressed(start, 0, True, False, columns)
-        atoms, weights, x = own.atoms, own.weights[0, : own.count].copy(), own.X[0]
-        if code == LOOK:
-            few = ActiveSet(atoms, weights, x).reduced(int(np.count_nonzero(weights)), self.K)
-            assert type(few.atoms) is SparseAtoms
-            atoms, weights = few.atoms, few.weights
-        x.setflags(write=False)
-        state = (own.gradients[:, 0], atoms, weights, x, own.Y[0], own.before[0])
-        after = KernelState(start.since, start.rounds + done, s, *state)
-        return Progressed(after, done, code == UNUSUAL, code == LOOK, columns)
 
-    def run(
-        self, own: Descents, functions: Functions, first: int, k: int, records: Records | None,
-        scratch: _Scratch, shares: Floats = _NO_SHARES, advice: tuple[NDArray, ...] | None = None,
-    ) -> tuple[int, int, NDArray]:  # fmt: skip
-        """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
-        at, atoms, count, m = scratch.at, own.atoms, own.count, len(own.X)
-        at[COUNT], at[active_set.WAITING] = count, 0.0
-        settings, done, kernels = self.settings, 0, self.kernels(advice is not None)
-        if records is None:
-            columns = np.empty((k, names.COLUMNS))
-            record: tuple[NDArray, ...] = (columns, *self._nothing)
-        else:
-            columns, settings = records.columns, settings.copy()
-            record = (*records.arrays, records.measures)
-            settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
-        weights, mixer = _longer(own.weights, count, len(atoms.gram)), own.mixer
-        while True:
-            with atoms.lock:  # others may make it larger until then
-                gram = atoms.gram
-                if weights.shape[1] < len(gram):
-                    weights = _longer(weights, count, len(gram))
-                if scratch.room < len(gram) or scratch.pieces < functions.pieces:
-                    scratch.fit(len(gram), functions.pieces)
-                given = (
-                    first + done, k - done, done, kernels, *(advice or _NO_ADVICE), settings,
-                    own.s, at, own.x, own.X, own.Y, own.before, own.sums, *mixer[:3],
-                    shares, *mixer[3:], own.gradients, weights, self.center, atoms.starts,
-                    atoms.indices, atoms.values, gram, atoms.filled, *functions.given,
-                    *self._geometry, *scratch.arrays, *record,
-                )  # fmt: skip
-                more, code, count = names.rounds.ready(*given)
-                atoms.appended(count)
-            done += more
-            if code in _ENDS:
-                break
-            i = int(mixer[2][int(own.s[names.AT_EXPERT]) - (code == TOO_MANY)])
-            if code == BAD_ORACLE:
-                Search.refuse(own.X[i], own.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
-            if code == TOO_MANY:
-                few = ActiveSet(atoms, weights[i, :count].copy(), own.X[i].copy())
-                few = few.reduced(int(at[USED]), self.K, shared=m > 1)
-                assert type(few.atoms) is SparseAtoms
-                atoms, count = few.atoms, len(few.weights)
-                if m == 1:
-                    weights, at[COUNT] = _longer(few.weights[None], count, len(atoms.gram)), count
-                else:
-                    weights[i, :count] = few.weights
-                own.X[i] = few.x
-                own.sums[i, names.APART_OF] = math.sqrt(float(((own.X[i] - own.Y[i]) ** 2).sum()))
-            else:
-                atoms = Search.make_way(code, atoms, count, at)
-        own.atoms, own.count, own.weights = atoms, count, weights
-        return done, code, columns
+    def _advised(self, now: ArrayState, seen: FullInformation, x: Floats) -> None:
+        """Advisers see the last round and propose for the next one."""
+        learner, K, arrays = self.learner, self.learner.K, now.arrays
+        count, at = now.count, learner._groups
+        vertices = now.atoms.vertices[now.vertices : count] if now.vertices < count else ()
+        solves, states = np.array(now.solves), list(now.advisers)
+        for i, adviser in enumerate(learner.advisers):
+            state = adviser.observe_round(K, states[i], seen, x, now.number - 1)
+            budget = math.floor(arrays.s[names.ORACLE_BUDGET] + 1e-9)
+            found = proposals_of(
+                learner.names[at], adviser, K, state, None, now.number, budget, tuple(vertices)
+            )
+            size = self._sizes[i]
+            if found is None:
+                found = Proposals((None,) * size, state)
+            states[i] = found.state
+            for j, z in enumerate(found.points, at):
+                arrays.awake[j] = z is not None
+                if z is not None:
+                    arrays.Z[j] = z
+            if found.calls:
+                arrays.s[names.ORACLE_BUDGET] -= found.calls
+                arrays.s[names.ALL_CALLS] += found.calls
+                arrays.accounts[names.CALLS_BY, at : at + size] += found.calls / size
+            solves[at : at + size] += found.solves / size
+            for vertex in () if self.exact else found.found:
+                if now.atoms.find(vertex, now.count) is None:
+                    now.atoms = now.atoms.append(vertex, now.count)
+                    now.weights = _longer(now.weights, now.count, now.count + 1)
+                    now.count += 1
+            at += size
+        now.vertices, now.solves = count, solves
+        now.advised(states)
 
 
 class _Scratch:
     """Arrays that no state keeps."""
 
-    def __init__(self, K: CompiledGeometry, n: int) -> None:
-        self.at, self.x = np.zeros(active_set.PLACES), np.empty(n)
-        most = K.max_nonzeros
+    def __init__(self, kernel: CompiledRounds) -> None:
+        K, n = kernel._geometry_of, kernel.n
+        self.at, self.order = (
+            np.zeros(active_set.PLACES),
+            np.zeros(kernel.plain + kernel.cells, np.int64),
+        )
+        most = K.max_nonzeros if isinstance(K, CompiledGeometry) else 0
         self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
         self.arrays: tuple[NDArray, ...] = ()
         """in the kernel's order"""
@@ -656,70 +643,18 @@ def _longer(weights: Floats, count: int, room: int) -> Floats:
     return longer
 
 
-class _CornerScratch:
-    """Arrays for kernels/corners.py that no state keeps."""
-
-    def __init__(self, n: int) -> None:
-        self.n, blocks = n, -(-n // corners.BLOCK)
-        self._own = (
-            np.full(n, -1, dtype=np.int32),
-            np.zeros(blocks, dtype=np.int64),
-            np.zeros((3, blocks)),
-            np.zeros(blocks),
-            np.zeros((2, corners.BLOCK)),
-        )
-        self._buffers, self._pieces = np.zeros((2, 0)), np.zeros(0)
-        self.arrays: tuple[NDArray, ...] = (*self._own, self._buffers, self._pieces)
-        """in the kernel's order"""
-
-    def fit(self, functions: Functions) -> None:
-        """Room for the gradients and pieces of functions that have to be evaluated."""
-        loss, limit = functions.given[0], functions.given[4]
-        light = loss in _BY_REFERENCE and limit in _WITHOUT_GRADIENT
-        pieces = 0 if light else functions.pieces
-        if len(self._pieces) < pieces or not (light or self._buffers.size):
-            self._pieces = np.zeros(pieces)
-            self._buffers = np.zeros((2, 0 if light else self.n))
-            self.arrays = (*self._own, self._buffers, self._pieces)
-
-
-_BY_REFERENCE = (evaluate.LINEAR, evaluate.GIVEN)
-_WITHOUT_GRADIENT = (evaluate.CAPACITY, evaluate.UNLIMITED)
-
-
-def scalars(state: Any) -> tuple[Floats, Floats]:
-    """The numbers of a state for the kernel, and its sums of gradients."""
-    dual, sums = state.dual, state.descent
-    numbers = (
-        dual.rounds, dual.violation, *dual.slopes, dual.least_ratio, dual.exponent, dual.paid,
-        dual.sums.loss_at, dual.impossible, state.oracle_budget, state.calls, dual.sums.limit_at,
-        sums.square_sum, sums.inverse_step, sums.largest, state.point.distance,
-        *(0.0,) * (names.SCALARS - names.LAST_CALLS),
-    )  # fmt: skip
-    return np.array(numbers), np.array((dual.sums.loss, dual.sums.limit))
-
-
-def after_rounds(
-    state: Any, s: list[float], gradients: Floats, point: ProjectedPoint, done: int
-) -> Any:
-    rounds, violation, loss, limit, least_ratio, exponent, paid, loss_at, impossible = s[:9]
-    oracle_budget, calls, limit_at, squares, inverse_step, largest = s[9:15]
-    gradients.setflags(write=False)
-    dual = DualState(
-        int(rounds), violation, Slopes(loss, limit), least_ratio, int(exponent), paid,
-        impossible > 0.0, GradientSums(gradients[0], gradients[1], loss_at, limit_at),
-        state.dual.carried,
-    )  # fmt: skip
-    sums = DescentSums(squares, inverse_step, None, largest)
-    return state.played(state.t + done, point, dual, oracle_budget, int(calls), sums)
-
-
-def compiled_descent(K: HasLMO, **settings: float) -> CompiledDescent | None:
-    """The rounds of a descent over a set; None where the set has no kernels for that."""
-    if not isinstance(K, CompiledGeometry) or factors_of(K) is not None or not K.diameter > 0.0:
+def compiled_rounds(learner: Core) -> CompiledRounds | None:
+    """The rounds of a learner; None if its set has no kernels, or a setting needs Python."""
+    K, factors = learner.K, factors_of(learner.K)
+    if learner.block > 1 or learner.per_constraint or learner.max_move is not None:
         return None
-    if "geometry" not in vars(type(K)):  # a subclass may say otherwise
+    own: Any = K.whole if isinstance(K, Product) else K
+    if not isinstance(own, KernelGeometry) or "geometry" not in vars(type(own)):
+        return None  # a subclass may say otherwise
+    by_oracle = factors is None and isinstance(own, CompiledGeometry) and own is K
+    exact = factors is not None and factors.exact and own.nearest is not None
+    if not (by_oracle or exact) or not K.diameter > 0.0 or len(K.shape) != 1:
         return None
-    if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE or K.geometry is None:
+    if type(K.center) is not np.ndarray or K.center.dtype != np.float64 or own.geometry is None:
         return None
-    return CompiledDescent(K, **settings)
+    return CompiledRounds(learner, own, own.geometry)

@@ -44,6 +44,11 @@ class Deferred(NamedTuple):
     own: Array | None = None
     """the point that it stood at, where something held the decision back; None: the decision"""
 
+    @property
+    def free(self) -> Array:
+        """What would have been decided if nothing held it back."""
+        return self.x if self.own is None else self.own
+
 
 class Overrides(NamedTuple):
     """What playing other points than the decisions has cost so far."""

@@ -511,27 +511,26 @@ class Compiled(ABC):
         return Sparse(d.shape, indices[:count], values[:count])
 
 
-class CompiledGeometry(Compiled):
-    """A compiled set whose tangents and excess are kernels, too, so that whole rounds run inside
-    one (kernels/rounds.py).
+class KernelGeometry(ABC):
+    """A set of vectors whose tangents and infeasibility are kernels, and its oracle (`Compiled`) or
+    its exact projection, too, so that whole rounds run inside one (kernels/rounds.py).
     """
 
     tangents: ClassVar[Kernel[None]]
     """tangents(d, count, floats, ints, out): the first `count` rows of d within aff(K)"""
     point_infeasibility: ClassVar[Kernel[float]]
-    """point_excess(x, floats, ints): as `infeasibility`"""
+    """point_infeasibility(x, floats, ints): as `infeasibility`"""
+    nearest: ClassVar[Kernel[None] | None] = None
+    """nearest(y, floats, ints, x): as `project`, for sets of factors whose projection is exact"""
 
     @property
     @abstractmethod
     def geometry(self) -> tuple[Floats, Int32s] | None:
-        """The data of the set for these two, `floats` and `ints`; None if they do not apply."""
+        """The data of the set for these, `floats` and `ints`; None if they do not apply."""
 
-    @property
-    def corner(self) -> float | None:
-        """What each vertex has at its one entry, where there is one vertex for every entry and the
-        center's are equal, so that rounds run in kernels/corners.py; None for other sets.
-        """
-        return None
+
+class CompiledGeometry(Compiled, KernelGeometry):
+    """Both: rounds are played by oracle calls."""
 
 
 class CostlyMembership(ABC):

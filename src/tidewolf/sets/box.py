@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, final
+from typing import Annotated, ClassVar, final
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from tidewolf.core.arrays import frozen, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import PointNumbers
-from tidewolf.core.types import Array, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Dense
+from tidewolf.kernels import box as kernels
 from tidewolf.sets.base import (
     ClosedForm,
     Factors,
+    KernelGeometry,
     LinearDescription,
     Polyhedral,
     Projectable,
@@ -36,7 +38,7 @@ from tidewolf.sets.base import (
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Box(ClosedForm, Projectable, Polyhedral, Relaxable):
+class Box(ClosedForm, Projectable, Polyhedral, Relaxable, KernelGeometry):
     """Arrays with every entry between `lower` and `upper`. Geometry exact.
 
     Parameters
@@ -52,6 +54,10 @@ class Box(ClosedForm, Projectable, Polyhedral, Relaxable):
     >>> K.lmo(np.array([1.0, -3.0]))
     array([0., 1.])
     """
+
+    tangents: ClassVar = kernels.within_box
+    point_infeasibility: ClassVar = kernels.outside_box
+    nearest: ClassVar = kernels.nearest_in_box
 
     lower: Annotated[Array, PointNumbers("The least value of each entry, in the shape of a point.")]
     upper: Annotated[Array, PointNumbers("The largest value of each entry, shaped as `lower`.")]
@@ -83,6 +89,12 @@ class Box(ClosedForm, Projectable, Polyhedral, Relaxable):
         widths = self._widths.reshape(-1).astype(np.float64)
         places = frozen(np.arange(len(widths)))
         return Factors(places, frozen(widths / 2), frozen(widths), exact=True)
+
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int32s] | None:
+        if type(self.lower) is not np.ndarray or self.lower.ndim != 1:
+            return None
+        return np.concatenate([self.lower, self.upper]), np.zeros(1, dtype=np.int32)
 
     def tangent(self, direction: Array) -> Array:
         return direction * like(self._free, direction)

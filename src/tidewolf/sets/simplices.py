@@ -34,7 +34,6 @@ from tidewolf.kernels import simplices as kernels
 from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 from tidewolf.sets.base import (
     ClosedForm,
-    Compiled,
     CompiledGeometry,
     Factors,
     LinearDescription,
@@ -164,10 +163,6 @@ class Simplex(_SumSet):
     def geometry(self) -> tuple[Floats, Int32s]:
         flag = int(self.at_most)
         return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int32)
-
-    @property
-    def corner(self) -> float | None:
-        return None if self.at_most else self.total
 
     @property
     def max_nonzeros(self) -> int:
@@ -374,7 +369,7 @@ class GroupSizes(Check):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, Compiled):
+class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
     """Nonnegative vectors whose entries sum to 1 in every group. Geometry exact.
 
     Parameters
@@ -392,6 +387,9 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
     """
 
     oracle: ClassVar = kernels.cheapest_of_each
+    tangents: ClassVar = kernels.within_simplices
+    point_infeasibility: ClassVar = kernels.outside_simplices
+    nearest: ClassVar = kernels.nearest_in_simplices
 
     sizes: Annotated[Sequence[int], GroupSizes("How many entries each group has, in order.")]
     labels: Annotated[Sequence[str], Names("Different names of the entries; empty: none.")] = ()
@@ -461,6 +459,10 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
     @property
     def kernel_data(self) -> Int64s:
         return self.starts
+
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int32s]:
+        return np.zeros(1), np.array([max(self.sizes), *self.starts], dtype=np.int32)
 
     @property
     def max_nonzeros(self) -> int:

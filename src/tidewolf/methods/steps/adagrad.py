@@ -38,9 +38,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import flat, frozen, inner, plus
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.kernels.groups import factor_squares, factor_steps, onto_balls, overshoot
 from tidewolf.kernels.groups import give_back as add_steps
+from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
 
 
@@ -209,3 +211,20 @@ def _entries(x: Array) -> NDArray:
     """The entries of an array that is read: kernels are compiled for one kind of array."""
     read: NDArray = np.ascontiguousarray(flat(x))
     return frozen(read.view()) if read.flags.writeable else read
+
+
+def price_at_most(K: HasLMO, scale: float, e: float) -> float:
+    """The most that prices add up to, over sqrt(sum |g|^2/2) and the diameter, where |x_b - y_b| is
+    at most e R_b/R in every factor: (sum_b (D_b'^2/(k D_b) + k D_b')^2)^(1/2)/D with
+    D_b' = min(2 R_b, D_b + e R_b/R), by Cauchy-Schwarz over the factors.
+    """
+    factors, R, D = factors_of(K), K.radius, K.diameter
+    sizes = [(R, D)]
+    if factors is not None:
+        sizes = list(zip(factors.radii.tolist(), factors.diameters.tolist(), strict=True))
+    return math.hypot(*(_price(*size, e / R, scale) for size in sizes)) / D
+
+
+def _price(R: float, D: float, apart: float, k: float) -> float:
+    far = min(2.0 * R, D + apart * R)
+    return far / D * far / k + k * far if D > 0.0 else 0.0

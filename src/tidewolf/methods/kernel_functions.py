@@ -1,0 +1,234 @@
+"""Functions and records as arrays that the kernel of kernels/rounds.py reads and fills.
+
+Built-in functions on arrays are evaluated inside the kernel; of others it is given values and
+gradients (`GIVEN`), one round at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.batch import Batch, Stream, Unlimited
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
+from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
+from tidewolf.kernels import evaluate
+from tidewolf.kernels import rounds as names
+
+_DOUBLE = np.dtype(np.float64)
+MOST_COPIED = 1 << 20
+"""Entries of functions that are copied at a time, where they do not lie row after row."""
+
+
+def read_only(array: NDArray) -> NDArray:
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+_NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
+_NO_LEAST = read_only(np.array([-math.inf]))
+_UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
+_READ = (Unlimited, Linear, Capacity, Affine, MaxAffine)
+Encoded = tuple[int, NDArray, NDArray, int]
+
+
+def encoded(batch: Batch) -> Encoded | None:
+    """A batch as the kernel reads it: kind, matrix, numbers, pieces a round; None where it cannot
+    be.
+    """
+    if type(batch) not in _READ:  # a subclass may say otherwise
+        return None
+    match batch:
+        case Unlimited():
+            return _UNLIMITED
+        case Linear():
+            return _as_encoded(evaluate.LINEAR, batch.C, None)
+        case Capacity():
+            return _as_encoded(evaluate.CAPACITY, batch.c, None)
+        case Affine():
+            return _as_encoded(evaluate.AFFINE, batch.A, batch.b)
+        case MaxAffine():
+            return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)
+    return None
+
+
+def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
+    axes = 3 if kind == evaluate.MAX_AFFINE else 2
+    if not _is_plain(A) or A.ndim != axes or not (b is None or _is_plain(b)):
+        return None
+    count = A.shape[1] if axes == 3 else 1
+    A = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
+    numbers = _NO_LEAST if b is None else np.ascontiguousarray(b).reshape(-1)
+    return kind, read_only(A), read_only(numbers), count
+
+
+def _is_plain(array: Any) -> bool:
+    return type(array) is np.ndarray and array.dtype == _DOUBLE
+
+
+class Functions(NamedTuple):
+    """The losses and constraints of a stream as the kernel reads them."""
+
+    given: tuple[Any, ...]
+    pieces: int
+    """how many pieces a round's loss, or its limit, has at most"""
+    stream: Any = None
+    """the stream that they are of, where it is one"""
+    start: int = 0
+    """the round of the stream that they begin with"""
+    batches: tuple[Batch, ...] = ()
+    """they themselves"""
+
+    @classmethod
+    def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
+        """None where one of them cannot be read."""
+        loss, limit = encoded(losses), encoded(constraints)
+        if loss is None or limit is None:
+            return None
+        return cls((*loss, *limit), max(_pieces(loss), _pieces(limit)))
+
+    @classmethod
+    def from_first_order(cls, feedback: FirstOrder) -> Functions:
+        """One round, from its gradients."""
+        value = feedback.violation if feedback.violation > 0.0 else -1.0
+        loss = (evaluate.GIVEN, _row(feedback.loss_gradient), _NO_NUMBERS, 1)
+        limit = (
+            evaluate.GIVEN,
+            _row(feedback.constraint_gradient),
+            read_only(np.array([value])),
+            1,
+        )
+        return cls((*loss, *limit), 1)
+
+    @classmethod
+    def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
+        """One round of costs, and of capacities of at least 0, each as an array of one row that
+        must not change.
+        """
+        loss = (evaluate.LINEAR, costs, _NO_NUMBERS, 1)
+        if capacities is None:
+            return cls((*loss, *_UNLIMITED), 0)
+        return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
+
+
+def _pieces(one: Encoded) -> int:
+    kind, A, _, count = one
+    return int(A.shape[1]) if kind == evaluate.CAPACITY else count
+
+
+def is_plain(feedback: FirstOrder) -> bool:
+    """Whether feedback is on one round, at the point that the learner stands at, all limits
+    together.
+    """
+    offset = feedback.loss_offset != 0.0 or feedback.constraint_offset != 0.0
+    return feedback.rounds == 1 and not offset and feedback.limits is None
+
+
+def _row(gradient: Array) -> NDArray:
+    return read_only(np.ascontiguousarray(gradient).reshape(1, -1))
+
+
+class StreamFunctions:
+    """Those of a stream: all rounds at once where they lie in memory as the kernel reads them, else
+    copies of some thousand at a time.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        losses, constraints, rounds = stream.losses, stream.constraints, len(stream)
+        self._stream, self._batches, self._rounds = stream, (losses, constraints), rounds
+        n = max(1, math.prod(losses.shape))
+        whole = all(map(_lies_well, self._batches))
+        self._size = max(1, rounds if whole else MOST_COPIED // n)
+        self.start = self.stop = -1
+        self.functions: Functions | None = None
+
+    @classmethod
+    def of(cls, stream: Stream) -> StreamFunctions | None:
+        """None where the kernel cannot read them."""
+        one = slice(0, 1)
+        if Functions.of(stream.losses.view(one), stream.constraints.view(one)) is None:
+            return None
+        return cls(stream)
+
+    def at(self, t: int) -> Functions:
+        """Those of the rounds from `start` to `stop`, round t among them."""
+        if not self.start <= t < self.stop:
+            self.start = t - t % self._size
+            self.stop = min(self.start + self._size, self._rounds)
+            window = slice(self.start, self.stop)
+            batches = tuple(batch.view(window) for batch in self._batches)
+            found = Functions.of(*batches)
+            assert found is not None
+            self.functions = found._replace(stream=self._stream, start=self.start, batches=batches)
+        assert self.functions is not None
+        return self.functions
+
+
+def _lies_well(batch: Batch) -> bool:
+    arrays = [a for a in batch.fields().values() if type(a) is np.ndarray]
+    return all(array.flags.c_contiguous for array in arrays)
+
+
+class Records:
+    """What is recorded of the rounds of a run, in arrays that the kernel fills."""
+
+    def __init__(
+        self,
+        n: int,
+        rounds: int,
+        limits: int,
+        points: bool,
+        samples: int,
+        parts: int,
+        measures: int = 0,
+    ) -> None:
+        self.columns = np.zeros((rounds, names.COLUMNS))
+        self.marks = np.zeros(names.MARKS)
+        self.last, self.total = np.zeros(n), np.zeros(n)
+        self.means, self.ends = np.zeros((parts, n)), np.zeros(parts, dtype=np.int64)
+        self.points = np.zeros((rounds if points else 0, n))
+        self.each = np.zeros((2, limits))
+        """by how much each limit was broken in all, and at worst"""
+        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
+        """in how many rounds it was, the worst, the first and the last"""
+        self._shape = (samples, 3, n)
+        self.measures = np.zeros((rounds, measures))
+        """the weights of experts in each round"""
+        self.room = 0
+        """how many samples there are to be"""
+        self.first = 0
+        """which round of the run the functions begin with"""
+
+    @cached_property
+    def samples(self) -> NDArray:
+        """x, y and where y came from, of some projections."""
+        return np.zeros(self._shape)
+
+    def after(self, done: int) -> Records:
+        """The same without the first rounds."""
+        rest = copy(self)
+        rest.columns, rest.points = self.columns[done:], self.points[done:]
+        rest.measures, rest._shape = self.measures[done:], self._shape
+        rest.samples = self.samples
+        return rest
+
+    def given_away(self, samples: int) -> NDArray:
+        """The first samples, for the caller to keep."""
+        kept = self.samples[:samples]
+        if samples:
+            del self.samples
+        return kept
+
+    @property
+    def arrays(self) -> tuple[NDArray, ...]:
+        """In the kernel's order."""
+        points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
+        sampled = (self.samples[: self.room], self.measures)
+        return (*points, self.points, self.each, self.when, *sampled)
