@@ -140,28 +140,26 @@ class Commits:
 
     def _run(self) -> None:
         while (group := self._group()) or not self._closing:
-            failed: dict[int, Exception] = {}
-            began, had_trouble = time.monotonic(), self.trouble is not None
+            began = time.monotonic()
             try:
                 self._look()
                 if group:
-                    failed = self._written(group)
-                elif had_trouble:  # find out whether it is over
+                    self._write(group)
+                elif self.trouble is not None:  # find out whether it is over
                     with self._db.transaction():
                         self._db.execute("UPDATE store SET value = value WHERE name = 'format'")
                 self.trouble = None
             except Exception as error:
                 self.trouble = self._sentence(error)
-                failed = {i: CheckpointError(self.trouble) for i in range(len(group))}
             if group:
                 self.syncs, self.items = self.syncs + 1, self.items + len(group)
                 self._lately.append(len(group) + len(self._waiting))
                 self._took.append(time.monotonic() - began)
-            for i, (_, future) in enumerate(group):
-                if i in failed:
-                    future.set_exception(failed[i])
-                else:
+            for _, future in group:
+                if not future.done() and self.trouble is None:
                     future.set_result(None)
+                elif not future.done():
+                    future.set_exception(CheckpointError(self.trouble))
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, database.FateUnknown):
@@ -191,11 +189,11 @@ class Commits:
             self._waiting.clear()
             return group
 
-    def _written(self, group: list[tuple[Write, Future[None]]]) -> dict[int, Exception]:
-        """Write all of a group; if that fails, each by itself within one transaction. Returns which
-        were not kept, and why; what keeps all of them from being kept is raised.
+    def _write(self, group: list[tuple[Write, Future[None]]]) -> None:
+        """Write all of a group in one transaction; if that fails, each in one of its own, and the
+        futures of those that are kept or refused are done. What keeps the database from keeping
+        anything is raised.
         """
-        failed: dict[int, Exception] = {}
         try:
             with self._db.transaction():
                 for write, _ in group:
@@ -203,16 +201,15 @@ class Commits:
         except database.FateUnknown:
             raise  # again could be twice
         except Exception:
-            with self._db.transaction():
-                for i, (write, _) in enumerate(group):
-                    try:
-                        with self._db.savepoint():
-                            write(self._db)
-                    except self._db.errors:
+            for write, future in group:
+                try:
+                    with self._db.transaction():
+                        write(self._db)
+                    future.set_result(None)
+                except Exception as error:
+                    if isinstance(error, (*self._db.errors, database.FateUnknown)):
                         raise
-                    except Exception as error:
-                        failed[i] = error
-        return failed
+                    future.set_exception(error)
 
 
 # --- folders --------------------------------------------------------------------------------------
@@ -676,17 +673,16 @@ class SessionHandle:
         self._store, self._backing, self._name = store, store._backing, name
         self.number = store._number(name)
         self.where, self.store = f"the session {name} in {store.where}", store.where
-        self._alone, self._read_only = alone, read_only
-        self._tables = Tables(self._backing.writer, self.number)
+        self._alone, self.read_only = alone, read_only
         self._epoch: int | None = None
-        self._lease, self._process = 0, os.getpid()
+        self._lease = 0
         self._lost: CheckpointError | None = None
 
     def open(self, learner: Learner[Any]) -> tuple[Content, int]:
         """All there is, checked, and the epoch; held by this server from now on, unless it is only
         read.
         """
-        if self._read_only:
+        if self.read_only:
             self._store.flushed(self._name).exception()  # waits
         else:
             self._claim(learner)
@@ -715,7 +711,7 @@ class SessionHandle:
     @property
     def is_written(self) -> bool:
         """Whether the session is this server's, as far as that can be known."""
-        if self._read_only or self._lost is not None:
+        if self.read_only or self._lost is not None:
             return False
         try:
             return self._lease == self._backing.lease()
@@ -725,16 +721,15 @@ class SessionHandle:
     @property
     def tables(self) -> Tables:
         """To be read."""
-        if not self._read_only:
+        if not self.read_only:
             self._store.flushed(self._name).exception()  # waits
             self.require_writable()
         return Tables(self._backing.reader, self.number)
 
     def require_writable(self) -> None:
-        """Whether the database is still there is looked at before every group."""
-        if self._read_only or self._process != os.getpid():
-            how = "with read_only=True" if self._read_only else "by the process before a fork"
-            raise CheckpointError(f"{self.where} was opened {how}: it only reads.")
+        """Refuse to write if another server may have it; whether the database is still there is
+        looked at before every group.
+        """
         if not self.is_written:
             raise self.lose(f"{self.where} may have been taken by another server: open it again.")
 
@@ -751,7 +746,8 @@ class SessionHandle:
 
     def write(self, do: Callable[[Tables], None], last: int) -> None:
         """One transaction, in which `last` becomes the last observation."""
-        future = self._store._queue(self._name, lambda _: do(self._tables))
+        tables = Tables(self._backing.writer, self.number)
+        future = self._store._queue(self._name, lambda _: do(tables))
         if self._alone:
             future.result()
 
