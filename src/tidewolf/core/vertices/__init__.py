@@ -7,14 +7,13 @@ factor. The machinery asks three things of it: <v, d>, the dense point, and (1 -
     Sparse     flat indices and values
     LowRank    ridge I + sum_j f_j f_j'
     Outer      sum_j l_j r_j'
-    Moved      shift + scale v, for a vertex v
-    Joined     one vertex of each part of a product
+    Compound   one vertex of each part of a product; or shift + scale v, for a vertex v
 """
 
 from __future__ import annotations
 
 from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
-from tidewolf.core.vertices.composed import Joined, Moved
+from tidewolf.core.vertices.composed import Compound
 from tidewolf.core.vertices.dense import Dense, DenseAtoms
 from tidewolf.core.vertices.factored import LowRank, Outer
 from tidewolf.core.vertices.placed import table_for
@@ -28,11 +27,10 @@ from tidewolf.core.vertices.sparse import (
 
 __all__ = [
     "Atoms",
+    "Compound",
     "Dense",
     "DenseAtoms",
-    "Joined",
     "LowRank",
-    "Moved",
     "Outer",
     "Sparse",
     "SparseAtoms",

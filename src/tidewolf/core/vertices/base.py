@@ -91,7 +91,7 @@ class Vertex(Stored):
 class Atoms(ABC):
     """An append-only table of vertices with their Gram matrix."""
 
-    kind: ClassVar[type[Vertex]]
+    kind: type[Vertex]
 
     def __init__(self) -> None:
         self.gram: Floats = np.zeros((FIRST_ROWS, FIRST_ROWS))
@@ -135,10 +135,14 @@ class Atoms(ABC):
 
     def only(self, rows: NDArray) -> Atoms:
         """A new table holding just these rows, in this order."""
-        table = self.vertices[0].table()
+        table = self._empty()
         for row in rows:
             table._append(self.vertices[int(row)])
         return table
+
+    def _empty(self) -> Atoms:
+        """A table without rows."""
+        return self.vertices[0].table()
 
     def _append(self, vertex: Vertex) -> None:
         row = len(self)

@@ -1,14 +1,13 @@
-"""Vertices made of others.
+"""Vertices made of others: shift + scale (v_1, ..., v_m).
 
-**Moved**: shift + scale v, a member of a set that was moved and scaled.
+A member of a product is one vertex of each part, flattened and put end to end; a member of a set
+that was moved and scaled is a vertex of that set, moved and scaled. With d_p the entries of d that
+belong to part p, in the shape of v_p,
 
-**Joined**: a member of a product is one vertex of each part, flattened and put end to end,
+    <v, d> = <shift, d> + scale sum_p <v_p, d_p>
 
-    <(v_1, ..., v_m), d> = sum_p <v_p, d_p>
-
-with d_p the entries of d that belong to part p, in the shape of v_p. A table has one table for each
-part; inner products and the Gram matrix are the sums of theirs. If every part is `Sparse`, so is
-the whole.
+A table has one table for each part; inner products and the Gram matrix are sums of theirs. If every
+part of a product is `Sparse`, so is the whole.
 """
 
 from __future__ import annotations
@@ -23,60 +22,6 @@ from tidewolf.core.arrays import flat, frozen, inner, like, namespace
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
 from tidewolf.core.vertices.sparse import Sparse
-
-
-@final
-class Moved(Vertex):
-    """shift + scale * v for a vertex v: what translated and shrunk sets answer with."""
-
-    tag: ClassVar = "moved vertex"
-    saved: ClassVar = ("vertex", "scale", "shift")
-
-    def __init__(self, vertex: Vertex, scale: float, shift: Array) -> None:
-        self.vertex, self.scale, self.shift = vertex, scale, shift
-        self.shape = vertex.shape
-
-    def inner(self, direction: Array) -> float:
-        shift = like(self.shift, direction)
-        return self.scale * self.vertex.inner(direction) + inner(shift, direction)
-
-    def dense(self, reference: Array) -> Array:
-        return frozen(like(self.shift, reference) + self.scale * self.vertex.dense(reference))
-
-    def key(self) -> bytes:
-        return self.vertex.key()
-
-    def table(self) -> Atoms:
-        return MovedAtoms(self.vertex.table(), self.scale, self.shift)
-
-    def require_sound(self) -> None:
-        require_saved_numbers(self.shift)
-        finite = type(self.scale) in (int, float) and math.isfinite(self.scale)
-        if not (isinstance(self.vertex, Vertex) and finite and self.shift.shape == self.shape):
-            raise ValueError("a moved vertex is a vertex, a finite scale and a shift of its shape")
-
-
-class MovedAtoms(Atoms):
-    """Vertices of one set, all moved alike: the inner table does the work."""
-
-    kind: ClassVar = Moved
-
-    def __init__(self, inside: Atoms, scale: float, shift: Array) -> None:
-        super().__init__()
-        self.inside, self.scale, self.shift = inside, scale, shift
-
-    def _store(self, vertex: Vertex, row: int) -> None:
-        assert isinstance(vertex, Moved)
-        self.inside._append(vertex.vertex)
-        self._set_products(row, self.scale**2 * self.inside.gram[row, : row + 1])
-
-    def inner(self, direction: Array, count: int) -> Floats:
-        shift = like(self.shift, direction)
-        return self.scale * self.inside.inner(direction, count) + inner(shift, direction)
-
-    def combine(self, weights: NDArray, reference: Array) -> Array:
-        shift = float(np.sum(weights)) * like(self.shift, reference)
-        return self.scale * self.inside.combine(weights, reference) + shift
 
 
 def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
@@ -96,7 +41,7 @@ def end_to_end(parts: Sequence[Array]) -> Array:
 def join_vertices(vertices: Sequence[Vertex]) -> Vertex:
     """One vertex of a product from one of each part."""
     if not all(type(vertex) is Sparse for vertex in vertices):
-        return Joined(vertices)
+        return Compound(vertices)
     sizes = [math.prod(vertex.shape) for vertex in vertices]
     starts = np.cumsum([0, *sizes])
     indices = [
@@ -108,65 +53,80 @@ def join_vertices(vertices: Sequence[Vertex]) -> Vertex:
 
 
 @final
-class Joined(Vertex):
-    """One vertex of each part of a product."""
+class Compound(Vertex):
+    """One vertex of each part of a product; or a single one with a shift, in the shift's shape."""
 
-    tag: ClassVar = "joined vertex"
-    saved: ClassVar = ("vertices",)
+    tag: ClassVar = "compound vertex"
+    saved: ClassVar = ("vertices", "scale", "shift")
 
-    def __init__(self, vertices: Sequence[Vertex]) -> None:
-        self.vertices = tuple(vertices)
+    def __init__(
+        self, vertices: Sequence[Vertex], scale: float = 1.0, shift: Array | None = None
+    ) -> None:
+        self.vertices, self.scale, self.shift = tuple(vertices), scale, shift
         self.shapes = [vertex.shape for vertex in vertices]
-        self.shape = (sum(map(math.prod, self.shapes)),)
+        size = sum(map(math.prod, self.shapes))
+        self.shape = (size,) if shift is None else tuple(shift.shape)
 
     def inner(self, direction: Array) -> float:
-        return sum(vertex.inner(d) for vertex, d in self._along(direction))
+        parts = zip(self.vertices, self.along(direction), strict=True)
+        value = self.scale * sum(vertex.inner(d) for vertex, d in parts)
+        return (
+            value if self.shift is None else value + inner(like(self.shift, direction), direction)
+        )
 
     def dense(self, reference: Array) -> Array:
-        return frozen(end_to_end([vertex.dense(part) for vertex, part in self._along(reference)]))
-
-    def blend(self, x: Array, step: float) -> Array:
-        return end_to_end([vertex.blend(part, step) for vertex, part in self._along(x)])
-
-    def distance2(self, x: Array, x2: float) -> float:
-        return sum(vertex.distance2(part, inner(part, part)) for vertex, part in self._along(x))
+        parts = zip(self.vertices, self.along(reference), strict=True)
+        return frozen(self.joined([vertex.dense(part) for vertex, part in parts], 1.0, reference))
 
     def key(self) -> bytes:
         keys = [vertex.key() for vertex in self.vertices]
         return b"".join(len(key).to_bytes(8) + key for key in keys)
 
     def table(self) -> Atoms:
-        return JoinedAtoms([vertex.table() for vertex in self.vertices], self.shapes)
+        return CompoundAtoms(self)
 
     def require_sound(self) -> None:
-        if not self.vertices or not all(isinstance(each, Vertex) for each in self.vertices):
-            raise ValueError("a joined vertex has a vertex for each of its parts")
+        whole = bool(self.vertices) and all(isinstance(each, Vertex) for each in self.vertices)
+        if self.shift is not None:
+            require_saved_numbers(self.shift)
+            whole = whole and self.shape == self.vertices[0].shape and len(self.vertices) == 1
+        if not whole or type(self.scale) not in (int, float) or not math.isfinite(self.scale):
+            raise ValueError("a compound vertex is vertices, a finite scale and a shift of one")
 
-    def _along(self, x: Array) -> Iterator[tuple[Vertex, Array]]:
-        return zip(self.vertices, pieces(x, self.shapes), strict=True)
+    def along(self, x: Array) -> Sequence[Array]:
+        """The entries of x that belong to each part."""
+        return (x,) if self.shift is not None else tuple(pieces(x, self.shapes))
+
+    def joined(self, parts: Sequence[Array], weight: float, reference: Array) -> Array:
+        """weight shift + scale times a point of each part."""
+        if self.shift is None:
+            return end_to_end(parts)
+        return weight * like(self.shift, reference) + self.scale * parts[0]
 
 
-class JoinedAtoms(Atoms):
-    """One table for each part of a product."""
+class CompoundAtoms(Atoms):
+    """One table for each part; the scale and the shift are those of the first vertex."""
 
-    kind: ClassVar = Joined
+    kind = Compound
 
-    def __init__(self, inside: Sequence[Atoms], shapes: Sequence[Shape]) -> None:
+    def __init__(self, form: Compound) -> None:
         super().__init__()
-        self.inside, self.shapes = inside, shapes
+        self.form, self.inside = form, [vertex.table() for vertex in form.vertices]
 
     def _store(self, vertex: Vertex, row: int) -> None:
-        assert isinstance(vertex, Joined)
+        assert isinstance(vertex, Compound)
         for table, part in zip(self.inside, vertex.vertices, strict=True):
             table._append(part)
         products = [table.gram[row, : row + 1] for table in self.inside]
-        self._set_products(row, np.sum(products, axis=0))
+        self._set_products(row, self.form.scale**2 * np.sum(products, axis=0))
 
     def inner(self, direction: Array, count: int) -> Floats:
-        parts = zip(self.inside, pieces(direction, self.shapes), strict=True)
-        products: Floats = np.sum([table.inner(d, count) for table, d in parts], axis=0)
-        return products
+        parts = zip(self.inside, self.form.along(direction), strict=True)
+        found: Floats = self.form.scale * np.sum([t.inner(d, count) for t, d in parts], axis=0)
+        shift = self.form.shift
+        return found if shift is None else found + inner(like(shift, direction), direction)
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
-        parts = zip(self.inside, pieces(reference, self.shapes), strict=True)
-        return end_to_end([table.combine(weights, part) for table, part in parts])
+        parts = zip(self.inside, self.form.along(reference), strict=True)
+        means = [table.combine(weights, part) for table, part in parts]
+        return self.form.joined(means, float(np.sum(weights)), reference)

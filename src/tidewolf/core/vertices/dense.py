@@ -41,7 +41,7 @@ class Dense(Vertex):
 class DenseAtoms(Atoms):
     """Dense vertices, less the first, as the rows of one matrix, in the library of the first."""
 
-    kind: ClassVar = Dense
+    kind = Dense
 
     def __init__(self) -> None:
         super().__init__()

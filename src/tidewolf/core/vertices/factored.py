@@ -1,5 +1,5 @@
 """Matrices stored as factors, and tables of them; no dense matrix is made except by `dense`,
-`blend` and `combine`, each with one BLAS product.
+`blend` and `combine`.
 
 **LowRank**: V = ridge I + sum_j f_j f_j', symmetric. A leading eigenvector v is one row sqrt(tau) v
 without a ridge; zero and multiples of the identity have no row; any positive semidefinite matrix is
@@ -63,15 +63,15 @@ class Factored(Vertex):
         product = self.factors[0].T @ self.factors[-1]
         return frozen(with_diagonal(like(product, reference), self.ridge))
 
-    def blend(self, x: Array, step: float) -> Array:
-        return (1.0 - step) * x + step * self.dense(x)
-
     def distance2(self, x: Array, x2: float) -> float:
         return max(0.0, x2 - 2.0 * self.inner(x) + self.square)
 
     def key(self) -> bytes:
         parts = (to_numpy(factor).tobytes() for factor in self.factors)
         return np.float64(self.ridge).tobytes() + b"".join(parts)
+
+    def table(self) -> Atoms:
+        return FactorAtoms(type(self))
 
 
 class FactorAtoms(Atoms):
@@ -80,8 +80,9 @@ class FactorAtoms(Atoms):
     `factors` has one matrix of rows for each factor of a product: one for f f', two for l r'.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Vertex]) -> None:
         super().__init__()
+        self.kind = kind
         self.factors: list[Array] = []
         self.owners = np.zeros(0, dtype=np.int64)
         self.ends = [0]
@@ -140,23 +141,6 @@ class FactorAtoms(Atoms):
         return with_diagonal(like(left.T @ right, reference), ridge)
 
 
-def can_update(x: Array, rows: Array) -> bool:
-    """Whether `rank_one_update` takes x and a product of these rows."""
-    return type(x) is np.ndarray and x.dtype.char in "fd" and rows.shape[0] == 1
-
-
-def rank_one_update(x: Array, keep: float, size: float, left: Array, right: Array) -> Array:
-    """keep x + size left right' by one BLAS update in place of the one new array, without the
-    temporaries of `np.outer`.
-    """
-    from scipy.linalg import blas
-
-    updated = np.multiply(x, keep, order="C")
-    update = blas.dger if x.dtype.char == "d" else blas.sger
-    update(size, right, left, a=updated.T, overwrite_a=1)
-    return updated
-
-
 def _grown(rows: Array | None, more: Array, room: int) -> Array:
     """A table of `room` rows that begins with those there are."""
     grown = like(np.zeros((room, more.shape[1])), more if rows is None else rows)
@@ -201,24 +185,10 @@ class LowRank(Factored):
         """ridge I, in the library, dtype and device of `reference`."""
         return LowRank(zeros((0, n), reference), ridge)
 
-    def blend(self, x: Array, step: float) -> Array:
-        if can_update(x, self.rows):
-            row = like(self.rows[0], x) * x.dtype.type(math.sqrt(step))
-            blended = rank_one_update(x, 1.0 - step, 1.0, row, row)
-            return with_diagonal(blended, step * self.ridge)
-        return super().blend(x, step)
-
-    def table(self) -> Atoms:
-        return LowRankAtoms()
-
     def require_sound(self) -> None:
         require_saved_numbers(self.rows, 2)
         if type(self.ridge) not in (int, float) or not 0.0 <= self.ridge < math.inf:
             raise ValueError(f"the ridge of a low-rank vertex is no {self.ridge!r}")
-
-
-class LowRankAtoms(FactorAtoms):
-    kind: ClassVar = LowRank
 
 
 @final
@@ -244,24 +214,11 @@ class Outer(Factored):
         rank = int(xp.count_nonzero(values > max(point.shape) * eps_of(point) * float(values[0])))
         return Outer((left[:, :rank] * values[:rank]).T, right[:rank, :] + 0.0)
 
-    def blend(self, x: Array, step: float) -> Array:
-        if can_update(x, self.left):
-            left, right = like(self.left[0], x), like(self.right[0], x)
-            return rank_one_update(x, 1.0 - step, step, left, right)
-        return super().blend(x, step)
-
-    def table(self) -> Atoms:
-        return OuterAtoms()
-
     def require_sound(self) -> None:
         require_saved_numbers(self.left, 2)
         require_saved_numbers(self.right, 2)
         if self.left.shape[0] != self.right.shape[0]:
             raise ValueError("an outer vertex has as many left factors as right ones")
-
-
-class OuterAtoms(FactorAtoms):
-    kind: ClassVar = Outer
 
 
 def _signed(left: Array, *others: Array) -> tuple[Array, ...]:

@@ -84,7 +84,7 @@ class SparseAtoms(Atoms):
     keys, and with the products of rows that no kernel needed any of (kernels/corners.py).
     """
 
-    kind: ClassVar = Sparse
+    kind = Sparse
 
     def __init__(self) -> None:
         self._gram, self._multiplied, self._keyed = np.zeros((0, 0)), 0, 0
