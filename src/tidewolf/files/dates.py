@@ -7,8 +7,7 @@ Clocks: a time with an offset (Z, +01:00) is read in UTC. One without is taken a
 `timezone` says whose clock it was read from; then it becomes UTC too. Within a column all have
 offsets or none has. When clocks go back, local hours come twice:
 
-    without a timezone      the second 02:00 does not come after the first: refused, and a zone is
-                            named whose clocks went back then
+    without a timezone      the second 02:00 does not come after the first: refused
     with one                the first 02:00 is summer time and the second winter time, by their
                             order (one that comes once is summer time); an hour that the clocks
                             skipped in spring is refused
@@ -39,12 +38,6 @@ _HOURS = (
 )
 _LIKELY = [day + hour for day in _DAYS for hour in _HOURS]
 """Formats that an error may name."""
-ZONES = (
-    *("Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Sao_Paulo"),
-    *("America/Santiago", "Asia/Jerusalem", "Asia/Tehran", "Australia/Sydney"),
-    *("Pacific/Auckland", "Africa/Cairo"),
-)
-"""One for each rule by which clocks go back, to name if an hour comes twice."""
 
 
 def read_dates(
@@ -117,24 +110,6 @@ def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
         last = next((each for each in readings if last is None or each > last), first)
         found.append(np.datetime64(last.replace(tzinfo=None), "us"))
     return np.array(found)
-
-
-def clocks_went_back(before: Any, after: Any) -> str | None:
-    """What to write if the second of two dates, which does not come after the first, is an hour
-    that came twice; None if it is none.
-    """
-    if not 0.0 <= (before - after) / np.timedelta64(1, "h") <= 1.0:
-        return None
-    naive = after.astype("datetime64[us]").item()
-    with suppress(ArithmeticError, ValueError, AttributeError):
-        for zone in ZONES:
-            first, second = (naive.replace(tzinfo=ZoneInfo(zone), fold=fold) for fold in (0, 1))
-            if second.astimezone(UTC) > first.astimezone(UTC):
-                with_offset = second.isoformat(timespec="minutes")
-                return (
-                    f"give times with their offset, such as {with_offset}, or {say(timezone=zone)}"
-                )
-    return None
 
 
 def clock_text(moment: Any) -> str:

@@ -21,8 +21,8 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.frames import TIMES, is_frame, read_frame
 from tidewolf.core.round_info import as_times
 from tidewolf.core.types import Floats, NDArray
-from tidewolf.files.dates import clock_text, clocks_went_back, in_utc, read_dates
-from tidewolf.files.format import PLAIN, FileFormat, as_format
+from tidewolf.files.dates import clock_text, in_utc, read_dates
+from tidewolf.files.format import PLAIN, FileFormat, as_format, say
 from tidewolf.files.reading import Cells, file_of, read_arrays, read_cells, to_float
 
 
@@ -190,9 +190,10 @@ def _times(cells: Cells, rows: int) -> NDArray:
         times = in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
         local = dated and not utc and format.timezone is None
-        cure = clocks_went_back(times[i], times[i + 1]) if local else None
+        zone = say(timezone="Europe/Berlin")
+        clocks = f"; if clocks went back, give times with their offset or {zone}" if local else ""
         raise InvalidInput(
             f"{cells.place(i + 1)}: the time {clock_text(times[i + 1])} does not come after "
-            f"{clock_text(times[i])}; {cure or 'sort the rows, one per time'}."
+            f"{clock_text(times[i])}; sort the rows, one per time{clocks}."
         )
     return times
