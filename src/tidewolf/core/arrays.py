@@ -52,8 +52,8 @@ _NAMESPACES: dict[type, Any] = {}
 
 
 def is_torch(x: Array) -> bool:
-    """Whether `x` is a tensor of torch."""
-    return bool(namespace(x).__name__ == "array_api_compat.torch")
+    """Whether `x` is a tensor of torch, whose types of numbers take long to ask about."""
+    return type(x).__module__.partition(".")[0] == "torch"
 
 
 def is_array(x: object) -> bool:
@@ -362,18 +362,7 @@ def mean_there(x: Array) -> Any:
 
 def norm(x: Array) -> float:
     """The Frobenius norm, of anything finite."""
-    return _root(square(x), x)
-
-
-def norms(*points: Array) -> tuple[float, ...]:
-    """The norm of each, read together."""
-    if type(points[0]) is np.ndarray:
-        return tuple(map(norm, points))
-    return tuple(map(_root, inner_products(*((x, x) for x in points)), points))
-
-
-def _root(norm2: float, x: Array) -> float:
-    least, most = square_range(x)
+    norm2, (least, most) = square(x), square_range(x)
     return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
 
 
@@ -412,16 +401,11 @@ def power_of_two(sizes: Any) -> Any:
 
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
-    if type(x) is not np.ndarray and not on_torch(x):  # whose types are comparable
+    if type(x) is not np.ndarray and not is_torch(x):  # whose types are comparable
         return float(namespace(x).finfo(x.dtype).eps)
     if x.dtype not in _EPS:
         _EPS[x.dtype] = float(namespace(x).finfo(x.dtype).eps)
     return _EPS[x.dtype]
-
-
-def on_torch(x: Array) -> bool:
-    """Whether it is torch's, whose types of numbers are dear to ask about."""
-    return type(x).__module__ == "torch"
 
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
@@ -450,7 +434,7 @@ def _floating(x: Array, what: str) -> Array:
             return x.astype(np.float64)
     else:
         xp = namespace(x)
-        if (on_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
+        if (is_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
             return x
         if xp.isdtype(x.dtype, ("integral", "bool")):
             return xp.astype(x, xp.float64)

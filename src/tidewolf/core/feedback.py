@@ -272,8 +272,7 @@ def first_order(
         if value <= 0.0:
             return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
         grad_g = constraints.subgradient(x, one)
-        loss_slope, constraint_slope = arrays.norms(grad_f, grad_g)
-        return FirstOrder(grad_f, value, grad_g, loss_slope, constraint_slope, 1)
+        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
     xp = namespace(constraint_values)
     breached = constraint_values > 0
     weights = xp.astype(breached, x.dtype)
