@@ -21,18 +21,17 @@ from tidewolf.core.errors import InvalidInput, NotFinite, TidewolfError, WrongSh
 from tidewolf.core.frames import is_table, numbers_of
 from tidewolf.core.types import Array, NDArray, Shape
 
+# A kind of array.
 A = TypeVar("A")
-"""A kind of array."""
+# The largest whole number that arrays, tables and files hold.
 LARGEST_COUNT = 2**63 - 1
-"""The largest whole number that arrays, tables and files hold."""
+# As many bits as `secrets.randbits(128)` gives; tables and experiment files take seeds up to
+# LARGEST_COUNT.
 LARGEST_SEED = 2**128 - 1
-"""As many bits as `secrets.randbits(128)` gives; tables and experiment files take seeds up to
-LARGEST_COUNT.
-"""
+# The most entries that a point has: sparse vertices count them in 32 bits.
 MOST_ENTRIES = 2**31 - 1
-"""The most entries that a point has: sparse vertices count them in 32 bits."""
+# The longest side of a square matrix with so many.
 MOST_SIDE = math.isqrt(MOST_ENTRIES)
-"""The longest side of a square matrix with so many."""
 
 
 def namespace(x: Array) -> Any:
@@ -47,8 +46,8 @@ def namespace(x: Array) -> Any:
     return found
 
 
+# of kinds of arrays met so far
 _NAMESPACES: dict[type, Any] = {}
-"""of kinds of arrays met so far"""
 
 
 def is_torch(x: Array) -> bool:
@@ -344,8 +343,8 @@ class _Silence(threading.local):
             self.errors.__exit__(*error)
 
 
+# Silences NumPy where values may overflow or be NaN and the caller checks for that.
 SILENCE = _Silence()
-"""Silences NumPy where values may overflow or be NaN and the caller checks for that."""
 
 
 def total(x: Array) -> float:
@@ -387,8 +386,8 @@ def square_range(x: Array) -> tuple[float, float]:
     return (LEAST, MOST) if eps_of(x) < 1e-10 else (1e-17, 1e17)
 
 
+# The same for what is computed in float64 whatever a set is made of.
 LEAST, MOST = 1e-140, 1e140
-"""The same for what is computed in float64 whatever a set is made of."""
 
 
 def power_of_two(sizes: Any) -> Any:

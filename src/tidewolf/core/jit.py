@@ -32,10 +32,10 @@ import numpy as np
 
 R = TypeVar("R")
 
+# Entries, a microsecond each, that a light kernel interprets before it is compiled.
 ENOUGH = 100_000
-"""Entries, a microsecond each, that a light kernel interprets before it is compiled."""
+# Modules whose content their versions tell.
 _VERSIONED = ("builtins", "math", "numpy", "numba")
-"""Modules whose content their versions tell."""
 
 
 class Kernel(Generic[R]):
@@ -45,8 +45,8 @@ class Kernel(Generic[R]):
         self.plain = plain
         self.__doc__ = plain.__doc__
         self.light = light
+        # entries so far
         self.interpreted = 0
-        """entries so far"""
 
     def __call__(self, *args: Any) -> R:
         if MODE.interprets:
@@ -199,14 +199,14 @@ class CompiledKernel(NamedTuple):
     """A kernel that this process has compiled, for one signature."""
 
     name: str
+    # since the call that needed it
     seconds: float
-    """since the call that needed it"""
+    # whether Python called it; else it was compiled as a part of another
     entry: bool
-    """whether Python called it; else it was compiled as a part of another"""
 
 
+# What this process has compiled, and not loaded, in the order in which it was done.
 COMPILED: list[CompiledKernel] = []
-"""What this process has compiled, and not loaded, in the order in which it was done."""
 
 
 class Clock(threading.local):

@@ -51,11 +51,11 @@ try:
 except ImportError:  # not POSIX: processes do not wait for one another
     fcntl = None  # type: ignore[assignment]
 
+# So many entries of older sources stay, for who goes back and forth between them.
 OLD = 16
-"""So many entries of older sources stay, for who goes back and forth between them."""
 SUFFIX = ".kernel"
+# What of numba's configuration is compiled in, beside the CPU and its features.
 _SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
-"""What of numba's configuration is compiled in, beside the CPU and its features."""
 
 
 def dispatcher(linked: Any, key: str | None, name: str) -> Any:

@@ -23,10 +23,10 @@ from tidewolf.core.settings import REQUIRED, checked, settings_of, validate
 from tidewolf.core.sparse import is_sparse, same_sparse
 from tidewolf.core.types import NDArray
 
+# The version of `identity`; another one gives other digests, and old files are refused.
 IDENTITY = 3
-"""The version of `identity`; another one gives other digests, and old files are refused."""
+# What computed settings may differ by from one machine to another, as a part of their size.
 _FORGIVEN = 1e-9
-"""What computed settings may differ by from one machine to another, as a part of their size."""
 _SUMS = 256
 _LABEL = object()
 _Part: TypeAlias = bytes | float | NDArray
@@ -37,10 +37,9 @@ class Value:
     content.
     """
 
+    # what files call the class, where that is not its name: a class that is renamed has its old
+    # name here, and a private variant the name of its public class
     kind_name: ClassVar[str]
-    """what files call the class, where that is not its name: a class that is renamed has its old
-    name here, and a private variant the name of its public class
-    """
 
     def __post_init__(self) -> None:
         validate(self)
@@ -76,8 +75,8 @@ class Composed(Value):
     """
 
     _capabilities: ClassVar[tuple[type, ...]] = ()
+    # the class as it stands in the source, without capabilities
     _written: ClassVar[type[Any]]
-    """the class as it stands in the source, without capabilities"""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

@@ -36,8 +36,8 @@ _HOURS = (
     *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M"),
     *("T%H:%M:%S", ", %H:%M", ", %I:%M %p", " %H:%M%z", " %H:%M %z", "T%H:%M%z"),
 )
+# Formats that an error may name.
 _LIKELY = [day + hour for day in _DAYS for hour in _HOURS]
-"""Formats that an error may name."""
 
 
 def read_dates(

@@ -20,8 +20,8 @@ from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.settings import Text, validate
 
+# Encodings that have another name here than in Python.
 _CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
-"""Encodings that have another name here than in Python."""
 
 
 @dataclass(frozen=True)
@@ -150,5 +150,5 @@ def as_format(given: object, what: str = "format") -> FileFormat:
     raise WrongType(f"{what} must be a FileFormat, not {shown(given)}.")
 
 
+# Commas between cells, points before decimals, UTF-8, dates in ISO form.
 PLAIN = FileFormat()
-"""Commas between cells, points before decimals, UTF-8, dates in ISO form."""

@@ -25,8 +25,8 @@ from tidewolf.files.dates import clock_text
 from tidewolf.files.reading import FILL
 from tidewolf.files.table import Table
 
+# What can be done about gaps.
 GAPS = ("refuse", "unseen", "last")
-"""What can be done about gaps."""
 
 
 class Aligned(NamedTuple):

@@ -46,22 +46,21 @@ CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 EXCEL, PARQUET = (".xlsx", ".xlsm"), (".parquet", ".pq")
 ENDINGS = (*CSV, *EXCEL, *PARQUET)
 FILL = 'fill it in; a table of rounds may have gaps with [stream] gaps = "last" or "unseen"'
+# What stands in cells without a number, in small letters.
 _GAPS = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none"))
-"""What stands in cells without a number, in small letters."""
+# Characters that no text has.
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
-"""Characters that no text has."""
 _LONGEST_TEXT = 1000
+# What a sheet of Excel has.
 _MOST_ROWS = 1 << 20
-"""What a sheet of Excel has."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What any file may unpack to, in bytes.
 ALWAYS_UNPACKED = 64 << 20
-"""What any file may unpack to, in bytes."""
+# How many times its size a larger file may unpack to.
 RATIO = 64
-"""How many times its size a larger file may unpack to."""
+# NumPy reads headers with Python's own parser, which some versions (3.11) do not share between
+# threads.
 _HEADERS = threading.Lock()
-"""NumPy reads headers with Python's own parser, which some versions (3.11) do not share between
-threads.
-"""
 
 
 def most_unpacked(size: int) -> int:
@@ -99,17 +98,17 @@ def read_arrays(path: Path) -> dict[str, NDArray]:
 class Cells:
     """The columns of a file under their names."""
 
+    # the file, as messages call it
     name: str
-    """the file, as messages call it"""
     header: Sequence[str]
+    # numbers or dates, or objects of several kinds
     columns: Sequence[NDArray]
-    """numbers or dates, or objects of several kinds"""
+    # where each row stands, counted from 1
     lines: Sequence[int]
-    """where each row stands, counted from 1"""
     format: FileFormat = PLAIN
     unit: str = "row"
+    # whether dates in the first column are in UTC
     utc: bool = False
-    """whether dates in the first column are in UTC"""
 
     def place(self, i: int, j: int | None = None) -> str:
         """Where a row or a cell stands."""

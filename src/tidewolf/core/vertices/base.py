@@ -25,8 +25,8 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import WrongType
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 
+# How many rows a table has room for at first.
 FIRST_ROWS = 8
-"""How many rows a table has room for at first."""
 
 
 def require_saved_numbers(array: Any, axes: int | None = None) -> None:

@@ -21,8 +21,8 @@ from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices.base import Atoms, Vertex
 from tidewolf.core.vertices.sparse import Sparse
 
+# Vertices with more than this share of all entries are kept as points.
 _FULL = 0.5
-"""Vertices with more than this share of all entries are kept as points."""
 
 
 def table_for(vertex: Vertex, reference: Array) -> Atoms:
