@@ -793,7 +793,7 @@ PATCHES = (
     ),
     Patch(
         "rows that a kernel appends have no products",
-        "core/vertices/sparse.py",
+        "core/vertices.py",
         "        gram[i, row] = products[i]",
         "        gram[i, row] = 0.0",
         f"{ROUNDS}::test_tables_grow_and_are_made_smaller_inside_long_runs",

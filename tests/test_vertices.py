@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.vertices import Compound, Dense, Sparse, Vertex
-from tidewolf.core.vertices.sparse import sparse_combine, sparse_inner, sparse_store
+from tidewolf.core.vertices import (
+    Compound,
+    Dense,
+    Sparse,
+    Vertex,
+    sparse_combine,
+    sparse_inner,
+    sparse_store,
+)
 from tidewolf.testing.sets import lengths
 
 SHAPE = (2, 3)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -247,6 +247,20 @@ def flat(x: Array) -> Array:
     if x.ndim == 1:
         return x
     return x.reshape(-1) if type(x) is np.ndarray else namespace(x).reshape(x, (-1,))
+
+
+def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
+    """The parts of a flat array that were put end to end, each in its own shape."""
+    xp, start = namespace(x), 0
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        yield xp.reshape(x[start:stop], shape)
+        start = stop
+
+
+def end_to_end(parts: Sequence[Array]) -> Array:
+    """All entries of several arrays of one library, in one flat array."""
+    return namespace(parts[0]).concat([flat(part) for part in parts])
 
 
 def inner(a: Array, b: Array) -> float:

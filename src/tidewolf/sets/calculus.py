@@ -13,15 +13,14 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_point, frozen, length, like, to_numpy
+from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number, Numbers, checked, names_in_files
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.values import Composed
-from tidewolf.core.vertices import Compound, Vertex
-from tidewolf.core.vertices.composed import end_to_end, join_vertices, pieces
+from tidewolf.core.vertices import Compound, Vertex, join_vertices
 from tidewolf.sets.balls import L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
