@@ -39,7 +39,7 @@ def imported() -> None:
 def cold() -> None:
     """In a process of its own: the job of `make run`, then what it compiled."""
     from tidewolf.cli import main
-    from tidewolf.core.jit import compiled_kernels
+    from tidewolf.core.jit import COMPILED
 
     start, code = perf_counter(), 0
     sys.argv = ["tidewolf", "run", "routing", "--out", sys.argv[1], "--force"]
@@ -48,7 +48,7 @@ def cold() -> None:
     except SystemExit as end:
         code = int(end.code or 0)
     assert code == 0
-    found = [each._asdict() for each in compiled_kernels()]
+    found = [each._asdict() for each in COMPILED]
     print("\n" + json.dumps({"seconds": perf_counter() - start, "kernels": found}))
 
 

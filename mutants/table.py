@@ -70,14 +70,14 @@ class Mutant(NamedTuple):
 PATCHES = (
     Patch(
         "dates: formats are named that do not fit every date",
-        "files/dates.py",
+        "files/format.py",
         "for cell in cells:\n        likely",
         "for cell in cells[:1]:\n        likely",
         DATES,
     ),
     Patch(
         "dates: an hour that comes twice is always summer time",
-        "files/dates.py",
+        "files/format.py",
         "last = next((each for each in readings if last is None or each > last), first)",
         "last = first",
         DATES,
@@ -119,14 +119,14 @@ PATCHES = (
     ),
     Patch(
         "gaps: a round is unseen only where a whole row is missing",
-        "files/gaps.py",
+        "files/table.py",
         "missing |= empty.any(axis=1)",
         "missing |= empty.all(axis=1)",
         GAPS,
     ),
     Patch(
         "gaps: times of advice make rounds",
-        "files/gaps.py",
+        "files/table.py",
         "leading = [table for name, table in named.items() if name not in absent]",
         "leading = list(named.values())",
         GAPS,
@@ -793,7 +793,7 @@ PATCHES = (
     ),
     Patch(
         "rows that a kernel appends have no products",
-        "core/vertices/sparse.py",
+        "core/vertices.py",
         "        gram[i, row] = products[i]",
         "        gram[i, row] = 0.0",
         f"{ROUNDS}::test_tables_grow_and_are_made_smaller_inside_long_runs",

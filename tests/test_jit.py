@@ -11,6 +11,7 @@ import os
 import pkgutil
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,6 @@ from types import ModuleType
 import numba
 import numpy as np
 import pytest
-from numba.core.registry import cpu_target
 
 import tidewolf as tw
 from tidewolf.cli import screen as screen_of_cli
@@ -26,7 +26,7 @@ from tidewolf.cli.app import invoke
 from tidewolf.core import jit
 from tidewolf.core import jit_cache as kernel_cache
 from tidewolf.core.errors import NotCached
-from tidewolf.core.jit import Indirect, Kernel, compiled_kernels, interpreting, kernel, light_kernel
+from tidewolf.core.jit import COMPILED, Indirect, Kernel, interpreting, kernel, light_kernel
 
 
 def every_kernel() -> list[Kernel]:
@@ -108,13 +108,18 @@ def test_lines_and_files_do_not_count_and_what_is_given_does():
     assert None not in keys
 
 
-def test_constants_that_are_closed_over_or_in_a_module_count():
+def test_constants_that_are_closed_over_count():
     def scaled(by: float) -> Kernel:
         def f(x):
             return by * x
 
         return kernel(f)
 
+    assert scaled(2.0).key == scaled(2.0).key != scaled(3.0).key
+    assert (scaled(2.0)(5.0), scaled(3.0)(5.0)) == (10.0, 15.0)
+
+
+def test_numbers_in_a_module_of_ones_own_are_read_and_the_code_is_not_kept():
     def of_module(value: float) -> Kernel:
         numbers = ModuleType("numbers_of_mine")
         numbers.value = value
@@ -122,9 +127,8 @@ def test_constants_that_are_closed_over_or_in_a_module_count():
         exec("def f(x):\n    return numbers.value * x\n", space)
         return kernel(space["f"])
 
-    for made in (scaled, of_module):
-        assert made(2.0).key == made(2.0).key != made(3.0).key
-        assert (made(2.0)(5.0), made(3.0)(5.0)) == (10.0, 15.0)
+    assert of_module(2.0).key is None
+    assert (of_module(2.0)(5.0), of_module(3.0)(5.0)) == (10.0, 15.0)
 
 
 def test_what_cannot_be_told_apart_is_not_kept():
@@ -226,14 +230,14 @@ def test_what_is_compiled_is_counted_and_what_is_loaded_is_not(kept: Path):
         def below(x):
             return x + 1.0
 
-        inner, before = kernel(below), len(compiled_kernels())
+        inner, before = kernel(below), len(COMPILED)
 
         def above(x):
             return 2.0 * inner(x[0])
 
         outer = kernel(above)
         assert outer(np.array([1.0])) == 4.0
-        found = compiled_kernels()[before:]
+        found = COMPILED[before:]
         assert all(each.seconds > 0.0 for each in found)
         return [(each.name.rpartition("_")[2].rpartition(".")[2], each.entry) for each in found]
 
@@ -266,7 +270,7 @@ with contextlib.ExitStack() as held:
     print("ready", flush=True)
     sys.stdin.readline()
     above_of_test.above(np.ones(1))
-    print(*(each.name for each in jit.compiled_kernels()))
+    print(*(each.name for each in jit.COMPILED))
 """
 
 
@@ -292,39 +296,31 @@ def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_of_two_processes_one_compiles_and_the_other_loads(kept: Path, tmp_path, other_process):
     other = other_process()
-    above, before = load(tmp_path, "above_of_test").above, len(compiled_kernels())
+    above, before = load(tmp_path, "above_of_test").above, len(COMPILED)
     print(file=other.stdin, flush=True)
     assert above(np.ones(1)) == 4.0
     theirs, _ = other.communicate()
-    both = [*(each.name for each in compiled_kernels()[before:]), *theirs.split()]
+    both = [*(each.name for each in COMPILED[before:]), *theirs.split()]
     assert sorted(name.rpartition(".")[2] for name in both) == ["above", "below"]
     assert sorted(path.suffix for path in kept.iterdir()) == [kernel_cache.SUFFIX] * 2
 
 
-def test_a_lock_is_released_by_death_by_an_error_and_after_a_time(
-    kept: Path, tmp_path, other_process, monkeypatch
-):
+def test_a_lock_is_released_by_death_and_by_an_error(kept: Path, tmp_path, other_process):
     def fails(x):
         return x.nothing
 
     with pytest.raises(numba.TypingError):
         kernel(fails)(1.0)
     assert jit.CLOCK.depth == 0
-    assert list(kept.iterdir()) == kernel_cache._BEGUN == []
-    module = load(tmp_path, "above_of_test")
-    kinds = {module.below: numba.float64, module.above: numba.float64[::1]}
-    names = [
-        each.compiled._cache._entry((kind,), cpu_target.target_context)
-        for each, kind in kinds.items()
-    ]
-    other = other_process(*(str((kept / name).with_suffix(".lock")) for name in names))
-    with monkeypatch.context() as patch:
-        patch.setattr(kernel_cache, "WAIT", 0.0)
-        assert module.below(1.0) == 2.0
-    assert other.poll() is None
-    monkeypatch.setattr(kernel_cache, "sleep", lambda _: other.kill())
-    assert module.above(np.ones(1)) == 4.0
+    assert list(kept.iterdir()) == []
+    above = load(tmp_path, "above_of_test").above
+    entry = above.compiled._cache.entry((numba.float64[::1],))
+    other = other_process(str(entry))
+    death = threading.Timer(0.2, other.kill)
+    death.start()
+    assert above(np.ones(1)) == 4.0
     assert other.wait() < 0
+    death.join()
 
 
 @pytest.fixture
@@ -368,7 +364,7 @@ def test_light_kernels_give_the_bits_of_machine_code_and_call_light_ones_alone(i
 
 
 def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatch):
-    """Where arrays are large, where interpreting has cost enough, or where code is kept."""
+    """If an array is large, or interpreting has cost enough."""
 
     def total(x):
         found = 0.0
@@ -379,39 +375,26 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatc
     def compiled_after(*sizes: int) -> list[int]:
         one, seen = light_kernel(total), []
         for size in sizes:
-            before = len(compiled_kernels())
+            before = len(COMPILED)
             found = one(np.ones(size))
             assert found == size
             assert type(found) is float
-            seen.append(len(compiled_kernels()) - before)
-        assert one.is_interpreted is (sum(sizes) <= jit.COMPILING)
+            seen.append(len(COMPILED) - before)
         return seen
 
-    monkeypatch.setattr(jit, "SMALL", 100)
-    monkeypatch.setattr(jit, "LOADING", 150)
-    monkeypatch.setattr(jit, "COMPILING", 250)
+    monkeypatch.setattr(jit, "ENOUGH", 250)
     assert compiled_after(100, 100) == [0, 0]
     assert compiled_after(100, 100, 100, 100) == [0, 0, 1, 0]
     (entry,) = kept.iterdir()
-    one = light_kernel(total)
-    before = len(compiled_kernels())
-    assert [one(np.ones(100)) for _ in range(2)] == [100.0, 100.0]
-    assert not one.is_interpreted  # as code for such an array is kept
-    assert len(compiled_kernels()) == before
-    one = light_kernel(total)
-    assert [one(np.ones(200)[::2]) for _ in range(2)] == [100.0, 100.0]
-    assert one.is_interpreted  # for such a one it is not
     entry.unlink()
-    before = len(compiled_kernels())
-    assert light_kernel(total)(np.ones(101)) == 101.0
-    assert len(compiled_kernels()) == before + 1
+    assert compiled_after(251) == [1]
 
 
 @pytest.mark.parametrize(
     ("owner", "writes", "error"),
     [
         (kernel_cache.tempfile, "TemporaryFile", PermissionError(13, "Permission denied")),
-        (Path, "write_bytes", OSError(28, "No space left on device")),
+        (kernel_cache, "write", OSError(28, "No space left on device")),
     ],
     ids=["no place", "full disk"],
 )
@@ -428,7 +411,7 @@ def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
         return 0.5 * x
 
     monkeypatch.setattr(owner, writes, refused)
-    monkeypatch.setattr(kernel_cache, "_warned", False)
+    kernel_cache.warn_once.cache_clear()
     with pytest.warns(NotCached, match="NUMBA_CACHE_DIR"):
         assert kernel(doubled)(3.0) == 6.0
     assert kernel(halved)(3.0) == 1.5  # a second warning would be an error
@@ -456,10 +439,10 @@ def test_compiling_is_said_once_at_a_terminal_without_logging(fresh_notice, tmp_
     def said(stream: io.StringIO) -> list[str]:
         jit.announce.cache_clear()
         fresh_notice.setattr(sys, "stderr", stream)
+        made = numba.njit(lambda x: x)
         for _ in range(2):  # look for code that a cache does not have
-            cache = kernel_cache.KernelCache(tmp_path, "none", "key")
-            cache.load_overload((), cpu_target.target_context)
-            kernel_cache._BEGUN.pop()
+            cache = kernel_cache.KernelCache(made, tmp_path, "none", "key")
+            cache.load_overload((), made.targetctx)
         return stream.getvalue().splitlines()
 
     assert len(said(Terminal())) == 1

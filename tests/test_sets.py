@@ -21,7 +21,7 @@ from polytopes import MAKERS, ROUND, vertices_of
 from refused import refused
 from tidewolf import sets
 from tidewolf.core import errors
-from tidewolf.core.vertices import Joined
+from tidewolf.core.vertices import Compound
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.testing import check_set
 
@@ -360,7 +360,7 @@ def test_a_product_keeps_the_warm_start_of_each_part():
     assert whole.error == alone.error
     again = K.answer(d, whole.warm)
     np.testing.assert_array_equal(again.warm[1], matrices.answer(parts[1], alone.warm).warm)
-    assert isinstance(again.vertex, Joined)
+    assert isinstance(again.vertex, Compound)
     assert sets.Product(sets.Simplex(2), sets.L2Ball(2)).answer(np.ones(4)).warm is None
 
 

@@ -31,7 +31,7 @@ EXAMPLES = [K for kind in KINDS_OF_SETS for K in kind.examples()]
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_rank_one_update_reaches_the_array_it_is_meant_for(dtype):
+def test_a_point_of_any_layout_is_blended_with_a_vertex(dtype):
     f = np.array([[1.0, -2.0, 0.5]], dtype=dtype)
     for order in ("C", "F"):
         whole = np.asarray(np.arange(9.0).reshape(3, 3), dtype=dtype, order=order)

@@ -14,8 +14,7 @@ from covering import covered, thinned
 from extras import Later
 from streams import streams
 from tidewolf import functions, sets
-from tidewolf.core.vertices import Sparse, table_for
-from tidewolf.core.vertices.placed import PlacedAtoms
+from tidewolf.core.vertices import PlacedAtoms, Sparse, table_for
 from tidewolf.kernels.lanczos import Krylov
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.projection.on_device import search_on_device

@@ -9,8 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.vertices import Dense, Moved, Sparse, Vertex
-from tidewolf.core.vertices.sparse import sparse_combine, sparse_inner, sparse_store
+from tidewolf.core.vertices import (
+    Compound,
+    Dense,
+    Sparse,
+    Vertex,
+    sparse_combine,
+    sparse_inner,
+    sparse_store,
+)
 from tidewolf.testing.sets import lengths
 
 SHAPE = (2, 3)
@@ -26,12 +33,13 @@ def dense(rng: np.random.Generator) -> Dense:
     return Dense(rng.standard_normal(SHAPE))
 
 
-def moved(rng: np.random.Generator) -> Moved:
-    return Moved(sparse(rng), 0.5, np.arange(6.0).reshape(SHAPE))
+def moved(rng: np.random.Generator) -> Compound:
+    return Compound((sparse(rng),), 0.5, np.arange(6.0).reshape(SHAPE))
 
 
-def twice_moved(rng: np.random.Generator) -> Moved:
-    return Moved(Moved(dense(rng), 2.0, np.ones(SHAPE)), 0.25, np.arange(6.0).reshape(SHAPE))
+def twice_moved(rng: np.random.Generator) -> Compound:
+    inside = Compound((dense(rng),), 2.0, np.ones(SHAPE))
+    return Compound((inside,), 0.25, np.arange(6.0).reshape(SHAPE))
 
 
 def strict_dense(rng: np.random.Generator) -> Dense:

@@ -22,7 +22,7 @@ PACKAGES = (
 PARTS: dict[str, tuple[str, ...] | None] = {
     "tidewolf.core.errors": None,
     "tidewolf.core.oracle": ("Answer", "HasLMO"),
-    "tidewolf.core.vertices": ("Vertex", "Dense", "Sparse", "LowRank", "Outer", "Moved", "Joined"),
+    "tidewolf.core.vertices": ("Vertex", "Dense", "Sparse", "LowRank", "Outer", "Compound"),
     "tidewolf.core.settings": (
         *("Check", "Count", "Number", "Magnitude", "Seed", "Flag", "Text", "Names", "Size"),
         *("Numbers", "PointNumbers"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -21,18 +21,17 @@ from tidewolf.core.errors import InvalidInput, NotFinite, TidewolfError, WrongSh
 from tidewolf.core.frames import is_table, numbers_of
 from tidewolf.core.types import Array, NDArray, Shape
 
+# A kind of array.
 A = TypeVar("A")
-"""A kind of array."""
+# The largest whole number that arrays, tables and files hold.
 LARGEST_COUNT = 2**63 - 1
-"""The largest whole number that arrays, tables and files hold."""
+# As many bits as `secrets.randbits(128)` gives; tables and experiment files take seeds up to
+# LARGEST_COUNT.
 LARGEST_SEED = 2**128 - 1
-"""As many bits as `secrets.randbits(128)` gives; tables and experiment files take seeds up to
-LARGEST_COUNT.
-"""
+# The most entries that a point has: sparse vertices count them in 32 bits.
 MOST_ENTRIES = 2**31 - 1
-"""The most entries that a point has: sparse vertices count them in 32 bits."""
+# The longest side of a square matrix with so many.
 MOST_SIDE = math.isqrt(MOST_ENTRIES)
-"""The longest side of a square matrix with so many."""
 
 
 def namespace(x: Array) -> Any:
@@ -47,13 +46,13 @@ def namespace(x: Array) -> Any:
     return found
 
 
+# of kinds of arrays met so far
 _NAMESPACES: dict[type, Any] = {}
-"""of kinds of arrays met so far"""
 
 
 def is_torch(x: Array) -> bool:
-    """Whether `x` is a tensor of torch."""
-    return bool(namespace(x).__name__ == "array_api_compat.torch")
+    """Whether `x` is a tensor of torch, whose types of numbers take long to ask about."""
+    return type(x).__module__.partition(".")[0] == "torch"
 
 
 def is_array(x: object) -> bool:
@@ -250,6 +249,20 @@ def flat(x: Array) -> Array:
     return x.reshape(-1) if type(x) is np.ndarray else namespace(x).reshape(x, (-1,))
 
 
+def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
+    """The parts of a flat array that were put end to end, each in its own shape."""
+    xp, start = namespace(x), 0
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        yield xp.reshape(x[start:stop], shape)
+        start = stop
+
+
+def end_to_end(parts: Sequence[Array]) -> Array:
+    """All entries of several arrays of one library, in one flat array."""
+    return namespace(parts[0]).concat([flat(part) for part in parts])
+
+
 def inner(a: Array, b: Array) -> float:
     """<a, b>, the sum of products over all entries."""
     if type(a) is np.ndarray and a.ndim == 1:
@@ -344,8 +357,8 @@ class _Silence(threading.local):
             self.errors.__exit__(*error)
 
 
+# Silences NumPy where values may overflow or be NaN and the caller checks for that.
 SILENCE = _Silence()
-"""Silences NumPy where values may overflow or be NaN and the caller checks for that."""
 
 
 def total(x: Array) -> float:
@@ -362,18 +375,7 @@ def mean_there(x: Array) -> Any:
 
 def norm(x: Array) -> float:
     """The Frobenius norm, of anything finite."""
-    return _root(square(x), x)
-
-
-def norms(*points: Array) -> tuple[float, ...]:
-    """The norm of each, read together."""
-    if type(points[0]) is np.ndarray:
-        return tuple(map(norm, points))
-    return tuple(map(_root, inner_products(*((x, x) for x in points)), points))
-
-
-def _root(norm2: float, x: Array) -> float:
-    least, most = square_range(x)
+    norm2, (least, most) = square(x), square_range(x)
     return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
 
 
@@ -398,8 +400,8 @@ def square_range(x: Array) -> tuple[float, float]:
     return (LEAST, MOST) if eps_of(x) < 1e-10 else (1e-17, 1e17)
 
 
+# The same for what is computed in float64 whatever a set is made of.
 LEAST, MOST = 1e-140, 1e140
-"""The same for what is computed in float64 whatever a set is made of."""
 
 
 def power_of_two(sizes: Any) -> Any:
@@ -412,16 +414,11 @@ def power_of_two(sizes: Any) -> Any:
 
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
-    if type(x) is not np.ndarray and not on_torch(x):  # whose types are comparable
+    if type(x) is not np.ndarray and not is_torch(x):  # whose types are comparable
         return float(namespace(x).finfo(x.dtype).eps)
     if x.dtype not in _EPS:
         _EPS[x.dtype] = float(namespace(x).finfo(x.dtype).eps)
     return _EPS[x.dtype]
-
-
-def on_torch(x: Array) -> bool:
-    """Whether it is torch's, whose types of numbers are dear to ask about."""
-    return type(x).__module__ == "torch"
 
 
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
@@ -450,7 +447,7 @@ def _floating(x: Array, what: str) -> Array:
             return x.astype(np.float64)
     else:
         xp = namespace(x)
-        if (on_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
+        if (is_torch(x) and x.dtype in _EPS) or xp.isdtype(x.dtype, "real floating"):
             return x
         if xp.isdtype(x.dtype, ("integral", "bool")):
             return xp.astype(x, xp.float64)

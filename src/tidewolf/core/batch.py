@@ -28,8 +28,8 @@ from tidewolf.core.settings import Count, Size
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
+# The round at whose end feedback comes that never does.
 NEVER = int(np.iinfo(np.int64).max)
-"""The round at whose end feedback comes that never does."""
 
 _AT_A_POINT = "gradients piece_gradients pieces slopes sparse_subgradient subgradient values"
 _CHECKED = (*_AT_A_POINT.split(), "values_at")

@@ -37,8 +37,8 @@ from tidewolf.core.types import NDArray
 from tidewolf.core.values import is_same
 
 STATE_FORMAT = 3
+# What a warning names if it is not what the state was written with.
 VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba", "cpu", "blas")
-"""What a warning names if it is not what the state was written with."""
 _MAGIC = b"tidewolf state "
 _LONGEST_LINE, _DIGEST = 64, 32
 _MANIFEST = 8 << 20

@@ -22,8 +22,8 @@ from tidewolf.core.checkpoint import SavedRecord, Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 
+# Whole numbers that may be below 0; all others count something.
 SIGNED = frozenset({"exponent"})
-"""Whole numbers that may be below 0; all others count something."""
 
 
 def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> Any:

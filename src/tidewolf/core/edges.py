@@ -14,8 +14,8 @@ from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.frames import is_frame
 from tidewolf.core.types import Link
 
+# What the columns of an edge list's ends are called.
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
-"""What the columns of an edge list's ends are called."""
 
 
 class Edge(NamedTuple):
@@ -23,10 +23,10 @@ class Edge(NamedTuple):
 
     tail: Hashable
     head: Hashable
+    # by name, as the graph or the table has it; without what is missing
     known: dict[str, Any]
-    """by name, as the graph or the table has it; without what is missing"""
+    # where it stands in the graph, for messages
     place: str = ""
-    """where it stands in the graph, for messages"""
 
     def get(self, *names: str) -> Any:
         """What is known under the first of these names, in any case of letters; else None."""
@@ -39,8 +39,8 @@ class Edges(NamedTuple):
 
     edges: list[Edge]
     directed: bool
+    # of an edge list; None of a graph
     columns: tuple[str, ...] | None
-    """of an edge list; None of a graph"""
 
     def links(self, *, both_ways: bool = True) -> list[Link]:
         """(tail, head) of each; one that is not directed is followed by its way back, unless

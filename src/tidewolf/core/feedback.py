@@ -130,10 +130,9 @@ class Arrival(NamedTuple):
         return self.played is None or self.instead is not None
 
 
+# What a learner that needs such feedback sees, in words: learners that see less are not compared
+# with those that see more.
 SEES = {FullInformation: "whole functions", FirstOrder: "gradients", Bandit: "two numbers a round"}
-"""What a learner that needs such feedback sees, in words: learners that see less are not compared
-with those that see more.
-"""
 
 
 def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
@@ -272,8 +271,7 @@ def first_order(
         if value <= 0.0:
             return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
         grad_g = constraints.subgradient(x, one)
-        loss_slope, constraint_slope = arrays.norms(grad_f, grad_g)
-        return FirstOrder(grad_f, value, grad_g, loss_slope, constraint_slope, 1)
+        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
     xp = namespace(constraint_values)
     breached = constraint_values > 0
     weights = xp.astype(breached, x.dtype)
@@ -295,8 +293,8 @@ def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
 
 
 _FINITE = sys.float_info.max
+# Values of functions are at most this in size, so that their squares can be added up.
 MODERATE = 1e100
-"""Values of functions are at most this in size, so that their squares can be added up."""
 
 
 def require_first_order(feedback: object, shape: Shape, most: int) -> None:

@@ -24,8 +24,8 @@ from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.names import listed, match_names
 from tidewolf.core.types import NDArray
 
+# What a first column of times is called, in any case of letters.
 TIMES = ("time", "date", "datetime", "timestamp")
-"""What a first column of times is called, in any case of letters."""
 _PLAIN = ("Boolean", "Null")
 _KINDS = ("DataFrame", "Series", "Index", "LazyFrame")
 
@@ -33,12 +33,12 @@ _KINDS = ("DataFrame", "Series", "Index", "LazyFrame")
 class Frame(NamedTuple):
     """What a frame holds."""
 
+    # numbers, rows first; NaN where one is missing
     values: NDArray
-    """numbers, rows first; NaN where one is missing"""
+    # of the columns; None where they are numbered
     names: tuple[str, ...] | None
-    """of the columns; None where they are numbered"""
+    # one a row, as the library has them; None where there are none
     times: Any
-    """one a row, as the library has them; None where there are none"""
 
 
 def _kind(x: object) -> str | None:

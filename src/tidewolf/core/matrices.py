@@ -17,8 +17,8 @@ from tidewolf.core.errors import WrongShape, WrongType
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, NDArray, Shape
 
+# An array, or a `SparsePlusLowRank`.
 Matrix: TypeAlias = Any
-"""An array, or a `SparsePlusLowRank`."""
 
 
 @final

@@ -15,17 +15,17 @@ import numpy as np
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Int64s
 
+# What stands between the ends of a link, in any spelling.
 ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
-"""What stands between the ends of a link, in any spelling."""
+# Names that are held against one that is unknown; beyond them likeness takes too long.
 MOST_SEARCHED = 5000
-"""Names that are held against one that is unknown; beyond them likeness takes too long."""
+# Keys of files and ends of addresses before 0.3, and their names now.
 RENAMED = {
     "per_limit": "per_constraint",
     "members": "experts",
     "advice": "experts",
     "context": "experts",
 }
-"""Keys of files and ends of addresses before 0.3, and their names now."""
 
 
 def all_different(names: Iterable[str]) -> tuple[str, ...]:

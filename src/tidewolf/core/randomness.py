@@ -23,8 +23,8 @@ def generator(seed: int, purpose: str, round: int = 0) -> np.random.Generator:
     )
 
 
+# Numbers drawn at once: rows that share a page cost little more than one of them.
 _PAGE = 1024
-"""Numbers drawn at once: rows that share a page cost little more than one of them."""
 
 
 def gaussian_rows(seed: int, purpose: str, first: int, count: int, size: int) -> Floats:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 class Presenter(NamedTuple):
     """What draws the objects of one class."""
 
+    # a matplotlib Figure
     plot: Callable[[Any], Any]
-    """a matplotlib Figure"""
+    # what a notebook shows
     html: Callable[[Any], str]
-    """what a notebook shows"""
 
 
 _loaders: dict[str, Callable[[], Presenter]] = {}

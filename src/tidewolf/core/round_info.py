@@ -28,10 +28,10 @@ from tidewolf.core.values import identity, same
 if TYPE_CHECKING:
     from tidewolf.core.feedback import FullInformation
 
+# How far the features of a round may be from a sum of 1.
 FEATURE_ROUNDING = 1e-9
-"""How far the features of a round may be from a sum of 1."""
+# Microseconds in a second.
 _SECOND = 1_000_000
-"""Microseconds in a second."""
 _ENTRIES = '["SEA > DEN", 7]'
 
 
@@ -55,8 +55,8 @@ class _Fields(NamedTuple):
     advice: Mapping[str, Array] | None = None
     forecast: FullInformation | None = None
     unavailable: tuple[int | str, ...] | None = None
+    # experts that missed the deadline of the round; set by the session, no part of the identity
     skipped: tuple[str, ...] | None = None
-    """experts that missed the deadline of the round; set by the session, no part of the identity"""
 
 
 @final

@@ -38,10 +38,9 @@ from tidewolf.core.arrays import LARGEST_COUNT, as_count, as_number
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
 
+# The default of a setting that has none; a field named like a property of a base takes it as its
+# default, which hides the property.
 REQUIRED: Any = inspect.Parameter.empty
-"""The default of a setting that has none; a field named like a property of a base takes it as its
-default, which hides the property.
-"""
 
 
 @dataclass(frozen=True)
@@ -372,6 +371,7 @@ def _setting(name: str, hint: Any, home: dict[str, Any], default: Any) -> Settin
     return Setting(name, takes, check or _kind(takes), check is not None, default)
 
 
+# What a file may write for a field that declares nothing but its type; an array is typed Any.
 _KINDS: dict[Any, Check] = {
     int: Count(least=-LARGEST_COUNT),
     float: Number(),
@@ -379,7 +379,6 @@ _KINDS: dict[Any, Check] = {
     str: Text(),
     Any: Numbers(),
 }
-"""What a file may write for a field that declares nothing but its type; an array is typed Any."""
 
 
 def _kind(hint: Any) -> Check | None:

@@ -23,11 +23,11 @@ from tidewolf.core.settings import REQUIRED, checked, settings_of, validate
 from tidewolf.core.sparse import is_sparse, same_sparse
 from tidewolf.core.types import NDArray
 
+# The version of `identity`; another one gives other digests, and old files are refused.
 IDENTITY = 3
-"""The version of `identity`; another one gives other digests, and old files are refused."""
+# What computed settings may differ by from one machine to another, as a part of their size.
 _FORGIVEN = 1e-9
-"""What computed settings may differ by from one machine to another, as a part of their size."""
-_SUMS, _AT_ONCE = 256, 1 << 20
+_SUMS = 256
 _LABEL = object()
 _Part: TypeAlias = bytes | float | NDArray
 
@@ -37,10 +37,9 @@ class Value:
     content.
     """
 
+    # what files call the class, where that is not its name: a class that is renamed has its old
+    # name here, and a private variant the name of its public class
     kind_name: ClassVar[str]
-    """what files call the class, where that is not its name: a class that is renamed has its old
-    name here, and a private variant the name of its public class
-    """
 
     def __post_init__(self) -> None:
         validate(self)
@@ -76,8 +75,8 @@ class Composed(Value):
     """
 
     _capabilities: ClassVar[tuple[type, ...]] = ()
+    # the class as it stands in the source, without capabilities
     _written: ClassVar[type[Any]]
-    """the class as it stands in the source, without capabilities"""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -150,7 +149,7 @@ def fingerprint(value: object) -> str:
     a sum of m of them by at most 2e-9 m: that is the tolerance, with m the most that a sum has. A
     single u_i that differs by more than twice the tolerance is always noticed, as w_i >= 1/2.
     """
-    exact, sums, count, rounding = hashlib.sha256(), np.zeros(_SUMS), 0, _FORGIVEN
+    exact, terms, rounding = hashlib.sha256(), [np.zeros(0)], _FORGIVEN
     for part in _parts(value):
         if isinstance(part, float):
             exact.update(b"float:")
@@ -165,14 +164,12 @@ def fingerprint(value: object) -> str:
             exact.update(np.where(known, 0.0, entries).tobytes())
             entries = np.where(known, entries, 0.0)
         size = float(np.abs(entries).max(initial=0.0)) or 1.0
-        for start in range(-1, len(entries), _AT_ONCE):
-            terms = entries[max(start, 0) : start + _AT_ONCE] / size
-            terms = terms if start >= 0 else np.append(np.log(size), terms)
-            places = np.arange(count, count + len(terms))
-            weights = 0.5 + 0.5 * ((places * 2.0**0.5) % 1.0)
-            sums += np.bincount(places % _SUMS, weights * terms, minlength=_SUMS)
-            count += len(terms)
-    tolerance = 2.0 * rounding * -(-count // _SUMS)
+        terms += [np.log([size]), entries / size]
+    u = np.concatenate(terms)
+    places = np.arange(len(u))
+    weights = 0.5 + 0.5 * ((places * 2.0**0.5) % 1.0)
+    sums = np.bincount(places % _SUMS, weights * u, minlength=_SUMS)
+    tolerance = 2.0 * rounding * -(-len(u) // _SUMS)
     found = base64.b64encode(sums.astype("<f8").tobytes()).decode()
     return f"{IDENTITY}:{exact.hexdigest()[:32]}:{tolerance:.3e}:{found}"
 

@@ -47,9 +47,8 @@ from tidewolf.experiments.keys import Choice, Keys, Place, kind_keys, kind_named
 from tidewolf.experts import Season
 from tidewolf.explanation.explain import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
-from tidewolf.files.gaps import align, require_seen
 from tidewolf.files.reading import CSV, read_arrays, read_header
-from tidewolf.files.table import column_names, is_time
+from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, warn_of_negative_capacities
 from tidewolf.methods.base import Learner

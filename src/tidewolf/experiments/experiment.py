@@ -26,7 +26,7 @@ from tidewolf.experiments.building import TABLES, build_problem, make_learner, r
 from tidewolf.experiments.keys import Choice, Document, Place, learner_keys, problem_keys
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.files.format import PLAIN, FileFormat, as_format
-from tidewolf.files.gaps import GAPS
+from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem

@@ -10,18 +10,22 @@ Nothing is guessed: a file that does not fit is refused, and the error names wha
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, final
 from zoneinfo import ZoneInfo
+
+import numpy as np
 
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.settings import Text, validate
+from tidewolf.core.types import NDArray
 
+# Encodings that have another name here than in Python.
 _CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
-"""Encodings that have another name here than in Python."""
 
 
 @dataclass(frozen=True)
@@ -150,5 +154,115 @@ def as_format(given: object, what: str = "format") -> FileFormat:
     raise WrongType(f"{what} must be a FileFormat, not {shown(given)}.")
 
 
+# Commas between cells, points before decimals, UTF-8, dates in ISO form.
 PLAIN = FileFormat()
-"""Commas between cells, points before decimals, UTF-8, dates in ISO form."""
+
+
+# --- dates ----------------------------------------------------------------------------------------
+#
+# Times of rounds: numbers, dates in ISO form, or dates in a declared `date_format`.
+#
+# Whole numbers keep every digit, such as nanoseconds since 1970. A date in another form is refused,
+# and the error names the formats under which the whole column could be read.
+#
+# Clocks: a time with an offset (Z, +01:00) is read in UTC. One without is taken as it stands,
+# unless `timezone` says whose clock it was read from; then it becomes UTC too. Within a column all
+# have offsets or none has. When clocks go back, local hours come twice:
+#
+#     without a timezone      the second 02:00 does not come after the first: refused
+#     with one                the first 02:00 is summer time and the second winter time, by their
+#                             order (one that comes once is summer time); an hour that the clocks
+#                             skipped in spring is refused
+
+
+_DAYS = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
+    *("%m-%d-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y"),
+    *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
+)
+_HOURS = (
+    *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M"),
+    *("T%H:%M:%S", ", %H:%M", ", %I:%M %p", " %H:%M%z", " %H:%M %z", "T%H:%M%z"),
+)
+# Formats that an error may name.
+_LIKELY = [day + hour for day in _DAYS for hour in _HOURS]
+
+
+def read_dates(
+    cells: Sequence[Any], where: Sequence[str], format: FileFormat
+) -> tuple[NDArray, bool]:
+    """Dates of cells that are dates or texts; and whether they are in UTC."""
+    found = list[datetime]()
+    for cell, place in zip(cells, where, strict=True):
+        moment = _moment(cell, format.date_format)
+        text = isinstance(cell, str)
+        if moment is not None and text == isinstance(cells[0], str):
+            found.append(moment)
+            if (moment.tzinfo is None) == (found[0].tzinfo is None):
+                continue
+        form = format.date_format or "ISO form such as 2024-01-31 or 2024-01-31T06:00"
+        likely = likely_formats(cells) if text and moment is None else []
+        cure = f"; {say(date_format=likely[0])}" if likely else ""
+        cure += "".join(f', or "{each}"' for each in likely[1:])
+        raise InvalidInput(
+            f"{place}: expected a date in {form}, text or a date as in the cells before, with an "
+            f"offset from UTC in every cell or in none; received "
+            f"{str('' if cell is None else cell)!r}{cure}."
+        )
+    utc = bool(found) and found[0].tzinfo is not None
+    plain = [each.astimezone(UTC).replace(tzinfo=None) if utc else each for each in found]
+    return np.array(plain, dtype="datetime64[us]"), utc
+
+
+def _moment(cell: Any, date_format: str | None) -> datetime | None:
+    """A cell as a date; None if it is none."""
+    with suppress(ValueError, OverflowError):
+        if isinstance(cell, datetime):
+            return cell
+        if isinstance(cell, date):
+            return datetime(cell.year, cell.month, cell.day)
+        if isinstance(cell, str):
+            text, plain = cell.strip(), datetime.fromisoformat
+            found = plain(text) if date_format is None else datetime.strptime(text, date_format)
+            if found.tzinfo is not None:
+                found.astimezone(UTC)  # which may leave the calendar
+            return found
+    return None
+
+
+def likely_formats(cells: Sequence[Any]) -> list[str]:
+    """Formats under which every cell is a date."""
+    likely = _LIKELY
+    for cell in cells:
+        likely = [each for each in likely if _moment(str(cell), each) is not None]
+    return likely
+
+
+def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
+    """Dates of a clock in UTC. Of an hour that comes twice, the second is the one that would not
+    come after the time before; an hour that never was is refused.
+    """
+    clock, found = ZoneInfo(zone), []
+    last = None
+    for naive, place in zip(times.astype("datetime64[us]").tolist(), places, strict=True):
+        try:
+            readings = [naive.replace(tzinfo=clock, fold=fold).astimezone(UTC) for fold in (0, 1)]
+        except (OverflowError, AttributeError):  # years that only NumPy knows are whole numbers
+            raise InvalidInput(f"{place}: the time is outside the calendar of {zone}.") from None
+        first = readings[0]
+        if first.astimezone(clock).replace(tzinfo=None) != naive:
+            raise InvalidInput(
+                f"{place}: there was no {naive} in {zone}, whose clocks skipped that hour; give "
+                "times with their offset, or the right timezone in [files]."
+            )
+        last = next((each for each in readings if last is None or each > last), first)
+        found.append(np.datetime64(last.replace(tzinfo=None), "us"))
+    return np.array(found)
+
+
+def clock_text(moment: Any) -> str:
+    """A time as messages have it: a date as short as it can be, or a number."""
+    if not isinstance(moment, np.datetime64):
+        return f"{moment}"
+    text = str(moment.astype("datetime64[us]")).removesuffix(".000000")
+    return text.removesuffix(":00") if text.count(":") == 2 else text

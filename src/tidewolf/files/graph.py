@@ -30,12 +30,11 @@ from tidewolf.files.reading import ENDINGS, cell_text, file_of, finite, is_gap, 
 from tidewolf.sets.graph_tools import away
 
 NAMES = ("name", "link", "id")
+# What messages call a graph that comes from no file.
 GIVEN = Path("The graph")
-"""What messages call a graph that comes from no file."""
+# Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have
+# no such limit.
 LARGEST_TEXT = 64 << 20
-"""Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have
-no such limit.
-"""
 
 
 class Graph(NamedTuple):

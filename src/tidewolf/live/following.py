@@ -18,9 +18,8 @@ from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Table, file_of, read_table
-from tidewolf.files.dates import clock_text
-from tidewolf.files.format import PLAIN, as_format
-from tidewolf.files.gaps import GAPS, align
+from tidewolf.files.format import PLAIN, as_format, clock_text
+from tidewolf.files.table import GAPS, align
 from tidewolf.live.lines import Line, time_of
 
 ATTEMPTS = 3

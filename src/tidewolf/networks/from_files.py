@@ -33,8 +33,8 @@ from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
-from tidewolf.files.gaps import GAPS, align, require_seen
 from tidewolf.files.graph import GIVEN
+from tidewolf.files.table import GAPS, align, require_seen
 from tidewolf.functions.combined import Max
 from tidewolf.functions.linear import Affine
 from tidewolf.networks.network import Network, is_pairs

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm, on_torch
+from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, is_torch, norm
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
@@ -152,7 +152,7 @@ class ActiveSet(Active):
         start = self.atoms, self.weights, self.x
         if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
             found = search(K, start, y, tol, float(budget))._replace(warm=self.warm)
-        elif on_torch(y):
+        elif is_torch(y):
             found = search_on_device(K, (*start, self.warm), y, tol, budget)
         else:
             found = self._search(K, y, tol, budget)

@@ -13,15 +13,14 @@ from typing import Annotated, Any, Self
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_point, frozen, length, like, to_numpy
+from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number, Numbers, checked, names_in_files
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.values import Composed
-from tidewolf.core.vertices import Moved, Vertex
-from tidewolf.core.vertices.composed import end_to_end, join_vertices, pieces
+from tidewolf.core.vertices import Compound, Vertex, join_vertices
 from tidewolf.sets.balls import L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
@@ -124,12 +123,12 @@ class Image(Composed, ConvexSet):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         vertex, error, warm = self.K.answer(direction, warm)
-        return Answer(
-            Moved(vertex, self.scale, like(self.offset, direction)), self.scale * error, warm
-        )
+        moved = Compound((vertex,), self.scale, like(self.offset, direction))
+        return Answer(moved, self.scale * error, warm)
 
     def atom(self, point: Array) -> Vertex:
-        return Moved(self.K.atom(self._preimage(point)), self.scale, like(self.offset, point))
+        inside = self.K.atom(self._preimage(point))
+        return Compound((inside,), self.scale, like(self.offset, point))
 
     def project(self, y: Array) -> Array:
         """The image of K's own projection."""
@@ -147,9 +146,10 @@ class Image(Composed, ConvexSet):
         if not isinstance(self.K, CostlyMembership):
             return self.infeasibility(point)
         inside = self.K.atom(self._preimage(point))
-        if isinstance(vertex, Moved) and vertex.scale == self.scale:
+        if isinstance(vertex, Compound) and vertex.shift is not None:
             same = np.array_equal(to_numpy(vertex.shift), to_numpy(self.offset))
-            inside = vertex.vertex if same else inside  # rounding makes no vertex of a vertex
+            if same and vertex.scale == self.scale:
+                inside = vertex.vertices[0]  # rounding makes no vertex of a vertex
         return self.scale * self.K.vertex_infeasibility(inside)
 
     def description(self) -> LinearDescription:
