@@ -39,7 +39,7 @@ _MODULES = 3
 """numpy.linalg.norm is two modules deep: names are followed so far."""
 SMALL = 1 << 14
 """Entries of the largest array up to which a light kernel is interpreted."""
-LOADING, COMPILING = 50_000, 400_000
+LOADING, COMPILING = 50_000, 200_000
 """After so many entries, a microsecond each, code of a light kernel is loaded where it is kept, or
 compiled.
 """
