@@ -90,7 +90,7 @@ NEEDS = {
     "test_own_data_pages.py": "typer",
     "test_refusals.py": "fastapi",
     "test_report.py": "matplotlib",
-    "test_report_network.py": "networkx",
+    "test_report_network.py": "matplotlib",
     "test_release.py": "hatchling",
     "test_service_docs.py": "httpx",
     "test_serve_faults.py": "fastapi",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.hostile_bodies import NETWORKS, SETS, WHOLE, bodies
 
 from tidewolf.core.errors import InvalidInput, NotAMember
-from tidewolf.live.entries import follows_clock, given_demands
+from tidewolf.live.runner import follows_clock, given_demands
 from tidewolf.service.description import Description
 from tidewolf.session import Session
 
@@ -68,7 +68,7 @@ def test_the_keys_of_the_service():
     assert (asked.why, asked.learner.name) == ("a trial", "Ensemble")
     made = asked.build()
     assert made.fallback == (1.0, 0.0, 0.0)
-    assert (made.learner.horizon, made.entries.names) == (100, ["a", "b", "c"])
+    assert (made.learner.horizon, made.entries.names) == (100, ("a", "b", "c"))
     assert not follows_clock(made.learner)
     daily = {"name": "Ensemble", "season": "1d"}
     assert follows_clock(Description.read({"set": SIMPLEX, "learners": [daily]}).build().learner)

@@ -4,11 +4,8 @@ move with time.
 
 from __future__ import annotations
 
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from tidewolf.core.registry import Presenter, register_maximum, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (
@@ -121,18 +118,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
-
-
-def _presenter(name: str) -> Presenter:
-    module = {"Run": "page", "Comparison": "comparison"}[name]
-    presenter: Presenter = import_module(f"tidewolf.report.{module}").PRESENTER
-    return presenter
-
-
-def _maximum(parts: Any) -> Any:
-    return import_module("tidewolf.functions.combined").Max(*parts)
-
-
-register_maximum(_maximum)
-for _shown in ("Comparison", "Run"):
-    register_presenter(_shown, partial(_presenter, _shown))

@@ -20,9 +20,7 @@ import typer
 from typer.main import get_command
 
 from tidewolf import __version__
-from tidewolf.cli import screen
-from tidewolf.cli.check import check_command
-from tidewolf.cli.live import live_command
+from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import (
     AsJson,
     Dask,
@@ -35,7 +33,6 @@ from tidewolf.cli.screen import (
     flag,
     opt,
 )
-from tidewolf.cli.service import backup_command, restore_command, serve_command
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER
@@ -649,8 +646,9 @@ def tidewolf(
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    *(run_command, resume, report, new, sweep_command, compare_command, live_command),
-    *(serve_command, backup_command, restore_command, check_command, doctor_command, list_command),
+    *(run_command, resume, report, new, sweep_command, compare_command, commands.live_command),
+    *(commands.serve_command, commands.backup_command, commands.restore_command),
+    *(commands.check_command, doctor_command, list_command),
 )
 for _function in _COMMANDS:
     app.command(_function.__name__.removesuffix("_command"))(_function)

@@ -24,7 +24,6 @@ from rich.table import Table
 from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
-from tidewolf.evaluation import comparison as compared
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics
 from tidewolf.report.page import learner_notes
@@ -324,15 +323,17 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     """The learners on each stream, what each step of caution costs and buys, notes, and where the
     page is.
     """
+    from tidewolf.evaluation.comparison import TABLES, ranking_name
+
     every = comparison.rankings()
     chosen = any(comparison.chooser(stream) for stream in comparison.streams)
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
         rankings = [each for each in every if each.stream == stream]
-        names = [compared.ranking_name(each) for each in rankings]
+        names = [ranking_name(each) for each in rankings]
         _print((stream, "bold"), f": {comparison.about(stream)}")
         _show_choice(comparison, stream)
-        for first, columns in compared.TABLES:
+        for first, columns in TABLES:
             shown = [column for column in columns if column.title not in left_out]
             _print_table(names, rankings, shown, first)
     for sentence in comparison.warnings():

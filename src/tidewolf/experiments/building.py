@@ -29,7 +29,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
@@ -37,9 +37,10 @@ import numpy as np
 
 from tidewolf import problems as _problems
 from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
-from tidewolf.core.names import match_names, plain_name
+from tidewolf.core.names import match_names, nearest_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import keys
@@ -74,10 +75,10 @@ Reader: TypeAlias = Callable[[Path, Place], NDArray]
 TABLES = ("costs", "capacities", "weights", "budgets", "demands")
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "lengths")
 _ADVICE = "advice "
+# Layouts that are remembered.
 MOST_LAYOUTS = 16
-"""Layouts that are remembered."""
+# The names of a row in their order, or how many numbers a list has.
 Columns: TypeAlias = tuple[str, ...] | int
-"""The names of a row in their order, or how many numbers a list has."""
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -318,10 +319,10 @@ class Coordinates:
     on_network: NetworkFiles | None = None
     on_links: LinkColumns | None = None
     names: tuple[str, ...] = ()
+    # the table that named them
     first: Path | None = None
-    """the table that named them"""
+    # when rounds are, as the first table of functions by name with times says
     times: NDArray | None = None
-    """when rounds are, as the first table of functions by name with times says"""
 
     @property
     def network(self) -> Network | None:
@@ -577,22 +578,46 @@ class RoundReader:
 
     def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
         self._coordinates = coordinates
-        network = self.network
-        size = math.prod(self.K.shape) if network is None else len(network.links)
-        self._size, self._unlimited = size, Unlimited(self.K.shape)
-        self.names = coordinates.labels or _names(self.K, names)
-        self._called = self.names
+        self.K, self.network = K, network = coordinates.K, coordinates.network
+        self._size = math.prod(K.shape) if network is None else len(network.links)
+        self._unlimited = Unlimited(K.shape)
+        self.names = self._called = coordinates.labels or _names(K, names)
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
 
-    @property
-    def K(self) -> ConvexSet:
-        """The set of decisions."""
-        return self._coordinates.K
+    @cached_property
+    def place(self) -> dict[str, int]:
+        """The place of each entry by name."""
+        return {name: i for i, name in enumerate(self.names)}
 
-    @property
-    def network(self) -> Network | None:
-        """The network, if that is what is decided on."""
-        return self._coordinates.network
+    def named(self, x: Array) -> dict[str, float]:
+        """A point by name."""
+        return dict(zip(self.names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True))
+
+    def point(self, given: Any, what: str) -> Array:
+        """A point by name, 0 if a name is not given, or as a list of all entries."""
+        values = given
+        if isinstance(given, Mapping):
+            for name in given.keys() - self.place.keys():
+                near = nearest_names(str(name), self.names)
+                raise InvalidInput(f"{what} has no entry called {name!r}: {near or 'none is'}.")
+            values = [given.get(name, 0.0) for name in self.names]
+        if isinstance(values, list) and len(values) == len(self.names):
+            numbers = _floats(values)
+            if np.isfinite(numbers).all():
+                return numbers.reshape(self.K.shape)
+        expected = f"a number for each of {len(self.names)} entries, by name or as a list"
+        raise InvalidInput(f"{what} is {expected}, not {shown(given)}.")
+
+    def unavailable(self, given: Any) -> list[str | int]:
+        """Entries by the set's own names, or by their places."""
+        items = [given] if isinstance(given, str) else given
+        if not isinstance(items, list):
+            raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
+        own = self.K.places
+        return [
+            self.place.get(one, one) if isinstance(one, str) and one not in own else one
+            for one in items
+        ]
 
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
         """The loss and the constraint of a round.

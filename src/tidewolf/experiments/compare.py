@@ -42,28 +42,28 @@ from tidewolf.sets.base import ConvexSet
 Factory: TypeAlias = Callable[..., Learner[Any]]
 StreamSource: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
 Grid: TypeAlias = Mapping[str, tuple[Any, ...] | None]
+# Labels, learners, and the defaults of the settings that each has.
 Entrants: TypeAlias = Sequence[tuple[str, Choice, Mapping[str, Any]]]
-"""Labels, learners, and the defaults of the settings that each has."""
 
 CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+# The values that a comparison of experiments takes by default.
 HEADROOMS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""The values that a comparison of experiments takes by default."""
 _SETTINGS = ("caution", "headroom", "calls_per_round")
 _MEASURED = ("loss", "violation", "churn")
+# What an entry and a row of a sweep have under the same name.
 _BY_ROUND = ("broken", *(f"{of}_{which}" for of in _MEASURED for which in ("p99", "worst")))
-"""What an entry and a row of a sweep have under the same name."""
 _UNKNOWN: Row = {"reason": "No run reached its end, so the best point in hindsight is not known."}
 
 
 class Step(NamedTuple):
     """Which run is under way."""
 
+    # its stream, learner, seed and settings; nothing is measured yet
     entry: Entry
-    """its stream, learner, seed and settings; nothing is measured yet"""
+    # of the run, from 1
     number: int
-    """of the run, from 1"""
+    # in all
     runs: int
-    """in all"""
 
 
 class Match(NamedTuple):

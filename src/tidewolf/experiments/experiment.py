@@ -1,7 +1,7 @@
 """An experiment: a set, a stream, learners, rounds, seeds, values of caution, and the folder of the
 results. A frozen value.
 
-`load` (loading.py) reads it from a TOML file; `resolved` fills every default in, so that the file
+`load` (keys.py) reads it from a TOML file; `resolved` fills every default in, so that the file
 it is written to (`toml`) says all there is to say.
 """
 
@@ -31,18 +31,18 @@ from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
+# Which files of decisions there may be.
 FORMS = ("none", "csv", "parquet", "both")
-"""Which files of decisions there may be."""
+# Learners that play if a file names none: the default, exact projections, and re-solving.
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
-"""Learners that play if a file names none: the default, exact projections, and re-solving."""
+# Learners that play a built-in problem chosen by name: also the paper's three.
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
-"""Learners that play a built-in problem chosen by name: also the paper's three."""
+# The learner of a session that names none.
 USUAL = Choice.of("Ensemble", {"experts": ["last"]})
-"""The learner of a session that names none."""
 _LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
 _TIMES = "the time of rounds: give a number of rounds, or tables with a column called time."
+# From how many days on, and how many rounds per day, a day is taken as the season.
 _DAYS, _PER_DAY = 3, 4
-"""From how many days on, and how many rounds per day, a day is taken as the season."""
 
 
 @dataclass(frozen=True)

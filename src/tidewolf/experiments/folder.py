@@ -93,19 +93,19 @@ from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow
 
 DECISIONS_FORMAT = LOG_FORMAT = 1
+# The names of the tables of the first run.
 DECISIONS, PATHS, LIMITS = "decisions", "paths", "limits"
-"""The names of the tables of the first run."""
 LOG_ENDING = ".decisions"
+# The largest table that is by default also written as CSV. Unit: cells.
 CSV_CELLS = 1_000_000
-"""The largest table that is by default also written as CSV. Unit: cells."""
+# So many times at most a commodity's flow is split into paths; of longer runs each k-th round.
 MOST_SPLITS = 100_000
-"""So many times at most a commodity's flow is split into paths; of longer runs each k-th round."""
+# So many limits of violated rounds are looked at; of more, those of each k-th round.
 MOST_LIMITS = 5_000_000
-"""So many limits of violated rounds are looked at; of more, those of each k-th round."""
+# Numbers that are written at a time.
 _PART = 1 << 20
-"""Numbers that are written at a time."""
+# Of volumes, which went through shares and back.
 _DIGITS = 12
-"""Of volumes, which went through shares and back."""
 _NUMBER = np.dtype("<f8")
 RUN_FORMAT = 3
 EXPERIMENT_FILE = "experiment.toml"
@@ -117,8 +117,8 @@ _OF_INCUMBENT = (
     "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
 )  # fmt: skip
 
+# Called a few times per second with a job, and how far it is.
 RunFollow: TypeAlias = Callable[[Job, RunProgress], None]
-"""Called a few times per second with a job, and how far it is."""
 
 
 class Finished(NamedTuple):
@@ -128,8 +128,8 @@ class Finished(NamedTuple):
     problem: Problem
     jobs: tuple[Job, ...]
     runs: tuple[Run, ...]
+    # the run of the decisions that were given
     incumbent: Run | None = None
-    """the run of the decisions that were given"""
 
     @property
     def shown(self) -> tuple[Run, ...]:
@@ -572,10 +572,10 @@ class TableWriter(NamedTuple):
     folder: Path
     found: Decisions
     form: str | None
+    # metadata: which run it is
     about: Mapping[str, Any]
-    """metadata: which run it is"""
+    # on whose clock dates are written, with their offset
     zone: str | None = None
-    """on whose clock dates are written, with their offset"""
 
     def write(
         self, name: str, rounds: Int64s, columns: Mapping[str, NDArray | Sequence[str]], about: str
@@ -818,8 +818,8 @@ class DecisionLog:
 # Nothing is written. The duration is estimated from a few timed rounds of each learner. Later
 # rounds may take longer, and the best point in hindsight and the page are not counted.
 
+# Rounds, and seconds, for which each learner is timed at most; its first updates do not count.
 _TIMED, _PATIENCE, _LOADING = 200, 2.0, 3
-"""Rounds, and seconds, for which each learner is timed at most; its first updates do not count."""
 
 
 def preview(

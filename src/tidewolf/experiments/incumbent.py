@@ -35,8 +35,8 @@ from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.problems import Problem
 from tidewolf.sets.base import ConvexSet, membership_tolerance
 
+# How far a row may be outside the set, as a share of the set's radius.
 TOLERANCE = 1e-3
-"""How far a row may be outside the set, as a share of the set's radius."""
 _ROUND = "round"
 
 
@@ -58,8 +58,8 @@ class Incumbent(Learner[State]):
 
     K: ConvexSet
     points: Array
+    # notes for the reader
     said: tuple[str, ...] = ()
-    """notes for the reader"""
 
     def __repr__(self) -> str:
         return f"Incumbent(K={self.K!r}, {len(self.points):,} rounds)"

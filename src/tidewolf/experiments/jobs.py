@@ -87,15 +87,15 @@ Row: TypeAlias = dict[str, Any]
 
 ROWS_FORMAT = 3
 CHECKPOINTS_FOLDER = "checkpoints"
+# How much work a power cut may cost by default.
 CHECKPOINT_SECONDS = 10.0
-"""How much work a power cut may cost by default."""
+# The comparator of a stream for which none can be computed.
 UNKNOWN = Comparator(None, -math.inf, math.inf, None)
-"""The comparator of a stream for which none can be computed."""
+# At most one of this many seconds is spent on checkpoints.
 _SHARE = 20
-"""At most one of this many seconds is spent on checkpoints."""
 _OTHERWISE = "Use another folder, or overwrite with --force."
+# Threads and the folders that they have locked.
 _HELD: set[tuple[int, int, int]] = set()
-"""Threads and the folders that they have locked."""
 
 
 class Recipe(NamedTuple):
@@ -166,12 +166,12 @@ class Job(NamedTuple):
     """One run to be made."""
 
     source: Recipe | InProcess
+    # None: as many as there are
     rounds: int | None
-    """None: as many as there are"""
     seed: int
     entrant: Choice
+    # in a run folder, from 1
     number: int = 0
-    """in a run folder, from 1"""
 
     @property
     def origin(self) -> str:
@@ -288,10 +288,10 @@ class Prepared:
     """A problem, and what is known of its best fixed point."""
 
     problem: Problem
+    # None if none can be computed
     best: Comparator | None
-    """None if none can be computed"""
+    # why no point is the best one; empty if one is
     reason: str
-    """why no point is the best one; empty if one is"""
 
     @classmethod
     def of(cls, problem: Problem) -> Prepared:
@@ -322,8 +322,8 @@ class Player:
 
     def __init__(self) -> None:
         self._ready: Prepared | None = None
+        # jobs on its stream, which seeds may share
         self._keys: set[Any] = set()
-        """jobs on its stream, which seeds may share"""
 
     def prepared(self, job: Job, problem: Problem | None = None) -> Prepared:
         """The job's problem, which is made unless it is given, and its comparator."""
@@ -434,8 +434,8 @@ class Kind(NamedTuple):
 
 SWEEP = Kind("sweep", "sweep.jsonl", ("results.parquet", "sweep.html"))
 COMPARISON = Kind("comparison", "compare.jsonl", ("comparison.json", "comparison.csv"))
+# A job, and where its recording is kept on this machine while it is played.
 Task: TypeAlias = tuple[Job, Path]
-"""A job, and where its recording is kept on this machine while it is played."""
 Answers: TypeAlias = Generator[tuple[int, Row]]
 Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
 
@@ -603,11 +603,11 @@ def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
 # --- engines --------------------------------------------------------------------------------------
 
 
+# Called a few times per second with the number of a job, and how far it is.
 Follow: TypeAlias = Callable[[int, RunProgress], None]
-"""Called a few times per second with the number of a job, and how far it is."""
 
+# The pool starts all of them at once.
 MOST_JOBS = 1024
-"""The pool starts all of them at once."""
 _CONNECT_SECONDS = 10
 
 
@@ -625,36 +625,35 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 def serial(follow: Follow | None = None) -> Engine:
     """One job after another in this process."""
-    return partial(_serial, follow)
+
+    def play(tasks: Mapping[int, Task]) -> Answers:
+        player = Player()
+        with _limits():
+            for number, (job, file) in tasks.items():
+                moved = None if follow is None else partial(follow, number)
+                yield number, player.row(job, file=file, moved=moved)
+
+    return play
 
 
 def on_processes(jobs: int) -> Engine:
     """So many processes of this machine; one is this process itself."""
     jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
-    _needs("joblib")
-    return serial() if jobs == 1 else partial(_on_processes, jobs)
+    joblib = import_extra("joblib", "A sweep", "app,sweep")
+    return serial() if jobs == 1 else partial(_on_processes, joblib, jobs)
 
 
 def on_cluster(address: str) -> Engine:
     """The workers of the Dask scheduler at this address, such as tcp://10.0.0.1:8786."""
-    _needs("distributed")
-    return partial(_on_cluster, address)
+    return partial(_on_cluster, import_extra("distributed", "A sweep", "app,sweep"), address)
 
 
-def _serial(follow: Follow | None, tasks: Mapping[int, Task]) -> Answers:
-    player = Player()
-    with _limits():
-        for number, (job, file) in tasks.items():
-            moved = None if follow is None else partial(follow, number)
-            yield number, player.row(job, file=file, moved=moved)
-
-
-def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:
+def _on_processes(joblib: Any, jobs: int, tasks: Mapping[int, Task]) -> Answers:
     left, sent = dict(tasks), list[int]()
     while left:
         sent.clear()
         try:
-            for number, row in _pooled(jobs, dict(left), sent):
+            for number, row in _pooled(joblib, jobs, dict(left), sent):
                 del left[number]
                 yield number, row
         except BrokenExecutor:
@@ -662,15 +661,14 @@ def _on_processes(jobs: int, tasks: Mapping[int, Task]) -> Answers:
                 task = left.pop(number)
                 try:
                     # two processes: joblib runs a pool of one in this process
-                    yield from _pooled(2, {number: task}, [])
+                    yield from _pooled(joblib, 2, {number: task}, [])
                 except BrokenExecutor:
                     reason = "The process of this run died twice: killed, or out of memory."
                     yield number, failed(task[0], reason)
 
 
-def _pooled(jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
+def _pooled(joblib: Any, jobs: int, given: Mapping[int, Task], sent: list[int]) -> Answers:
     """The answers of a pool of processes; `sent` lists the jobs it was given."""
-    joblib = _needs("joblib")
 
     def tasks() -> Iterator[Any]:
         for number, task in given.items():
@@ -707,8 +705,8 @@ def _without_sigint() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+# The one of a process that plays for others.
 _player = cache(Player)
-"""The one of a process that plays for others."""
 
 
 def _in_other_process(number: int, task: Task) -> tuple[int, Row]:
@@ -716,8 +714,7 @@ def _in_other_process(number: int, task: Task) -> tuple[int, Row]:
     return number, _player().row(task[0], file=task[1])
 
 
-def _on_cluster(address: str, tasks: Mapping[int, Task]) -> Answers:
-    distributed = _needs("distributed")
+def _on_cluster(distributed: Any, address: str, tasks: Mapping[int, Task]) -> Answers:
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -765,7 +762,3 @@ def _limits() -> Any:
 
 
 _limit = cache(_limits)
-
-
-def _needs(package: str) -> Any:
-    return import_extra(package, "A sweep", "app,sweep")

@@ -62,10 +62,10 @@ _STRING_OR_COMMENT = re.compile(
     r"""\'\'\'(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\]|\\.)*"|'[^']*\'|#[^\n]*""",
     re.DOTALL,
 )
+# What a file may call a set that is described by a graph and what goes over it.
 NETWORK = "Network"
-"""What a file may call a set that is described by a graph and what goes over it."""
+# What a file may write for a setting that only Python code can give.
 _NOTHING = Setting("", None, None, False, None).words
-"""What a file may write for a setting that only Python code can give."""
 
 
 @final
@@ -175,9 +175,10 @@ def _table_of(value: Any) -> Any:
 
 def learner_named(name: str) -> Any:
     """The learner or baseline of this name."""
-    known = {**_learners.every(), **_baselines.every()}
-    if name in known:
-        return known[name]
+    for module in (_learners, _baselines):
+        if name in module.__all__:
+            return getattr(module, name)
+    known = [*_learners.__all__, *_baselines.__all__]
     near = did_you_mean(name, known)
     raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{near}")
 
@@ -220,13 +221,13 @@ _DIRECTED = key(
     "directed", settings.Flag("Whether links carry one way only. None: as the graph's file says.")
 )
 _SENT = "How much is sent, in the unit of the capacities; points are shares of it."
+# What a file may say of one flow from a source to a target, beside what the set declares.
 _ONE_FLOW = (
     key("lengths", settings.Text("The column of the edge list that holds the lengths of links.")),
     key("demand", settings.Number(_SENT, above=0.0), 1.0),
 )
-"""What a file may say of one flow from a source to a target, beside what the set declares."""
+# What a file may say of an Ensemble, beside what it declares.
 _SEASON = key("season", PeriodSetting("The period of a `Season` that is added to the experts."))
-"""What a file may say of an Ensemble, beside what it declares."""
 
 
 def keys_of(make: Any, *without: str) -> dict[str, Setting]:
@@ -339,11 +340,11 @@ def _by_name(make: Any) -> dict[str, Setting]:
 class Document(NamedTuple):
     """A file of settings and where each of them stands."""
 
+    # the file, as errors call it
     name: str
-    """the file, as errors call it"""
     data: dict[str, Any]
+    # line and column of tables and keys, from 1
     places: dict[KeyPath, tuple[int, int]]
-    """line and column of tables and keys, from 1"""
 
     def place(self, *path: str | int) -> str:
         """Where this path, or what it belongs to, stands: "net.toml, line 7, column 1"."""
@@ -367,8 +368,8 @@ class Place(NamedTuple):
 
     document: Document | None
     path: KeyPath = ()
+    # how text is written in the files that it names
     format: FileFormat = PLAIN
-    """how text is written in the files that it names"""
 
     def within(self, *path: str | int) -> Place:
         """The place of one of its keys."""

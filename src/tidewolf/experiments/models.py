@@ -61,24 +61,23 @@ Node = Annotated[str, Field(min_length=1)] | int
 KeyPath = list[str | int]
 
 NO_FILES = "a request names no files: give the rows themselves"
+# Sets within sets.
 DEEPEST = 20
-"""Sets within sets."""
+# Entries of a point.
 MOST_ENTRIES = 100_000
-"""Entries of a point."""
+# Links of a graph, a link that leads both ways counted twice.
 MOST_LINKS = 200_000
-"""Links of a graph, a link that leads both ways counted twice."""
+# Commodities times paths times links times nodes, if the shortest paths are looked for: no search
+# takes more steps.
 MOST_SEARCHED = 200_000_000
-"""Commodities times paths times links times nodes, if the shortest paths are looked for: no search
-takes more steps.
-"""
+# Links times nodes there: no search keeps more.
 MOST_QUEUED = 20_000_000
-"""Links times nodes there: no search keeps more."""
+# Items of a list of a learner's settings, each of which keeps a point, or more.
 MOST_EXPERTS = 100
-"""Items of a list of a learner's settings, each of which keeps a point, or more."""
+# Numbers of rounds that a learner looks back on: rounds times entries.
 MOST_KEPT = 20_000_000
-"""Numbers of rounds that a learner looks back on: rounds times entries."""
+# Calls of the set's oracle per round.
 MOST_CALLS = 10_000
-"""Calls of the set's oracle per round."""
 _HORIZONS = keys.key(
     "horizons", declared.Count("Numbers of rounds, each in place of `rounds`.", unit="rounds")
 )
@@ -148,10 +147,10 @@ def _followed(path: Sequence[int | str], given: Any) -> tuple[KeyPath, Any]:
 class Source(NamedTuple):
     """Where a table comes from: the context of validation."""
 
+    # from which paths are seen; None: a request, which names no files
     folder: Path | None
-    """from which paths are seen; None: a request, which names no files"""
+    # the keys that lead from the field of the model to the table
     path: tuple[str | int, ...] = ()
-    """the keys that lead from the field of the model to the table"""
 
     def within(self, *keys: str | int) -> Source:
         return self._replace(path=(*self.path, *keys))
@@ -449,6 +448,7 @@ def _of_polytope(given: Mapping[str, Any]) -> int:
     return max(columns, default=(_shape(given.get("bounds")) or (0,))[0])
 
 
+# Sets whose points have another size than the setting or the largest array gives.
 _ENTRIES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     NETWORK: _of_network,
     **dict.fromkeys(
@@ -465,7 +465,6 @@ _ENTRIES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     ),
     "VertexHull": lambda given: math.prod(_shape(given["points"])[1:]),
 }
-"""Sets whose points have another size than the setting or the largest array gives."""
 
 
 # --- parts of a description -----------------------------------------------------------------------

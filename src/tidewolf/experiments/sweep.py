@@ -35,12 +35,11 @@ class SweepLine(NamedTuple):
     rounds: int | None
     learner: str
     settings: dict[str, Any]
+    # how many were played to the end
     seeds: int
-    """how many were played to the end"""
+    # the columns of results.parquet: means, and the largest of those called worst; None if a seed
+    # has none
     values: dict[str, float | None]
-    """the columns of results.parquet: means, and the largest of those called worst; None if a seed
-    has none
-    """
 
     def per_round(self, column: str, unit: float = 1.0) -> float | None:
         """A total divided by the number of rounds."""
@@ -115,6 +114,7 @@ def _column(
     return Column(title, narrow, cell, rank, applies)
 
 
+# What tables show of a line.
 LINE_COLUMNS: tuple[Column[SweepLine], ...] = (
     _column("total loss", "loss\ntotal", "loss"),
     _column("loss a round", "\na round", "loss_mean"),
@@ -136,7 +136,6 @@ LINE_COLUMNS: tuple[Column[SweepLine], ...] = (
     _column("us a round", "us", "seconds", 4, optional=True, unit=1e-6),
     Column("seeds", "seeds", lambda line: str(line.seeds), 4),
 )
-"""What tables show of a line."""
 
 
 @final

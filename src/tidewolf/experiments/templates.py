@@ -25,8 +25,9 @@ import numpy as np
 from tidewolf.core.types import Floats
 from tidewolf.experiments.keys import FILE_FORMAT, problem_keys, read_plain, to_toml
 
+# What to call it so that it is written.
 NETWORK = "network"
-"""What to call it so that it is written."""
+# Two cities, how far it is between them, and what the cable carries each way.
 _LINK_ROWS = (
     ("SEA", "SFO", 1090, 100), ("SEA", "DEN", 1640, 100), ("SFO", "LAX", 560, 100),
     ("SFO", "DEN", 1530, 100), ("LAX", "PHX", 575, 100), ("PHX", "DEN", 940, 60),
@@ -36,7 +37,6 @@ _LINK_ROWS = (
     ("ATL", "MIA", 975, 60), ("ATL", "WAS", 870, 100), ("MIA", "WAS", 1480, 60),
     ("WAS", "NYC", 330, 100), ("NYC", "BOS", 305, 100),
 )  # fmt: skip
-"""Two cities, how far it is between them, and what the cable carries each way."""
 _CLOCKS = {"SEA": -8, "SFO": -8, "LAX": -8, "PHX": -7, "DEN": -7, "DAL": -6, "CHI": -6}
 _EAST = -5
 _COMMODITIES = (("SEA", "NYC", 40), ("LAX", "BOS", 15), ("MIA", "SFO", 10))

@@ -105,21 +105,3 @@ def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
         path[k] = arcs[arrival[v]]
         v = tails[arrival[v]]
     return k
-
-
-@light_kernel
-def flow_infeasibility(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
-    """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
-    node supplies, and is used up.
-
-    Naive twin: the incidence matrix, in tests/test_flows.py.
-    """
-    worst = 0.0
-    for p in range(len(arcs)):
-        amount = x[arcs[p]]
-        balance[tails[p]] -= amount
-        balance[heads[p]] += amount
-        worst = max(worst, -amount)
-    for v in range(len(balance)):
-        worst = max(worst, abs(balance[v]))
-    return worst

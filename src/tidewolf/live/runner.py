@@ -25,7 +25,7 @@ import math
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -35,17 +35,62 @@ import numpy as np
 
 from tidewolf.core.arguments import as_path, shown
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
+from tidewolf.core.names import plain_name
 from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice
-from tidewolf.experiments.building import RoundReader, make_learner, read_point
+from tidewolf.experiments.building import RoundReader, make_learner, read_point, routes_of
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
-from tidewolf.live import entries
-from tidewolf.live.lines import WINDOW, Line, Time, expected
+from tidewolf.experts import Categories, Context, Resolve, Season
+from tidewolf.live.rows import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import with_info
 from tidewolf.session import Session
+from tidewolf.sets import MultiFlow
 from tidewolf.storage.database import SQLite, explained
+
+_NO_CLOCK = ("last", "forecast")
+
+
+def follows_clock(learner: Learner[Any]) -> bool:
+    """Whether decisions depend on the time of their round."""
+    return any(
+        (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
+        or (isinstance(one, Season) and one.seconds is not None)
+        or (isinstance(one, Context) and not isinstance(one, Season | Categories))
+        for one in learner.fields().get("experts") or ()
+    )
+
+
+def given_demands(
+    reader: RoundReader, row: Mapping[str, Any], before: list[float] | None
+) -> list[float] | None:
+    """What each commodity sent, as far as the row, or one before it, said so."""
+    said, network = row.get("demands"), reader.network
+    if said is None or network is None:
+        return before
+    if not isinstance(said, Mapping):
+        return [float(one) for one in (said if isinstance(said, list | tuple) else [said])]
+    if len(said) == len(network.demands) == 1:  # whatever it is called
+        return [float(one) for one in said.values()]
+    plain = {plain_name(str(name)): value for name, value in said.items()}
+    return [float(plain.get(plain_name(one.name), one.volume)) for one in network.demands]
+
+
+def paths_of(
+    reader: RoundReader, x: Array, demands: Sequence[float] | None
+) -> list[dict[str, Any]] | None:
+    """The paths of a flow, heaviest first, with volumes of these demands; None if the decision is
+    none. They have a commodity if there may be several.
+    """
+    K, network = reader.K, reader.network
+    routes = routes_of(K, network, x, None if demands is None else np.array(demands))
+    several = isinstance(K, MultiFlow) if network is None else len(network.demands) > 1
+    keys = ("path", *(["commodity"] if several else []), "share", "volume")
+    if routes is None:
+        return None
+    return [{key: getattr(route, key) for key in keys} for route in routes]
 
 
 def live_learner(reader: RoundReader) -> Learner[Any]:
@@ -88,16 +133,16 @@ class Row(NamedTuple):
 
     round: int
     time: Time | None = None
+    # the identity of its numbers and information
     content: str = ""
-    """the identity of its numbers and information"""
     cost: float | None = None
     violation: float | None = None
+    # the last demands that a row gave; before the first, those of the network
     demands: list[float] | None = None
-    """the last demands that a row gave; before the first, those of the network"""
+    # the arguments of `Session.play` for the next round, as plain data
     info: Mapping[str, Any] = {}
-    """the arguments of `Session.play` for the next round, as plain data"""
+    # the time of the next round, if a line gave it
     announced: Time | None = None
-    """the time of the next round, if a line gave it"""
     answer: str | None = None
 
 
@@ -150,7 +195,7 @@ class LiveRunner:
         read_only: bool = False,
     ) -> None:
         self.reader, self.learner, self._read_only = reader, learner, read_only
-        self._entries, self._by_clock = entries.Entries(reader), entries.follows_clock(learner)
+        self._by_clock = follows_clock(learner)
         path = as_path(database, "The database").resolve()
         self._log: RowLog | None = None
         if read_only and not path.exists():
@@ -202,15 +247,15 @@ class LiveRunner:
 
     def _next_decision(self) -> dict[str, Any]:
         x, row = self.session.play(), self._last
-        why = self.session.explain(names=self._entries.names)
+        why = self.session.explain(names=self.reader.names)
         time = row.announced or expected(self._times)
         answer: dict[str, Any] = {"round": self.session.round + 1}
         if time is not None:
             answer["time"] = time.given
         if self._times:
             answer["after"] = self._times[-1].given
-        answer["decision"] = self._entries.named(x)
-        if (paths := entries.paths_of(self.reader, x, row.demands)) is not None:
+        answer["decision"] = self.reader.named(x)
+        if (paths := paths_of(self.reader, x, row.demands)) is not None:
             answer["paths"] = paths
         answer |= {"moved": why.moved, "why": why.in_short()}
         return answer | {"cost": row.cost, "violation": row.violation}
@@ -245,7 +290,7 @@ class LiveRunner:
         losses, limits = self.reader.functions(line.numbers, "The row")
         played = line.played
         if played is not None:
-            played = self._entries.point(played, "What was played")
+            played = self.reader.point(played, "What was played")
         info = self._checked(line.info)
         content = identity((losses, limits, played, json.dumps(info, sort_keys=True)))
         if number <= self.rounds:
@@ -262,7 +307,7 @@ class LiveRunner:
             for batch, least in ((losses, -math.inf), (limits, 0.0))
             for value in [float(batch.values(x)[0])]
         )
-        demands = entries.given_demands(self.reader, line.numbers, self._last.demands)
+        demands = given_demands(self.reader, line.numbers, self._last.demands)
         info = self._with_time(info, expected(times))
         row = Row(number, line.time, content, cost, violation, demands, info)
         self._log.write(self._last._replace(answer=self.answer()), row)
@@ -346,12 +391,12 @@ class LiveRunner:
         """Information about the next round as plain data; refused if no decision could use it."""
         info = dict(given)
         if "unavailable" in info:
-            info["unavailable"] = self._entries.unavailable(info["unavailable"])
+            info["unavailable"] = self.reader.unavailable(info["unavailable"])
         if "advice" in info:
             if not isinstance(info["advice"], Mapping):
                 raise InvalidInput(f"Advice is points by name, not {shown(info['advice'])}.")
             info["advice"] = {
-                name: self._entries.point(point, f"The advice {name!r}").reshape(-1).tolist()
+                name: self.reader.point(point, f"The advice {name!r}").reshape(-1).tolist()
                 for name, point in info["advice"].items()
             }
         info = {key: value for key, value in info.items() if value != []}

@@ -146,7 +146,7 @@ def installed(name: str) -> bool:
 
 def require_extras() -> None:
     """Refuse to begin a page if a package that draws or writes it is not installed."""
-    missing = [name for name in ("jinja2", "matplotlib", "networkx") if not installed(name)]
+    missing = [name for name in ("jinja2", "matplotlib") if not installed(name)]
     if missing:
         needed = f"Pages need {' and '.join(missing)}, not installed here"
         raise MissingExtra(f'{needed}; type: pip install "tidewolf[app]"')

@@ -49,7 +49,7 @@ from tidewolf.experiments.building import RoundReader, make_learner
 from tidewolf.experiments.experiment import USUAL
 from tidewolf.experiments.keys import FILE_FORMAT, Choice, Place, learner_keys
 from tidewolf.experiments.keys import Request as Document
-from tidewolf.live.entries import Entries, paths_of
+from tidewolf.live.runner import paths_of
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
 
@@ -91,7 +91,7 @@ class Built:
         self, reader: RoundReader, learner: base.Learner[Any], fallback: Any = None
     ) -> None:
         self.reader, self.learner, self.K = reader, learner, reader.K
-        self.entries = Entries(reader)
+        self.entries = reader
         self.fallback: tuple[float, ...] | None = None
         """its entries, in C order"""
         if fallback is not None:

@@ -53,8 +53,8 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
-from tidewolf.live.entries import follows_clock, given_demands
-from tidewolf.live.lines import NUMBERS
+from tidewolf.live.rows import NUMBERS
+from tidewolf.live.runner import follows_clock, given_demands
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.capabilities import LateFeedback, experts_of
 from tidewolf.methods.moves import distance_moved
@@ -263,7 +263,7 @@ def override(settings: Settings, incumbent: Floats | None = None) -> Candidate |
 
 
 def first_playable(
-    candidates: Iterable[Candidate], out: Bools | None, names: list[str]
+    candidates: Iterable[Candidate], out: Bools | None, names: Sequence[str]
 ) -> tuple[Candidate, bool]:
     """The first candidate that has a point without the entries that are out, and whether it is not
     the first one; its reason is then what is wrong with those before it.

@@ -19,7 +19,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse
-from tidewolf.kernels.dag import flow_infeasibility, shortest_path, shortest_paths
+from tidewolf.kernels.dag import shortest_path, shortest_paths
 from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
 from tidewolf.sets import graphs
 from tidewolf.sets.base import (
@@ -82,6 +82,15 @@ class Flows(SparseSet, Polyhedral, Relaxable):
         if (infeasibility := self.infeasibility(flow)) > max(1e-6, share) * size:
             raise NotAMember(f"Only members split into paths; this is off by {infeasibility:.3g}.")
         return flow, share
+
+
+def flow_infeasibility(
+    x: NDArray, arcs: Int32s, tails: Int32s, heads: Int32s, supply: Floats
+) -> float:
+    """The largest violation of x >= 0 and of conservation over these arcs."""
+    amounts, nodes = x[arcs], len(supply)
+    left = supply - np.bincount(tails, amounts, nodes) + np.bincount(heads, amounts, nodes)
+    return float(max(0.0, -amounts.min(initial=0.0), np.abs(left).max(initial=0.0)))
 
 
 def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
@@ -280,9 +289,8 @@ class FlowPolytope(DagFlows, CompiledGeometry):
 
     def infeasibility(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
-        x = to_numpy(x)[:]
-        x.flags.writeable = False  # one signature for all points
-        worst = float(flow_infeasibility(x, *self._arcs, self._supply.copy()))
+        x = to_numpy(x)
+        worst = flow_infeasibility(x, *self._arcs, self._supply)
         return max(worst, float(np.abs(x[self._idle]).max(initial=0.0)))
 
     @cached_property
@@ -742,7 +750,7 @@ class MultiFlow(DagFlows):
         """The largest negative flow or unbalanced node of a commodity; without cycles, balanced
         flows of no demand are 0.
         """
-        return float(flow_infeasibility(to_numpy(x), *self._arcs, self._supply.copy()))
+        return flow_infeasibility(to_numpy(x), *self._arcs, self._supply)
 
     @cached_property
     def _supply(self) -> Floats:

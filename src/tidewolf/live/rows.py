@@ -1,29 +1,197 @@
-"""Follow tables that grow on disk. A row counts once every table has it, or a later one.
+"""A line of JSON: a row, or information about the next round; and the times of rows.
 
-A line of a CSV file counts once its end is there. Past rows must stay as they were: a table that
-became shorter, or whose past rows changed, is refused by name and line. A table that cannot be
-read, or is shorter, is read again a few times first, because it may be in the middle of a write.
+    {"time": "2026-03-01T12:00", "costs": {"SEA > DEN": 1.2, ...}, "capacities": {...},
+     "played": {...}, "unavailable": ["DEN > NYC"]}
+
+A row holds the costs, capacities, demands, weights and budget of a round, by name or as a list, and
+`played`, if that was not the decision. `unavailable`, `context` and `advice` belong to the round
+after the row. A line that has only these, and perhaps a `time`, is about the next round, which is
+then decided again. `time` or `round` identifies the row.
+
+The next row is expected at the last time plus the median of the last few differences, so that one
+missing row shifts nothing.
+
+`Follower` takes rows from tables that grow on disk. A row counts once every table has it, or a
+later one; a line of a CSV file counts once its end is there. Past rows must stay as they were: a
+table that became shorter, or whose past rows changed, is refused by name and line. A table that
+cannot be read, or is shorter, is read again a few times first, because it may be in the middle of
+a write.
 """
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, final
+from statistics import median_low
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_path
+from tidewolf.core.arguments import as_path, shown
 from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.names import nearest_names
+from tidewolf.core.round_info import as_time
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Table, file_of, read_table
 from tidewolf.files.format import PLAIN, as_format, clock_text
 from tidewolf.files.table import GAPS, align
-from tidewolf.live.lines import Line, time_of
 
+NUMBERS = ("costs", "capacities", "demands", "weights", "budgets")
+INFO = ("unavailable", "context", "advice")
+KEYS = ("time", "round", *NUMBERS, "played", *INFO)
+# Bytes of a line, at most.
+LONGEST = 1 << 26
+# Differences that the next time is computed from.
+WINDOW = 9
+# Whole numbers in a database are smaller.
+_LARGEST = 2**63
+_EXAMPLE = '{"costs": {"SEA > DEN": 1.2}}'
+
+
+class Time(NamedTuple):
+    """The time of a row."""
+
+    # seconds since 1970 for a date, else the number itself; whole numbers keep every digit
+    stamp: int | float
+    given: str | int | float
+
+    def plus(self, seconds: float) -> Time:
+        """A later time, written in the same style."""
+        if not isinstance(self.given, str):
+            return time_of(self.stamp + seconds)
+        text = self.given.strip()
+        date = datetime.fromisoformat(text) + timedelta(seconds=seconds)
+        if len(text) == len("2026-03-01") and date == datetime(*date.timetuple()[:3]):
+            return time_of(date.date().isoformat())
+        is_short = date.second == date.microsecond == 0 and text[16:17] != ":"
+        later = date.isoformat(" " if " " in text else "T", "minutes" if is_short else "auto")
+        return time_of(later.replace("+00:00", "Z") if text.endswith("Z") else later)
+
+
+def time_of(given: Any) -> Time:
+    """The time that a number or a date in ISO form gives."""
+    if isinstance(given, int) and not isinstance(given, bool) and abs(given) < _LARGEST:
+        return Time(given, given)
+    seconds = as_time(given, "The time of a row")
+    stamp = int(seconds) if seconds == int(seconds) and abs(seconds) < _LARGEST else seconds
+    return Time(stamp, given if isinstance(given, str) else stamp)
+
+
+def expected(times: Sequence[Time]) -> Time | None:
+    """The time of the next row, from those of the last ones; None if it is not known."""
+    if len(times) < 2:
+        return None
+    last = times[-WINDOW - 1 :]
+    return last[-1].plus(median_low([new.stamp - old.stamp for old, new in pairwise(last)]))
+
+
+class Line(NamedTuple):
+    """The content of a line.
+
+    Parameters
+    ----------
+    time : Time, optional
+        The time of the round.
+    round : int, optional
+        The number of the round, from 1.
+    numbers : mapping
+        Costs, capacities and so on, by key; empty if the line is not a row.
+    played : mapping or list, optional
+        The point that was played, if it was not the decision.
+    info : mapping
+        Information about the next round: `unavailable`, `context`, `advice`.
+
+    Examples
+    --------
+    >>> from tidewolf.live import parse
+    >>> line = parse('{"time": "2026-03-01T12:00", "costs": [1.0, 2.0]}')
+    >>> line.is_row, line.numbers
+    (True, {'costs': [1.0, 2.0]})
+    """
+
+    time: Time | None = None
+    round: int | None = None
+    numbers: Mapping[str, Any] = {}
+    played: Any = None
+    info: Mapping[str, Any] = {}
+
+    @property
+    def is_row(self) -> bool:
+        """Whether the line has feedback on a round."""
+        return bool(self.numbers) or self.played is not None
+
+
+def parse(text: str | bytes) -> Line:
+    """The content of a line of JSON.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The line, in UTF-8.
+
+    Returns
+    -------
+    Line
+        A row, or information about the next round.
+
+    Raises
+    ------
+    InvalidInput
+        If the line is not a JSON object, or has an unknown key.
+
+    Examples
+    --------
+    >>> from tidewolf.live import parse
+    >>> parse('{"unavailable": ["DEN > NYC"]}').info
+    {'unavailable': ['DEN > NYC']}
+    """
+    if len(text) > LONGEST:
+        raise InvalidInput(f"A row has at most {LONGEST:,} bytes; this line has more.")
+    try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8-sig")
+        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=_unique)
+        if not isinstance(found, dict) or all(value is None for value in found.values()):
+            raise ValueError("it is no object, or empty")
+    except (ValueError, RecursionError) as error:  # of json, of UTF-8, of too many digits
+        raise InvalidInput(f"Expected a row such as {_EXAMPLE}, not this line: {error}.") from None
+    if "budget" in found:
+        found.setdefault("budgets", found.pop("budget"))
+    for key in found.keys() - {*KEYS}:
+        near = nearest_names(key, KEYS) or f"a row has {', '.join(KEYS)}"
+        raise InvalidInput(f"A row has no {key!r}: {near}.")
+    given = {key: value for key, value in found.items() if value is not None}
+    number = given.get("round")
+    if number is not None and (type(number) is not int or number < 1):
+        raise InvalidInput(f"The round of a row is its number, from 1, not {shown(number)}.")
+    return Line(
+        time=time_of(given["time"]) if "time" in given else None,
+        round=number,
+        numbers={key: given[key] for key in NUMBERS if key in given},
+        played=given.get("played"),
+        info={key: given[key] for key in INFO if key in given},
+    )
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not a finite number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("it has a key twice")
+    return found
+
+
+# --- tables that grow -----------------------------------------------------------------------------
+
+# How often a table that is shorter, or cannot be read, is read again.
 ATTEMPTS = 3
-"""How often a table that is shorter, or cannot be read, is read again."""
 
 
 class Grown(NamedTuple):
@@ -80,8 +248,8 @@ class Follower:
         self._paths = {name: as_path(path, f"The table of {name}") for name, path in tables.items()}
         self._format, self._gaps = as_format(format), Text(choices=GAPS)(gaps, "gaps")
         self._tables: dict[str, Table] = {}
+        # what differs after one of the files was written to
         self._changed: list[tuple[int, int, int]] | None = None
-        """what differs after one of the files was written to"""
         self._given = self._failures = 0
 
     def poll(self) -> list[Grown]:
