@@ -135,7 +135,7 @@ class BoxedModel:
             top[: len(out)][out] = 0.0
             data = (*program.data[:_TOP], top, *program.data[_TOP + 1 :])
             program = program._replace(data=data)
-        return self._run(program, c[None], limits.b[None], rooms, headrooms, start, own)
+        return self._run(program, c, limits.b, rooms, headrooms, start, own)
 
     def plainly(
         self,
@@ -146,9 +146,8 @@ class BoxedModel:
         start: BoxedBasis | None,
     ) -> Solutions | None:
         """The same of one round of linear costs and capacities, each with an axis of rounds."""
-        if not self._flat:
-            costs, capacities = costs.reshape(1, -1), capacities.reshape(1, -1)
-        return self._run(self.plain, costs, capacities, rooms, headrooms, start)
+        flat = costs.reshape(-1), capacities.reshape(-1)
+        return self._run(self.plain, *flat, rooms, headrooms, start)
 
     def _run(
         self,
@@ -160,22 +159,22 @@ class BoxedModel:
         start: BoxedBasis | None,
         own: bool = True,
     ) -> Solutions | None:
-        """The same, of one row of costs and one of limits; `own`: the rows are those of the set."""
+        """The same; `own`: the rows are those of the set."""
         cold, P, n = program.cold, len(headrooms), len(self._origin)
         if start is None or start.columns != cold.columns or len(start.basis) != len(cold.basis):
             start = cold
         if rooms is None:
-            rooms, headrooms = limits[0], 0.0 * headrooms
+            rooms, headrooms = limits, 0.0 * headrooms
         # copies, as the kernel wants them: writeable
-        sources = np.array(costs, float), np.array(limits, float), np.array(rooms[None], float)
-        points, shifts, which = np.empty((P, n)), np.empty(P), np.zeros(P, dtype=np.int64)
+        sources = [np.array(part, float) for part in (costs, limits, rooms)]
+        points, shifts = np.empty((P, n)), np.empty(P)
         numbers = np.empty(P + 1, dtype=np.int64)
         basis, inverse = np.empty_like(cold.basis), np.empty_like(cold.inverse)
         for first in (start, cold):
             age = first.age if own else -1
             if solve_boxed(
-                *program.data, *sources, which, headrooms, first.basis, first.inverse, age,
-                basis, inverse, points, shifts, numbers, self.tol,
+                *program.data, *sources, headrooms, first.basis, first.inverse, age, basis,
+                inverse, points, shifts, numbers, self.tol,
             ):  # fmt: skip
                 break
             if first is cold:
