@@ -94,7 +94,6 @@ class BoxedModel:
         self.K, self._description = K, description
         shift = 0.0 if description.shift is None else description.shift
         self._origin = description.lower + shift
-        self._flat = len(K.shape) == 1
 
     @classmethod
     def of(cls, K: Any) -> BoxedModel | None:
@@ -135,38 +134,13 @@ class BoxedModel:
             top[: len(out)][out] = 0.0
             data = (*program.data[:_TOP], top, *program.data[_TOP + 1 :])
             program = program._replace(data=data)
-        return self._run(program, c, limits.b, rooms, headrooms, start, own)
-
-    def plainly(
-        self,
-        costs: Floats,
-        capacities: Floats,
-        rooms: Floats | None,
-        headrooms: Floats,
-        start: BoxedBasis | None,
-    ) -> Solutions | None:
-        """The same of one round of linear costs and capacities, each with an axis of rounds."""
-        flat = costs.reshape(-1), capacities.reshape(-1)
-        return self._run(self.plain, *flat, rooms, headrooms, start)
-
-    def _run(
-        self,
-        program: BoxedProgram,
-        costs: Floats,
-        limits: Floats,
-        rooms: Floats | None,
-        headrooms: Floats,
-        start: BoxedBasis | None,
-        own: bool = True,
-    ) -> Solutions | None:
-        """The same; `own`: the rows are those of the set."""
         cold, P, n = program.cold, len(headrooms), len(self._origin)
         if start is None or start.columns != cold.columns or len(start.basis) != len(cold.basis):
             start = cold
         if rooms is None:
-            rooms, headrooms = limits, 0.0 * headrooms
+            rooms, headrooms = limits.b, 0.0 * headrooms
         # copies, as the kernel wants them: writeable
-        sources = [np.array(part, float) for part in (costs, limits, rooms)]
+        sources = [np.array(part, float) for part in (c, limits.b, rooms)]
         points, shifts = np.empty((P, n)), np.empty(P)
         numbers = np.empty(P + 1, dtype=np.int64)
         basis, inverse = np.empty_like(cold.basis), np.empty_like(cold.inverse)
@@ -179,7 +153,7 @@ class BoxedModel:
                 break
             if first is cold:
                 return None
-        shaped = frozen(points) if self._flat else frozen(points).reshape((P, *self.K.shape))
+        shaped = frozen(points).reshape((P, *self.K.shape))
         age = int(numbers[P]) if own else -1
         return Solutions(tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age))
 
