@@ -21,24 +21,21 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm, on_torch
+from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers, table_for
 from tidewolf.projection.active import Active, Remembered, emptied, is_free_of
-from tidewolf.projection.compiled import SearchResult, search, supports, tied_row
-from tidewolf.projection.on_device import search_on_device
+from tidewolf.projection.compiled import search, supports
 from tidewolf.projection.one_shot import (
     as_budget,
     as_member,
     as_near,
-    frank_wolfe_gap,
-    halfspace_shift,
-    line_search,
 )
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory, correct
+from tidewolf.projection.search import search_any
+from tidewolf.projection.weights import caratheodory
 from tidewolf.sets.base import Compiled
 
 SPARE = 32
@@ -152,10 +149,8 @@ class ActiveSet(Active):
         start = self.atoms, self.weights, self.x
         if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
             found = search(K, start, y, tol, float(budget))._replace(warm=self.warm)
-        elif on_torch(y):
-            found = search_on_device(K, (*start, self.warm), y, tol, budget)
         else:
-            found = self._search(K, y, tol, budget)
+            found = search_any(K, (*start, self.warm), y, tol, budget)
         y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, found.warm)
         distance2 = found.distance2
         if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
@@ -164,35 +159,6 @@ class ActiveSet(Active):
             r = active.x - y
             distance2 = inner(r, r)
         return Remembered(active.x, y, found.calls, distance2, active)
-
-    def _search(self, K: HasLMO, y: Array, tol: float, budget: float) -> SearchResult:
-        """Any set, through its `answer`."""
-        atoms, weights, warm = self.atoms, self.weights, self.warm
-        y, calls, last = frozen(y), 0, False
-        while True:
-            weights, x, distance2 = correct(
-                atoms, weights, y, CORRECTIVE_STEPS, CORRECTIVE_GAP * tol
-            )
-            if last or distance2 <= tol or calls >= budget:
-                break
-            r = x - y
-            answer = K.answer(r, warm)
-            calls, warm = calls + 1, answer.warm
-            found = frank_wolfe_gap(r, x, answer, distance2)
-            last = found.gap**2 <= tol * distance2 or calls >= budget
-            shift = halfspace_shift(found.gap, distance2) if last else 0.0
-            if shift > 0.0:
-                y = frozen(y + shift * r)
-            count = len(weights)
-            slopes = atoms.inner(r, count)
-            row, found = tied_row(K, atoms, weights, slopes, found, math.sqrt(distance2))
-            if row is None:
-                row = atoms.find(answer.vertex, count)
-            if row is None:
-                row, count, atoms = count, count + 1, atoms.append(answer.vertex, count)
-            weights = _stepped(weights, row, count, line_search(found, shift))
-        used = int(np.count_nonzero(weights))
-        return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
     def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         vertices = self.atoms.vertices[: len(self.weights)]
@@ -315,11 +281,3 @@ def is_warm(warm: Any) -> bool:
     product.
     """
     return warm is None or is_array(warm) or (type(warm) is tuple and all(map(is_warm, warm)))
-
-
-def _stepped(weights: Floats, row: int, count: int, step: float) -> Floats:
-    """`count` weights after a step towards the atom of `row`."""
-    moved = np.zeros(count)
-    moved[: len(weights)] = (1.0 - step) * weights
-    moved[row] += step
-    return moved
