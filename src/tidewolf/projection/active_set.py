@@ -21,13 +21,19 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm
+from tidewolf.core.arrays import as_number, frozen, inner
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.types import Array, Bools, Floats, Int64s
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers, table_for
-from tidewolf.projection.active import Active, Remembered, emptied, is_free_of
+from tidewolf.projection.active import (
+    SAVED_ROUNDING,
+    Combination,
+    Remembered,
+    emptied,
+    is_free_of,
+)
 from tidewolf.projection.compiled import search, supports
 from tidewolf.projection.one_shot import (
     as_budget,
@@ -41,12 +47,10 @@ from tidewolf.sets.base import Compiled
 SPARE = 32
 AFFORDABLE = 10**7
 """Numbers looked at, about, to see whether the vertices of a saved set are members."""
-SAVED_ROUNDING = 1e-6
-"""How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 
 
 @final
-class ActiveSet(Active):
+class ActiveSet(Combination):
     """A member of a set as a convex combination of vertices, which the next projection starts from.
 
     Never changed: `project` makes another. `ActiveSet.start(K)` makes the first.
@@ -73,11 +77,7 @@ class ActiveSet(Active):
     """
 
     tag: ClassVar = "active set"
-    __slots__ = ("atoms", "warm", "weights", "x")
-
-    def __init__(self, atoms: Atoms, weights: Floats, x: Array, warm: Array | None = None) -> None:
-        self.atoms, self.warm = atoms, warm
-        self.weights, self.x = frozen(weights), frozen(x)
+    __slots__ = ()
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
@@ -102,10 +102,6 @@ class ActiveSet(Active):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ActiveSet, (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
-
-    def __len__(self) -> int:
-        """Atoms in use."""
-        return int(np.count_nonzero(self.weights))
 
     def __repr__(self) -> str:
         return f"ActiveSet({len(self)} atoms)"
@@ -178,16 +174,7 @@ class ActiveSet(Active):
         return ActiveSet(atoms, np.append(self.weights, 0.0), self.x, self.warm)
 
     def at(self, table: Atoms, weights: Floats, x: Array, warm: Any) -> ActiveSet:
-        """Another point, on the first rows of a table."""
         return ActiveSet(table, weights, x, warm)
-
-    def mean_of(self, weights: Floats) -> Array:
-        """The point of these weights on the first rows of its table."""
-        return self.atoms.combine(weights, self.x)
-
-    def only(self, table: Atoms, rows: Int64s) -> ActiveSet:
-        """The same point on a table that holds just these rows, which are all that are in use."""
-        return ActiveSet(table, self.weights[rows], self.x, self.warm)
 
     def reduced(self, count: int, K: Any, shared: bool = False) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE
@@ -231,24 +218,12 @@ class ActiveSet(Active):
             raise ValueError(
                 f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point"
             )
-        total = float(weights.sum())
-        if not (weights.min() >= -SAVED_ROUNDING and abs(total - 1.0) <= SAVED_ROUNDING):
-            found = f"{total:g} with {weights.min():g} among them"
-            raise ValueError(
-                f"the weights of an active set are at least 0 and add up to 1, not to {found}"
-            )
-        if not is_warm(warm):
-            raise ValueError("what the next oracle call starts from is no array")
         atoms = table_for(vertices[0], x)
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
-        apart, reach = (
-            atoms.combine(weights, x) - x,
-            math.sqrt(float(np.diag(atoms.gram)[: len(weights)].max(initial=0.0))),
-        )
-        if not norm(apart) <= max(SAVED_ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
-            raise ValueError("the point of an active set is not the mean of its vertices")
-        return cls(atoms, weights, x, warm)
+        active, squares = cls(atoms, weights, x, warm), np.diag(atoms.gram)[: len(weights)]
+        active.require_mean(weights.sum(), math.sqrt(float(squares.max(initial=0.0))))
+        return active
 
     def require_of(self, K: HasLMO) -> None:
         """Its vertices are no farther from the center than the radius, and, while that costs
@@ -274,10 +249,3 @@ class ActiveSet(Active):
 def most_idle(used: int, dimension: int) -> int:
     """How many idle rows a table may have beside those in use."""
     return max(used + 2 * SPARE, dimension // 2)
-
-
-def is_warm(warm: Any) -> bool:
-    """Whether an oracle may start from it: an array, nothing, or one of these for each part of a
-    product.
-    """
-    return warm is None or is_array(warm) or (type(warm) is tuple and all(map(is_warm, warm)))
