@@ -186,41 +186,11 @@ class Resolve(Adviser):
 
     needs_functions: ClassVar[bool] = True
 
-    data: Annotated[
-        str | int,
-        RoundsBack(
-            'Which functions it solves with: "last", the newest; a number, those of so many rounds '
-            'ago; a duration such as "1d", those of the round nearest to that time ago; '
-            '"forecast", those that are predicted for the coming round.'
-        ),
-    ] = "last"
-    headroom: Annotated[
-        tuple[float, ...],
-        Headrooms(
-            "How much of each limit is kept in hand, as multiples of its usual drop from one "
-            "round to the next; one member for each."
-        ),
-    ] = (0.0, 1.0, 2.0, 4.0)
-    window: Annotated[
-        int,
-        Count(
-            "How many rounds, the last of which `data` names, are solved together.", unit="rounds"
-        ),
-    ] = 1
-    columns: Annotated[
-        bool,
-        Flag(
-            "Whether the set is touched through its oracle alone, by column generation; always so "
-            "where it has no linear description."
-        ),
-    ] = False
-    even: Annotated[
-        bool,
-        Flag(
-            "Whether the most even of all best points is proposed, the one nearest to the set's "
-            "center, which takes longer; otherwise any vertex."
-        ),
-    ] = False
+    data: Annotated[str | int, RoundsBack()] = "last"
+    headroom: Annotated[tuple[float, ...], Headrooms()] = (0.0, 1.0, 2.0, 4.0)
+    window: Annotated[int, Count()] = 1
+    columns: Annotated[bool, Flag()] = False
+    even: Annotated[bool, Flag()] = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class Box(ClosedForm, Projectable, Polyhedral, Relaxable):
     array([0., 1.])
     """
 
-    lower: Annotated[Array, PointNumbers("The least value of each entry, in the shape of a point.")]
-    upper: Annotated[Array, PointNumbers("The largest value of each entry, shaped as `lower`.")]
+    lower: Annotated[Array, PointNumbers()]
+    upper: Annotated[Array, PointNumbers()]
 
     def __post_init__(self) -> None:
         super().__post_init__()
