@@ -843,8 +843,8 @@ PATCHES = (
     Patch(
         "headroom in a kernel counts rises of capacities",
         "kernels/resolving.py",
-        "max(c[0, e] - capacities[t, e], 0.0)",
-        "max(capacities[t, e] - c[0, e], 0.0)",
+        "max(c[e] - capacities[t, e], 0.0)",
+        "max(capacities[t, e] - c[e], 0.0)",
         RESOLVED,
     ),
     Patch(

@@ -12,19 +12,19 @@ from tidewolf.kernels.boxed_dual import NO_POINT, solve_boxed
 TOL = 1e-12
 
 
-def solve(A, b, top, give, costs, soft, rooms, which, headrooms, state=None):
+def solve(A, b, top, give, costs, soft, room, headrooms, state=None):
     """All programs, from a state or from the artificial columns, which are appended here."""
     m, n = A.shape
     wide = csc_array(np.hstack([A, np.eye(m)]))
     matrix = (wide.indptr.astype(np.int64), wide.indices.astype(np.int64), wide.data)
     limits = np.where(np.isfinite(soft), soft / give, np.inf)
-    P = len(which)
+    P = len(headrooms)
     start = (np.arange(n, n + m), np.zeros((m, m)), -1) if state is None else state
     points, shifts, numbers = np.empty((P, n)), np.empty(P), np.empty(P + 1, dtype=np.int64)
     basis, inverse = np.empty_like(start[0]), np.empty_like(start[1])
     solve_boxed(
         *matrix, b, np.append(top, np.zeros(m)), 0, np.zeros(n), give, np.zeros(n), 1.0,
-        costs.copy(), limits, rooms / give, np.array(which), np.array(headrooms, dtype=float),
+        costs.copy(), limits, room / give, np.array(headrooms, dtype=float),
         *start, basis, inverse, points, shifts, numbers, TOL,
     )  # fmt: skip
     return points, shifts, numbers[:P], (basis, inverse, int(numbers[P]))
@@ -48,12 +48,15 @@ def twin(A, b, c, top, give, soft):
 
 @st.composite
 def programs(draw):
-    """Small programs with every kind of degeneracy, and three more that follow the first."""
+    """Small programs with every kind of degeneracy, and some whose rows share no variable."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     m, n = draw(st.integers(1, 5)), draw(st.integers(1, 9))
     whole = draw(st.booleans())
     A = rng.integers(-1, 2, (m, n)).astype(float) if whole else rng.standard_normal((m, n))
-    if draw(st.booleans()):  # repeated columns and rows
+    if draw(st.booleans()):
+        A = np.zeros((m, n))
+        A[rng.integers(0, m, n), np.arange(n)] = 1.0
+    elif draw(st.booleans()):  # repeated columns and rows
         A[:, n // 2 :] = A[:, : n - n // 2]
         A[m // 2 :] = A[: m - m // 2]
     top = rng.integers(0, 3, n).astype(float) if whole else rng.uniform(0.2, 2.0, n)
@@ -61,28 +64,28 @@ def programs(draw):
     b = A @ inside
     if draw(st.integers(0, 4)) == 0:
         b = b + rng.integers(-2, 3, m)
-    costs = rng.integers(-1, 2, (2, n)).astype(float) if whole else rng.standard_normal((2, n))
-    soft = inside + (rng.integers(-1, 2, (2, n)) if whole else rng.uniform(-0.3, 0.6, (2, n)))
-    soft[:, rng.random(n) < 0.3] = np.inf
-    rooms = np.where(np.isfinite(soft), rng.uniform(0.0, 0.3, (2, n)), 0.0)
-    return A, b, top, rng.choice([1.0, 0.25], n), costs, soft, rooms
+    costs = rng.integers(-1, 2, n).astype(float) if whole else rng.standard_normal(n)
+    soft = inside + (rng.integers(-1, 2, n) if whole else rng.uniform(-0.3, 0.6, n))
+    soft[rng.random(n) < 0.3] = np.inf
+    room = np.where(np.isfinite(soft), rng.uniform(0.0, 0.3, n), 0.0)
+    return A, b, top, rng.choice([1.0, 0.25], n), costs, soft, room
 
 
 @settings(max_examples=60)
 @given(program=programs())
 def test_every_program_has_the_least_shift_and_the_least_cost_of_highs(program):
-    A, b, top, give, costs, soft, rooms = program
-    which, headrooms = [0, 0, 1, 1], [0.0, 2.0, 0.0, 1.0]
-    points, shifts, pivots, _ = solve(*program, which, headrooms)
-    for x, s, count, of, k in zip(points, shifts, pivots, which, headrooms, strict=True):
-        bound = soft[of] - k * rooms[of]
-        due = twin(A, b, costs[of], top, give, bound)
+    A, b, top, give, costs, soft, room = program
+    headrooms = [0.0, 2.0, 1.0]
+    points, shifts, pivots, _ = solve(*program, headrooms)
+    for x, s, count, k in zip(points, shifts, pivots, headrooms, strict=True):
+        bound = soft - k * room
+        due = twin(A, b, costs, top, give, bound)
         assert (count < 0) == (due is None)
         if due is None:
             assert count == NO_POINT
             continue
         assert s == pytest.approx(due[0], abs=1e-7)
-        assert costs[of] @ x == pytest.approx(due[1], abs=1e-5)  # HiGHS allows itself 1e-7
+        assert costs @ x == pytest.approx(due[1], abs=1e-5)  # HiGHS allows itself 1e-7
         assert np.abs(A @ x - b).max() <= 1e-11
         assert (x >= 0.0).all()
         assert (x <= np.maximum(0.0, np.minimum(top, bound + s * give)) + 1e-15).all()
@@ -113,31 +116,48 @@ def test_rounds_that_resemble_each_other_take_few_pivots_and_stay_accurate():
     n = A.shape[1]
     ones, state, pivots = np.ones(n), None, 0
     for t in range(300):
-        rooms = np.full((1, n), 0.02)
+        room = np.full(n, 0.02)
         points, _, count, state = solve(
-            A, b, ones, ones, costs[t : t + 1], caps[t : t + 1], rooms, [0, 0, 0], [0.0, 1.0, 2.0],
-            state,
+            A, b, ones, ones, costs[t], caps[t], room, [0.0, 1.0, 2.0], state
         )  # fmt: skip
         assert (count >= 0).all()
         pivots += count.sum() if t else 0
         assert np.abs(A @ points.T - b[:, None]).max() <= 1e-12
         if t % 50 == 0:
             for x, k in zip(points, (0.0, 1.0, 2.0), strict=True):
-                shift, best = twin(A, b, costs[t], ones, ones, caps[t] - k * rooms[0])
+                shift, best = twin(A, b, costs[t], ones, ones, caps[t] - k * room)
                 assert costs[t] @ x == pytest.approx(best, abs=1e-7)
                 assert shift <= 1e-9
     assert pivots <= 15 * 900
-    cold = solve(A, b, ones, ones, costs[-1:], caps[-1:], rooms, [0], [2.0])[2]
+    cold = solve(A, b, ones, ones, costs[-1], caps[-1], room, [2.0])[2]
     assert pivots / 900 < 0.3 * cold[0]
 
 
 def test_the_state_alone_decides_the_bits_and_another_basis_the_same_cost():
     A, b, costs, caps = flow(1)
     n = A.shape[1]
-    ones, none = np.ones(n), np.zeros((1, n))
-    state = solve(A, b, ones, ones, costs[:1], caps[:1], none, [0], [0.0])[3]
+    ones, none = np.ones(n), np.zeros(n)
+    state = solve(A, b, ones, ones, costs[0], caps[0], none, [0.0])[3]
     copy = state[0].copy(), state[1].copy(), state[2]
-    args = A, b, ones, ones, costs[5:6], caps[5:6], none, [0], [0.0]
+    args = A, b, ones, ones, costs[5], caps[5], none, [0.0]
     first, second, cold = solve(*args, state), solve(*args, copy), solve(*args)
     assert first[0].tobytes() == second[0].tobytes()
     assert costs[5] @ first[0][0] == pytest.approx(costs[5] @ cold[0][0], abs=1e-10)
+
+
+def test_costs_that_are_all_equal_but_one_take_few_pivots():
+    rng = np.random.default_rng(0)
+    groups, size, links = 40, 6, 20
+    n = groups * size
+    loads = (rng.random((links, n)) < 0.2) * rng.uniform(0.5, 1.5, n)
+    A = np.zeros((groups + links, n + 1 + links))
+    A[np.arange(n) // size, np.arange(n)] = 1.0
+    A[groups:, :n], A[groups:, n], A[groups:, n + 1 :] = loads, -loads.sum(), np.eye(links)
+    b, top = np.append(np.ones(groups), np.zeros(links)), np.ones(n + 1 + links)
+    top[n + 1 :] = loads.sum()
+    costs, none = np.zeros(n + 1), np.full(len(top), np.inf)
+    costs[n] = 1.0
+    x, _, pivots, _ = solve(A, b, top, np.ones(len(top)), costs, none, 0.0 * top, [0.0])
+    best = twin(A, b, np.append(costs, np.zeros(links)), top, np.ones(len(top)), none)[1]
+    assert costs @ x[0][: n + 1] == pytest.approx(best, abs=1e-7)
+    assert 0 <= pivots[0] <= 10 * len(b)

@@ -30,11 +30,30 @@ from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels import active_set
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.projection.active_set import SPARE
-from tidewolf.projection.compiled import address_of, as_bytes, tie_margin
-from tidewolf.projection.one_shot import closer_to_all, closer_to_center
+from tidewolf.projection.compiled import (
+    SearchResult,
+    address_of,
+    as_bytes,
+    tie_margin,
+    tied_row,
+)
+from tidewolf.projection.one_shot import (
+    closer_to_all,
+    closer_to_center,
+    frank_wolfe_gap,
+    halfspace_shift,
+    line_search,
+)
 from tidewolf.projection.paper import paper_calls
-from tidewolf.projection.weights import caratheodory, correct, correct_any
+from tidewolf.projection.search import search_any
+from tidewolf.projection.weights import (
+    CORRECTIVE_GAP,
+    CORRECTIVE_STEPS,
+    caratheodory,
+    corrected,
+)
 from tidewolf.sets import (
+    BoundedPSD,
     Box,
     CappedSimplex,
     Compiled,
@@ -662,6 +681,53 @@ def test_other_libraries_are_served_in_their_own_arrays(name, K, kind):
             assert there.calls == here.calls
 
 
+def naive_search(K, start, y, tol, budget):
+    """With slopes that are computed anew each time."""
+    atoms, weights, warm = start.atoms, start.weights, start.warm
+    calls, last = 0, False
+    while True:
+        slopes = atoms.inner(atoms.combine(weights, y) - y, len(weights))
+        weights = corrected(atoms, weights, slopes, CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
+        x = atoms.combine(weights, y)
+        r, distance2 = x - y, float(((x - y) ** 2).sum())
+        if last or distance2 <= tol or calls >= budget:
+            used = int(np.count_nonzero(weights))
+            return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
+        answer = K.answer(r, warm)
+        calls, warm = calls + 1, answer.warm
+        found = frank_wolfe_gap(r, x, answer, distance2)
+        last = found.gap**2 <= tol * distance2 or calls >= budget
+        shift = halfspace_shift(found.gap, distance2) if last else 0.0
+        y = y + shift * r
+        slopes = atoms.inner(r, len(weights))
+        row, found = tied_row(K, atoms, weights, slopes, found, distance2**0.5)
+        row = atoms.find(answer.vertex, len(weights)) if row is None else row
+        if row is None:
+            row, atoms = len(weights), atoms.append(answer.vertex, len(weights))
+            weights = np.append(weights, 0.0)
+        step = line_search(found, shift)
+        weights = (1.0 - step) * weights
+        weights[row] += step
+
+
+@pytest.mark.parametrize("K", [*POLYTOPES.values(), L2Ball(4), BoundedPSD(3)], ids=repr)
+def test_slopes_that_follow_the_steps_are_those_computed_anew(K):
+    """Started from a set with several atoms, some idle, and with no, one and many calls left."""
+    rng, ours = np.random.default_rng(9), ActiveSet.start(K)
+    reference = ours
+    for budget in (3, 1, 0, 4, 1, 2, 30):
+        y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))
+        start = ours.atoms, ours.weights, ours.x, ours.warm
+        found = search_any(K, start, y, 1e-4 * K.radius**2, budget)
+        naive = naive_search(K, reference, y, 1e-4 * K.radius**2, budget)
+        assert found.calls == naive.calls <= budget
+        np.testing.assert_allclose(found.x, naive.x, atol=1e-9)
+        np.testing.assert_allclose(found.y, naive.y, atol=1e-9)
+        assert found.distance2 == pytest.approx(naive.distance2, abs=1e-9)
+        ours = ActiveSet(found.atoms, found.weights, found.x, found.warm)
+        reference = ActiveSet(naive.atoms, naive.weights, naive.x, naive.warm)
+
+
 # --- weights --------------------------------------------------------------------------------------
 
 
@@ -711,7 +777,7 @@ def a_combination(seed: int, count: int, n: int):
     stop=st.sampled_from([1e-6, 1e-3, 0.5]),
 )
 @settings(max_examples=30)
-def test_both_ways_to_correct_agree_with_the_naive_twin(seed, count, n, steps, stop):
+def test_corrective_steps_agree_with_the_naive_twin(seed, count, n, steps, stop):
     points, weights, y = a_combination(seed, count, n)
     expected = naive_steps(points, weights, y, steps, stop)
     expected = (
@@ -719,15 +785,15 @@ def test_both_ways_to_correct_agree_with_the_naive_twin(seed, count, n, steps, s
         / expected[expected > active_set.DROP].sum()
     )
     kept_weights, y_kept = weights.copy(), y.copy()
-    for kind, way in ((Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)):
-        done = way(table_of(points, kind), weights, y, steps, stop)
-        np.testing.assert_allclose(done.weights, expected, atol=1e-10)
-        np.testing.assert_allclose(done.x, expected @ points, atol=1e-10)
-        distance2 = float(((expected @ points - y) ** 2).sum())
-        assert done.distance2 == pytest.approx(distance2, rel=1e-9, abs=1e-12)
-        assert done.distance2 <= ((weights @ points - y) ** 2).sum() + 1e-12
-        assert done.weights.sum() == pytest.approx(1.0, abs=1e-14)
-        np.testing.assert_array_equal(done.weights > 0, expected > 0)
+    for kind in (Sparse.of, Dense):
+        table = table_of(points, kind)
+        slopes = table.inner(table.combine(weights, y) - y, count)
+        done = corrected(table, weights, slopes, steps, stop)
+        np.testing.assert_allclose(done, expected, atol=1e-10)
+        distance2 = ((done @ points - y) ** 2).sum()
+        assert distance2 <= ((weights @ points - y) ** 2).sum() + 1e-12
+        assert done.sum() == pytest.approx(1.0, abs=1e-14)
+        np.testing.assert_array_equal(done > 0, expected > 0)
     np.testing.assert_array_equal(weights, kept_weights)
     np.testing.assert_array_equal(y, y_kept)
 
@@ -761,22 +827,19 @@ def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     np.testing.assert_array_equal(found[0], found[1])
 
 
-@pytest.mark.parametrize(
-    ("kind", "way"), [(Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)]
-)
-def test_weights_of_rounding_size_are_dropped_and_the_rest_sum_to_one_again(kind, way):
+@pytest.mark.parametrize("kind", [Sparse.of, Dense])
+def test_weights_of_rounding_size_are_dropped_and_the_rest_sum_to_one_again(kind):
     points, weights = np.eye(4), 1.001 * np.array([0.7, 0.3 - 1e-6, 1e-6, 0.5 * active_set.DROP])
-    done = way(table_of(points, kind), weights, np.zeros(4), 0, 1e-9)
-    np.testing.assert_allclose(done.weights, [0.7, 0.3 - 1e-6, 1e-6, 0.0], rtol=1e-9)
-    np.testing.assert_allclose(done.x, [0.7, 0.3 - 1e-6, 1e-6, 0.0], rtol=1e-9)
+    done = corrected(table_of(points, kind), weights, np.zeros(4), 0, 1e-9)
+    np.testing.assert_allclose(done, [0.7, 0.3 - 1e-6, 1e-6, 0.0], rtol=1e-9)
 
 
 def test_ties_move_weight_between_the_earlier_atoms():
     points = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    done = correct(
-        table_of(points, Dense), np.array([0.25, 0.25, 0.25, 0.25]), np.array([0.0, 5.0]), 1, 1e-9
-    )
-    np.testing.assert_allclose(done.weights, [0.5, 0.25, 0.0, 0.25])
+    weights, y = np.array([0.25, 0.25, 0.25, 0.25]), np.array([0.0, 5.0])
+    slopes = points @ (weights @ points - y)
+    done = corrected(table_of(points, Dense), weights, slopes, 1, 1e-9)
+    np.testing.assert_allclose(done, [0.5, 0.25, 0.0, 0.25])
 
 
 @given(seed=seeds, count=st.integers(2, 12), n=st.integers(1, 6))

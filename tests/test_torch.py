@@ -17,7 +17,7 @@ from tidewolf import functions, sets
 from tidewolf.core.vertices import PlacedAtoms, Sparse, table_for
 from tidewolf.kernels.lanczos import Krylov
 from tidewolf.projection import ActiveSet, afp, afp_paper
-from tidewolf.projection.on_device import search_on_device
+from tidewolf.projection.search import search_any
 from tidewolf.sets.balls import largest_entries
 from tidewolf.testing import check_function, check_set
 
@@ -255,7 +255,7 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
 
 
 @pytest.mark.parametrize("name", ["hull", "ball", "simplex", "psd"])
-def test_the_search_on_a_device_is_that_of_an_active_set(name):
+def test_the_search_on_a_device_is_that_of_numpy(name):
     """Started from a set with several atoms, some idle, and with no, one and many calls left."""
     K = {**SETS, "psd": sets.BoundedPSD(3)}[name]
     moved = K.to(zeros())
@@ -264,8 +264,9 @@ def test_the_search_on_a_device_is_that_of_an_active_set(name):
     for budget in (3, 1, 0, 4, 1, 2):
         y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))
         start = ours.atoms, ours.weights, ours.x, ours.warm
-        found = search_on_device(moved, start, there(y), 1e-4, budget)
-        naive = reference._search(K, y, 1e-4, budget)
+        found = search_any(moved, start, there(y), 1e-4, budget)
+        begin = reference.atoms, reference.weights, reference.x, reference.warm
+        naive = search_any(K, begin, y, 1e-4, budget)
         assert found.calls == naive.calls <= budget
         if name != "ball":  # there rounding decides which of two vertices are one
             np.testing.assert_allclose(found.weights, naive.weights, atol=1e-9)

@@ -1,11 +1,11 @@
-"""Docstrings in NumPy's style: their sections read, and Parameters written from the declarations.
+"""Docstrings in NumPy's style: their sections read, and the types of Parameters written from the
+declarations.
 
     python -m tools.docstrings            writes them into the source (`make format` does)
     python -m tools.docstrings --check    says which would change, and exits 1 where any would
 
-What a setting means is said once, where it is declared (`core/settings.py`); this copies it to
-where
-`help()` and a reader of the source look for it.
+What a setting means is said once, in the docstring (`core/settings.py`); its type and default are
+those of the declaration.
 """
 
 import ast
@@ -44,20 +44,17 @@ def parameters(settings: dict[str, Setting]) -> str:
     """The Parameters section that declarations make."""
     lines = []
     for setting in settings.values():
-        check = setting.check
-        assert check is not None
-        unit = f" Unit: {check.unit}." if check.unit else ""
         lines.append(f"{setting.name} : {_type_line(setting)}")
-        lines.append(textwrap.indent(textwrap.fill(check.sentence + unit, COLUMNS - 12), "    "))
+        lines.append(textwrap.indent(textwrap.fill(setting.meaning, COLUMNS - 12), "    "))
     return "\n".join(lines)
 
 
 def declared(make: Any) -> dict[str, Setting]:
-    """The settings of a class or function, if every one of them is declared with a sentence; else
+    """The settings of a class or function, if every one of them is declared and explained; else
     none.
     """
     settings = settings_of(make)
-    whole = all(s.declared and s.check is not None and s.check.sentence for s in settings.values())
+    whole = all(s.declared and s.meaning for s in settings.values())
     return settings if whole else {}
 
 

@@ -93,33 +93,10 @@ class Resolve(Learner[State]):
     anytime: ClassVar = True
 
     K: HardSetK
-    horizon: Annotated[
-        int | None,
-        Count("How many rounds will be played, of which it makes no use.", unit="rounds"),
-    ] = None
-    headroom: Annotated[
-        float,
-        Number(
-            "How much of each limit is kept in hand, as a multiple of its usual drop from one "
-            "round to the next.",
-            least=0.0,
-        ),
-    ] = 0.0
-    data: Annotated[
-        str | int,
-        RoundsBack(
-            'Which functions it solves with: "last", the newest; a number, those of so many rounds '
-            'ago; a duration such as "1d", those of the round nearest to that time ago; '
-            '"forecast", those that are predicted for the coming round.'
-        ),
-    ] = "last"
-    columns: Annotated[
-        bool,
-        Flag(
-            "Whether the set is touched through its oracle alone, by column generation; otherwise "
-            "it has a linear description."
-        ),
-    ] = False
+    horizon: Annotated[int | None, Count()] = None
+    headroom: Annotated[float, Number(least=0.0)] = 0.0
+    data: Annotated[str | int, RoundsBack()] = "last"
+    columns: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

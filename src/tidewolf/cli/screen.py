@@ -425,15 +425,14 @@ def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> Non
     _print(name, style="bold")
     console.print(Padding(Text(about), (0, 0, 1, 2), expand=False))
     for key, setting in settings.items():
-        takes, default, check = words_of(setting), setting.default, setting.check
+        takes, default = words_of(setting), setting.default
         if default in (None, ()):
             takes += ", optional"
         elif not setting.required:
             plain = list(default) if isinstance(default, tuple) else default
             takes += f", {json.dumps(plain, default=repr)} by default"
         _print((key, "cyan"), f" : {takes}")
-        if check is not None and check.sentence:
-            unit = f" Unit: {check.unit}." if check.unit else ""
-            console.print(Padding(Text(f"{check.sentence}{unit}"), (0, 0, 0, 4), expand=False))
+        if setting.meaning:
+            console.print(Padding(Text(setting.meaning), (0, 0, 0, 4), expand=False))
     if not settings:
         _print("It has no settings that a file can give.")

@@ -1,17 +1,19 @@
-"""Settings that declare themselves: a field carries its check, its sentence and its unit.
+"""Settings that declare themselves: a field carries its check, the docstring says what it means.
 
-    n: Annotated[int, Count("How many entries a point has.")]
-    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
+    total : float, default 1.0
+        What the entries sum to.
+
+    total: Annotated[float, Number(above=0.0)] = 1.0
 
 A field of a frozen dataclass (a set, a function, a learner) or a parameter of a function (a
-problem,
-a constructor such as `FlowPolytope.from_edges`) is declared once, in its annotation. From that come
+problem, a constructor such as `FlowPolytope.from_edges`) is declared once. From that come
 
 - validation: `Value.__post_init__` puts each field into its plain form, or refuses it in a
   sentence,
 - `error.setting`, the name of what was refused, by which a file's line is found,
 - the keys of experiment files (`settings_of`, `constructor_of`),
-- the Parameters section of the docstring (`python -m tools.docstrings` writes it, a law compares).
+- the types in the Parameters section of the docstring (`python -m tools.docstrings` writes them, a
+  law compares), and from that section what `tidewolf list` says of each setting.
 
 A field without a check is taken as it is, so that a dataclass of one's own needs nothing from here;
 where its type says what it takes (int, float, bool, str, an array), a file can set it all the same.
@@ -23,6 +25,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import re
 import sys
 import types
 from abc import ABC, abstractmethod
@@ -48,7 +51,7 @@ class Check(ABC):
     """What a setting has to be: a text for readers and a test for values."""
 
     sentence: str = ""
-    """what the setting means"""
+    """what the setting means, if no docstring says it"""
     unit: str = field(default="", kw_only=True)
     """what it is measured in, such as "rounds"; empty for pure numbers"""
 
@@ -225,6 +228,8 @@ class Setting(NamedTuple):
     """whether the check was declared; otherwise the type alone says what a file may write"""
     default: Any
     """`REQUIRED` if there is none"""
+    meaning: str = ""
+    """what it does, and its unit if it has one"""
 
     @property
     def required(self) -> bool:
@@ -278,10 +283,18 @@ def settings_of(make: Any) -> dict[str, Setting]:
         plain: Any = inspect.unwrap(function)
         home = getattr(plain, "__globals__", {})
         hints = {name: (hint, home) for name, hint in getattr(plain, "__annotations__", {}).items()}
+    meanings = _meanings(inspect.getdoc(make) or "")
     return {
-        name: _setting(name, *hints.get(name, (Any, {})), parameter.default)
+        name: _setting(name, *hints.get(name, (Any, {})), parameter.default, meanings.get(name, ""))
         for name, parameter in inspect.signature(make).parameters.items()
     }
+
+
+def _meanings(doc: str) -> dict[str, str]:
+    """What the Parameters section of a docstring says of each name."""
+    section = doc.partition("Parameters\n----------\n")[2]
+    entries = re.split(r"\n(?=\S)", re.split(r"\n\n(?=\S)", section)[0])
+    return {e.partition(" :")[0]: " ".join(e.partition("\n")[2].split()) for e in entries}
 
 
 def validate(value: Any) -> None:
@@ -360,7 +373,7 @@ def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
     )
 
 
-def _setting(name: str, hint: Any, home: dict[str, Any], default: Any) -> Setting:
+def _setting(name: str, hint: Any, home: dict[str, Any], default: Any, meaning: str) -> Setting:
     """One setting from its annotation, which may name what only a type checker knows."""
     try:
         hint = eval(hint, home) if isinstance(hint, str) else hint
@@ -368,7 +381,9 @@ def _setting(name: str, hint: Any, home: dict[str, Any], default: Any) -> Settin
         hint = Any
     takes, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     check = next((note for note in notes if isinstance(note, Check)), None)
-    return Setting(name, takes, check or _kind(takes), check is not None, default)
+    if check is not None and check.sentence:
+        meaning = f"{check.sentence} Unit: {check.unit}." if check.unit else check.sentence
+    return Setting(name, takes, check or _kind(takes), check is not None, default, meaning)
 
 
 # What a file may write for a field that declares nothing but its type; an array is typed Any.

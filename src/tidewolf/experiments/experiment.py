@@ -103,26 +103,26 @@ class Tables:
 
     Parameters
     ----------
-    costs : path, optional
+    costs : Path, optional
         A table with a row a round and a column a coordinate. None where `losses` are given.
-    capacities : path, optional
+    capacities : Path, optional
         A table of the same shape: what each coordinate may be at most.
-    weights : path, optional
+    weights : Path, optional
         A table of the same shape: how much each coordinate uses of the budget.
-    budgets : path, optional
+    budgets : Path, optional
         A table of one column: what may be used in each round.
-    demands : path, optional
+    demands : Path, optional
         A table with a column for each commodity of a network: what it sends in each round.
     losses : Choice, optional
         A batch of functions by name, whose arrays may be names of tables.
     constraints : Choice, optional
         The same for the limits.
-    context : path, optional
-        A table of what kind of round each is: one column of categories, or a column of weights for
-        each.
-    advice : mapping of path, optional
-        Tables of points that others proposed before each round, by name, of the shape of `costs`;
-        a row with an empty cell is absent.
+    context : Path, optional
+        A table of what kind of round each is: one column of categories, or a column of weights
+        for each.
+    advice : tuple of tuple of str or Path, default ()
+        Tables of points that others proposed before each round, by name, of the shape of
+        `costs`; a row with an empty cell is absent.
     gaps : str, default 'refuse'
         What is done about cells without a number, and about rows that one table has and another
         has not: "refuse" them, play such rounds "unseen" (no learner learns from them), or take

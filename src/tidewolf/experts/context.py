@@ -76,7 +76,7 @@ class Categories(Context):
     (array([0, 2]), array([0.25, 0.75]))
     """
 
-    n: Annotated[int, Count("How many categories there are.", most=2**31 - 1)]
+    n: Annotated[int, Count(most=2**31 - 1)]
 
     @property
     def cells(self) -> int:

@@ -70,7 +70,7 @@ class Named(Adviser):
     (array([0.25, 0.75]),)
     """
 
-    name: Annotated[str, Text("The name that its points are known under.")]
+    name: Annotated[str, Text()]
 
     @property
     def names(self) -> tuple[str, ...]:

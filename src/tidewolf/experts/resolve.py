@@ -27,7 +27,7 @@ linearisations at the point played. A program that is not solved means no advice
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
@@ -51,10 +51,9 @@ from tidewolf.experts.headroom import Drops
 from tidewolf.experts.recent import RecentRounds
 from tidewolf.experts.season import PeriodSetting, duration
 from tidewolf.experts.solving import (
-    Answers,
     Pool,
     Task,
-    first_pool,
+    ends_of,
     solve_each,
     solve_with_columns,
     with_vertices,
@@ -65,7 +64,9 @@ from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.hindsight.best_point import (
     COLD,
     Bases,
+    Best,
     BestPoint,
+    Objective,
     Program,
     half_spaces,
     headroom_of_rows,
@@ -74,6 +75,7 @@ from tidewolf.hindsight.best_point import (
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.flow_model import FlowModel
+from tidewolf.hindsight.warm_model import HalfSpaces
 from tidewolf.methods.available import entries_out
 from tidewolf.projection.active import emptied, is_free_of
 from tidewolf.sets.base import Polyhedral
@@ -184,41 +186,11 @@ class Resolve(Adviser):
 
     needs_functions: ClassVar[bool] = True
 
-    data: Annotated[
-        str | int,
-        RoundsBack(
-            'Which functions it solves with: "last", the newest; a number, those of so many rounds '
-            'ago; a duration such as "1d", those of the round nearest to that time ago; '
-            '"forecast", those that are predicted for the coming round.'
-        ),
-    ] = "last"
-    headroom: Annotated[
-        tuple[float, ...],
-        Headrooms(
-            "How much of each limit is kept in hand, as multiples of its usual drop from one "
-            "round to the next; one member for each."
-        ),
-    ] = (0.0, 1.0, 2.0, 4.0)
-    window: Annotated[
-        int,
-        Count(
-            "How many rounds, the last of which `data` names, are solved together.", unit="rounds"
-        ),
-    ] = 1
-    columns: Annotated[
-        bool,
-        Flag(
-            "Whether the set is touched through its oracle alone, by column generation; always so "
-            "where it has no linear description."
-        ),
-    ] = False
-    even: Annotated[
-        bool,
-        Flag(
-            "Whether the most even of all best points is proposed, the one nearest to the set's "
-            "center, which takes longer; otherwise any vertex."
-        ),
-    ] = False
+    data: Annotated[str | int, RoundsBack()] = "last"
+    headroom: Annotated[tuple[float, ...], Headrooms()] = (0.0, 1.0, 2.0, 4.0)
+    window: Annotated[int, Count()] = 1
+    columns: Annotated[bool, Flag()] = False
+    even: Annotated[bool, Flag()] = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -239,7 +211,7 @@ class Resolve(Adviser):
         return isinstance(self.data, str) and self.data != "last"
 
     def start(self, K: HasLMO) -> ResolveState:
-        pool = first_pool(K) if self._by_columns(K) else Pool()
+        pool = Pool((K.atom(K.center),), (0,)) if self._by_columns(K) else Pool()
         bases = (COLD,) * len(self.headroom)
         return ResolveState(RecentRounds(), Drops.none(), K.center, bases, pool)
 
@@ -330,41 +302,45 @@ class Resolve(Adviser):
         if not rounds:
             return Proposals((None,) * len(self.headroom), state)
         out = None if info is None else entries_out(K, info)
-        quick = self._quickly(K, state, rounds, out)
+        losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
+        loss, spaces, drop = objective(losses, "Resolve"), half_spaces(limits), state.drops.usual()
+        room = headroom_of_rows(limits, drop) if drop.any() else None
+        quick = self._quickly(K, state, loss, spaces, room, out)
         if quick is not None:
             return quick
-        losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
-        task = Task(objective(losses, "Resolve"), half_spaces(limits), self._rooms(state, limits))
+        rooms = [None if k == 0.0 or room is None else k * room for k in self.headroom]
+        task = Task(loss, spaces, rooms)
         if not state.pool.vertices or out is not None:
             return self._solved(K, state, task, out)
         solver = self._solver_of(K, state.pool)
         found = solve_with_columns(K, solver, task, state.pool, state.bases, t, budget)
         self._cache["vertices"] = K, found.solver
-        (points, bases, solves), pool, _, calls, new = found
-        pool, bases = without_idle(pool, bases, t)
-        return Proposals(points, state._replace(pool=pool, bases=bases), calls, solves, new)
+        pool, bases = without_idle(found.pool, found.bases, t)
+        state = state._replace(pool=pool, bases=bases)
+        points, solves = _points(found.each)
+        return Proposals(points, state, found.calls, solves, found.found)
 
     def _solved(self, K: HasLMO, state: ResolveState, task: Task, out: Bools | None) -> Proposals:
         """The programs as they are, or without entries that are out: held at 0, or of columns
         that are 0 there.
         """
-        nothing, bases = (None,) * len(self.headroom), state.bases
+        nothing, bases, of_columns = (None,) * len(self.headroom), state.bases, state.pool.vertices
         solver: BestPoint | BestOfVertices
-        if state.pool.vertices:
+        if of_columns:
             assert out is not None
-            free = tuple(v for v in state.pool.vertices if is_free_of(v, out, K.center))
+            free = tuple(v for v in of_columns if is_free_of(v, out, K.center))
             if not free:
                 return Proposals(nothing, state)
             solver, bases = BestOfVertices(K, "Resolve", free), (COLD,) * len(nothing)
         else:
             solver = self._cached("described", K, lambda K: BestPoint(K, "Resolve"))
         program: Program | None = solver.prepared(task.loss, task.limits)
-        if out is not None and program is not None and not state.pool.vertices:
+        if out is not None and program is not None and not of_columns:
             program = solver.without(program, out)
         if program is None:
             return Proposals(nothing, state)
         each = solve_each(solver, program, task.rooms, bases)
-        points, starts, solves = Answers.of(each)
+        points, solves = _points(each)
         if self.even and out is None:
             with_rooms, solves = zip(each, task.rooms, strict=True), 2 * solves
             evenly = (b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms)
@@ -372,49 +348,33 @@ class Resolve(Adviser):
         if out is not None:
             empty = (None if x is None else emptied(x, out) for x in points)
             points = tuple(None if x is None or not is_member(K, x) else x for x in empty)
-        state = state if state.pool.vertices else state._replace(bases=starts)
+        state = state if of_columns else state._replace(bases=ends_of(each))
         return Proposals(points, state, 0, solves)
 
     def _quickly(
         self,
         K: HasLMO,
         state: ResolveState,
-        rounds: tuple[tuple[Batch, Batch], ...],
+        loss: Objective,
+        limits: HalfSpaces,
+        room: Floats | None,
         out: Bools | None,
     ) -> Proposals | None:
         """All headrooms by a simplex of our own; None if the set or the program is not of its
         kind, or it has no solution.
         """
-        model = self.model(K)
-        if model is None:
-            return None
-        drop, (loss, limit), count = state.drops.usual(), rounds[0], len(self.headroom)
-        if (
-            len(rounds) == 1
-            and out is None
-            and isinstance(loss, Linear)
-            and isinstance(limit, Capacity)
-            and type(loss.C) is type(limit.c) is np.ndarray
-        ):
-            room = drop if len(drop) else None
-            if isinstance(model, FlowModel):
-                points, tree = model.solve(loss.C[0], limit.c[0], room, self._headrooms, state.tree)
-                return Proposals(points, state._replace(tree=tree), 0, count)
-            found = model.plainly(loss.C, limit.c, room, self._headrooms, state.boxed)
-        elif isinstance(model, BoxedModel):
-            losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
-            room = headroom_of_rows(limits, drop) if drop.any() else None
-            task = objective(losses, "Resolve"), half_spaces(limits)
-            found = model.solve(*task, room, self._headrooms, state.boxed, out)
+        model, headrooms = self.model(K), np.array(self.headroom)
+        if isinstance(model, BoxedModel):
+            found = model.solve(loss, limits, room, headrooms, state.boxed, out)
+            if found is None:
+                return None
+            points, state = found.points, state._replace(boxed=found.basis)
+        elif model is not None and limits.A is None and not loss.maxima and out is None:
+            points, tree = model.solve(loss.c, limits.b, room, headrooms, state.tree)
+            state = state._replace(tree=tree)
         else:
             return None
-        if found is None:
-            return None
-        return Proposals(found.points, state._replace(boxed=found.basis), 0, count)
-
-    @cached_property
-    def _headrooms(self) -> Floats:
-        return np.array(self.headroom)
+        return Proposals(points, state, 0, len(points))
 
     def model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
@@ -470,18 +430,18 @@ class Resolve(Adviser):
             last = state.recent.until(state.time - self._seconds)
         return tuple((r.loss, r.limit) for r in feedback[max(0, last - self.window) : last])
 
-    def _rooms(self, state: ResolveState, limits: Batch) -> list[Floats | None]:
-        """What each headroom keeps of each half-space; None where that is nothing."""
-        drop = state.drops.usual()
-        usual = headroom_of_rows(limits, drop) if drop.any() else None
-        return [None if k == 0.0 or usual is None else k * usual for k in self.headroom]
-
     def _solver_of(self, K: HasLMO, pool: Pool) -> BestOfVertices:
         of, last = self._cache.get("vertices", (None, None))
         before: BestOfVertices | None = last if of is K else None
         if before is not None and before.vertices is pool.vertices:
             return before
         return BestOfVertices(K, "Resolve", pool.vertices, before)
+
+
+def _points(each: Sequence[Best | None]) -> tuple[tuple[Array | None, ...], int]:
+    """What programs found, and how many were solved."""
+    points = tuple(None if best is None else best.x for best in each)
+    return points, sum(0 if best is None else best.solves for best in each)
 
 
 def in_program(f: Batch, kinds: tuple[type, ...], x: Array) -> Batch:

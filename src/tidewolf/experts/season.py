@@ -88,16 +88,8 @@ class Season(Context):
     (array([2]), array([1.]))
     """
 
-    period: Annotated[
-        int | str,
-        PeriodSetting(
-            "After how long the season comes again: a number of rounds, or a duration such as "
-            '"1d" that follows the time of the rounds.'
-        ),
-    ]
-    cells: Annotated[
-        int, Count("How many points of the period have a decision of their own.", most=2**31 - 1)
-    ] = 8
+    period: Annotated[int | str, PeriodSetting()]
+    cells: Annotated[int, Count(most=2**31 - 1)] = 8
 
     @cached_property
     def seconds(self) -> float | None:

@@ -17,7 +17,7 @@ import numpy as np
 from tidewolf.core.arrays import length
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import COLD, Bases, Best, BestPoint, Objective, Program
 from tidewolf.hindsight.columns import IN_USE, BestOfVertices, bases_for
@@ -69,30 +69,6 @@ class Pool(NamedTuple):
         )
 
 
-class Answers(NamedTuple):
-    """A point for each headroom, None where its program was not solved, and where the next programs
-    start.
-    """
-
-    points: tuple[Array | None, ...]
-    bases: tuple[Bases, ...]
-    solves: int
-
-    @classmethod
-    def of(cls, found: Sequence[Best | None]) -> Answers:
-        """Those of programs."""
-        return cls(
-            tuple(None if best is None else best.x for best in found),
-            tuple(COLD if best is None else best.bases for best in found),
-            sum(0 if best is None else best.solves for best in found),
-        )
-
-
-def first_pool(K: HasLMO) -> Pool:
-    """The center alone."""
-    return Pool((K.atom(K.center),), (0,))
-
-
 def solve_each(
     solver: BestPoint, program: Program, rooms: Sequence[Floats | None], bases: Sequence[Bases]
 ) -> list[Best | None]:
@@ -117,31 +93,33 @@ def _attempt(solver: BestPoint, program: Program, room: Floats | None, start: Ba
         return None
 
 
+def ends_of(each: Sequence[Best | None]) -> tuple[Bases, ...]:
+    """Where the next programs start."""
+    return tuple(COLD if best is None else best.bases for best in each)
+
+
 def with_vertices(
     pool: Pool, bases: Sequence[Bases], new: Sequence[Vertex], t: int
 ) -> tuple[Pool, tuple[Bases, ...]]:
     """The pool with these vertices too, those left out that it has."""
-    if not new:
-        return pool, tuple(bases)
-    known, fresh = {vertex.key() for vertex in pool.vertices}, dict[bytes, Vertex]()
-    for vertex in new:
-        if (key := vertex.key()) not in known:
-            fresh.setdefault(key, vertex)
+    known = {vertex.key() for vertex in pool.vertices} if new else set()
+    fresh = {key: vertex for vertex in new if (key := vertex.key()) not in known}
     kept = np.arange(len(pool.vertices))
-    return _changed(pool, bases, kept, tuple(fresh.values()), t) if fresh else (pool, tuple(bases))
+    return _changed(pool, bases, kept, tuple(fresh.values()), t)
 
 
 def without_idle(pool: Pool, bases: Sequence[Bases], t: int) -> tuple[Pool, tuple[Bases, ...]]:
     """The pool without vertices that no program has used for long."""
     kept = np.flatnonzero(t - np.array(pool.last_used) <= IDLE_ROUNDS)
-    same = len(kept) in (0, len(pool.vertices))
-    return (pool, tuple(bases)) if same else _changed(pool, bases, kept, (), t)
+    return _changed(pool, bases, kept if len(kept) else np.arange(len(pool.vertices)), (), t)
 
 
 def _changed(
     pool: Pool, bases: Sequence[Bases], kept: Int64s, new: tuple[Vertex, ...], t: int
 ) -> tuple[Pool, tuple[Bases, ...]]:
     """The pool with some of its vertices and others, and the bases that go with it."""
+    if not new and len(kept) == len(pool.vertices):
+        return pool, tuple(bases)
     vertices = (*(pool.vertices[i] for i in kept.tolist()), *new)
     used = (*(pool.last_used[i] for i in kept.tolist()), *(t for _ in new))
     starts = (bases_for(each, kept, len(pool.vertices), len(new)) for each in bases)
@@ -151,7 +129,9 @@ def _changed(
 class Priced(NamedTuple):
     """What a round with column generation gave."""
 
-    answers: Answers
+    each: list[Best | None]
+    """the best point for each headroom, if its program was solved"""
+    bases: tuple[Bases, ...]
     pool: Pool
     solver: BestOfVertices
     """that of the pool"""
@@ -177,28 +157,27 @@ def solve_with_columns(
     for best in each:
         if best is not None:
             used[solver.weights(best) > IN_USE] = t
-    pool, answers = pool._replace(last_used=tuple(used.tolist())), Answers.of(each)
-    turn, calls = pool.turn % len(each), 0
+    pool, starts = pool._replace(last_used=tuple(used.tolist())), ends_of(each)
+    turn, calls, better = pool.turn % len(each), 0, False
     mine = each[turn]
     if budget < 1 or mine is None or pool.wait > 0:
-        return Priced(answers, pool._replace(wait=max(0, pool.wait - 1)), solver)
+        return Priced(each, starts, pool._replace(wait=max(0, pool.wait - 1)), solver)
     breach = mine.breach is not None and not pool.breach_is_least
     asked = solver.pricing(task.loss, task.limits, program, mine, breach)
-    more, starts = pool, answers.bases
     if asked is not None:
         answer, calls = K.answer(asked.direction, pool.warm), 1
-        more = pool = pool._replace(warm=answer.warm)
-        gain = asked.known - answer.vertex.inner(asked.direction)
+        gain, count = asked.known - answer.vertex.inner(asked.direction), len(pool.vertices)
+        pool = pool._replace(warm=answer.warm)
         if gain > _BETTER * length(asked.direction) * K.radius:
-            more, starts = with_vertices(pool, starts, (answer.vertex,), t)
-    if more is pool:  # no better vertex, or by rounding one that is known
-        return Priced(answers, pool.after_vain_call(breach, len(each)), solver, calls)
-    more = more._replace(turn=turn + 1, in_vain=0, breach_is_least=False)
-    solver = BestOfVertices(K, solver.who, more.vertices, solver)
+            pool, starts = with_vertices(pool, starts, (answer.vertex,), t)
+        better = len(pool.vertices) > count
+    if not better:  # or by rounding one that is known
+        return Priced(each, starts, pool.after_vain_call(breach, len(each)), solver, calls)
+    pool = pool._replace(turn=turn + 1, in_vain=0, breach_is_least=False)
+    solver = BestOfVertices(K, solver.who, pool.vertices, solver)
     program = solver.prepared(task.loss, task.limits)
     again = _attempt(solver, program, task.rooms[turn], starts[turn])
-    points, ends, solves = list(answers.points), list(starts), answers.solves
     if again is not None:
-        points[turn], ends[turn], solves = again.x, again.bases, solves + again.solves
-    answers = Answers(tuple(points), tuple(ends), solves)
-    return Priced(answers, more, solver, calls, more.vertices[-1:])
+        each[turn] = again._replace(solves=mine.solves + again.solves)
+        starts = (*starts[:turn], again.bases, *starts[turn + 1 :])
+    return Priced(each, starts, pool, solver, calls, pool.vertices[-1:])

@@ -57,14 +57,7 @@ class PerRound(Uncopied):
         return _with_entries(array, what)
 
 
-Coefficients: TypeAlias = Annotated[
-    Array,
-    PerRound(
-        "The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of "
-        "pandas or polars, or a sparse array of SciPy, (rounds, n).",
-        sparse=True,
-    ),
-]
+Coefficients: TypeAlias = Annotated[Array, PerRound(sparse=True)]
 
 
 def _with_entries(array: Array, what: str) -> Array:

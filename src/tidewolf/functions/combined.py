@@ -160,10 +160,7 @@ class Sum(Combined):
         self,
         *functions: Batch,
         parts: Sequence[Batch] = (),
-        weights: Annotated[
-            Sequence[float] | None,
-            Numbers("What each function is multiplied by, at least 0. None: 1 each.", axes=1),
-        ] = None,
+        weights: Annotated[Sequence[float] | None, Numbers(axes=1)] = None,
     ) -> None:
         given = checked_parts(functions, parts, "Sum")
         self.__dict__.update(parts=given, weights=_weights(weights, len(given)))

@@ -202,13 +202,10 @@ class Squared(EntryBatch):
 
     by_round = ("targets", "places")
 
-    targets: Annotated[Array, EntryTable("What was seen, of shape (rounds, most entries a round).")]
-    places: Annotated[Array, Places("The entries seen, places in the flattened point; -1: none.")]
-    sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
-    exp_concavity: Annotated[
-        float | None,
-        Number("1/E, E the most that squared errors of a round sum to. None: unknown.", above=0.0),
-    ] = None
+    targets: Annotated[Array, EntryTable()]
+    places: Annotated[Array, Places()]
+    sides: Annotated[Shape, PointShape()]
+    exp_concavity: Annotated[float | None, Number(above=0.0)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -321,10 +318,10 @@ class Range(EntryBatch, PiecewiseLinear):
 
     by_round = ("low", "high", "places")
 
-    low: Annotated[Array, EntryTable("The lower bounds, of shape (rounds, most entries a round).")]
-    high: Annotated[Array, EntryTable("The upper bounds, of the same shape.")]
-    places: Annotated[Array, Places("Their entries, as places in the flattened point; -1: none.")]
-    sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
+    low: Annotated[Array, EntryTable()]
+    high: Annotated[Array, EntryTable()]
+    places: Annotated[Array, Places()]
+    sides: Annotated[Shape, PointShape()]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -130,7 +130,7 @@ class Affine(AffineRows):
     by_round = ("A", "b")
 
     A: Coefficients
-    b: Annotated[Array, PerRound("The offsets, one a round.", axes=1)]
+    b: Annotated[Array, PerRound(axes=1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,17 +189,8 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
     array([0.25 , 0.375])
     """
 
-    A: Annotated[
-        Array,
-        PerRound(
-            "The coefficients, of shape (rounds, pieces, *shape of a point); for vectors also a "
-            "sparse array of SciPy: (rounds * pieces, n), round after round, or (pieces, n), the "
-            "same in every round.",
-            axes=3,
-            sparse=True,
-        ),
-    ]
-    b: Annotated[Array, PerRound("The offsets, of shape (rounds, pieces).")]
+    A: Annotated[Array, PerRound(axes=3, sparse=True)]
+    b: Annotated[Array, PerRound()]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -379,9 +370,7 @@ class Capacity(ArrayBatch, PiecewiseLinear):
 
     by_round = ("c",)
 
-    c: Annotated[
-        Array, PerRound("The capacity of every entry, (rounds, *shape of a point); also a frame.")
-    ]
+    c: Annotated[Array, PerRound()]
 
     @classmethod
     def one(cls, c: Array) -> Capacity:

@@ -68,19 +68,9 @@ class Columns(Uncopied):
         return whole
 
 
-PathIncidence: TypeAlias = Annotated[
-    Any,
-    Matrix(
-        "What a unit on each path puts on each link, of shape (links, paths): 1 where the path "
-        "uses the link. Dense, or a sparse array of SciPy."
-    ),
-]
-PairDemands: TypeAlias = Annotated[
-    Array, PerRound("What each pair sends, of shape (rounds, pairs).")
-]
-PairOfPath: TypeAlias = Annotated[
-    Array, Columns("For each path the pair it serves, a column of `demands`.")
-]
+PathIncidence: TypeAlias = Annotated[Any, Matrix()]
+PairDemands: TypeAlias = Annotated[Array, PerRound()]
+PairOfPath: TypeAlias = Annotated[Array, Columns()]
 
 
 class _Loads(NamedTuple):
@@ -324,7 +314,7 @@ class LoadCost(OverPaths, AffineRows):
 
     incidence: PathIncidence
     demands: PairDemands
-    costs: Annotated[Array, PerRound("What a unit costs on each link, of shape (rounds, links).")]
+    costs: Annotated[Array, PerRound()]
     pairs: PairOfPath
 
     def __post_init__(self) -> None:
@@ -446,9 +436,9 @@ class LoadLimit(LinkLoads):
 
     incidence: PathIncidence
     demands: PairDemands
-    capacities: Annotated[Array, PerRound("What each link may carry, of shape (rounds, links).")]
+    capacities: Annotated[Array, PerRound()]
     pairs: PairOfPath
-    names: Annotated[tuple[str, ...], Names("What the links are called; empty: nothing.")] = ()
+    names: Annotated[tuple[str, ...], Names()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -549,9 +539,9 @@ class MaxUtilization(LinkLoads):
 
     incidence: PathIncidence
     demands: PairDemands
-    capacities: Annotated[Array, Uncopied("The capacity of each link, above 0.")]
+    capacities: Annotated[Array, Uncopied()]
     pairs: PairOfPath
-    limit: Annotated[Array, Uncopied("What is subtracted: a number, or one a round.")] = 0.0
+    limit: Annotated[Array, Uncopied()] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -43,16 +43,10 @@ class Quadratic(base.ArrayBatch):
     array([ 1., -1.])
     """
 
-    P: Annotated[
-        Array,
-        base.Uncopied("Symmetric and positive semidefinite, (rounds, n, n), or (n, n) for all."),
-    ]
-    q: Annotated[Array, base.PerRound("The linear parts, of shape (rounds, n).")]
-    r: Annotated[Array, base.PerRound("The constants, one a round. None: zeros.", axes=1)] = None
-    exp_concavity: Annotated[
-        float | None,
-        Number("An alpha for which exp(-alpha f) is concave on the set. None: unknown.", above=0.0),
-    ] = None
+    P: Annotated[Array, base.Uncopied()]
+    q: Annotated[Array, base.PerRound()]
+    r: Annotated[Array, base.PerRound(axes=1)] = None
+    exp_concavity: Annotated[float | None, Number(above=0.0)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -151,9 +145,7 @@ class LogWealth(base.ArrayBatch):
     domain = "points with <r, x> > 0 for the returns r of every round"
     by_round = ("returns",)
 
-    returns: Annotated[
-        Array, base.PerRound("What a unit of each asset becomes, (rounds, *shape); also a frame.")
-    ]
+    returns: Annotated[Array, base.PerRound()]
 
     @classmethod
     def one(cls, returns: Array) -> LogWealth:

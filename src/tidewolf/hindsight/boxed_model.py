@@ -94,7 +94,6 @@ class BoxedModel:
         self.K, self._description = K, description
         shift = 0.0 if description.shift is None else description.shift
         self._origin = description.lower + shift
-        self._flat = len(K.shape) == 1
 
     @classmethod
     def of(cls, K: Any) -> BoxedModel | None:
@@ -135,52 +134,26 @@ class BoxedModel:
             top[: len(out)][out] = 0.0
             data = (*program.data[:_TOP], top, *program.data[_TOP + 1 :])
             program = program._replace(data=data)
-        return self._run(program, c[None], limits.b[None], rooms, headrooms, start, own)
-
-    def plainly(
-        self,
-        costs: Floats,
-        capacities: Floats,
-        rooms: Floats | None,
-        headrooms: Floats,
-        start: BoxedBasis | None,
-    ) -> Solutions | None:
-        """The same of one round of linear costs and capacities, each with an axis of rounds."""
-        if not self._flat:
-            costs, capacities = costs.reshape(1, -1), capacities.reshape(1, -1)
-        return self._run(self.plain, costs, capacities, rooms, headrooms, start)
-
-    def _run(
-        self,
-        program: BoxedProgram,
-        costs: Floats,
-        limits: Floats,
-        rooms: Floats | None,
-        headrooms: Floats,
-        start: BoxedBasis | None,
-        own: bool = True,
-    ) -> Solutions | None:
-        """The same, of one row of costs and one of limits; `own`: the rows are those of the set."""
         cold, P, n = program.cold, len(headrooms), len(self._origin)
         if start is None or start.columns != cold.columns or len(start.basis) != len(cold.basis):
             start = cold
         if rooms is None:
-            rooms, headrooms = limits[0], 0.0 * headrooms
+            rooms, headrooms = limits.b, 0.0 * headrooms
         # copies, as the kernel wants them: writeable
-        sources = np.array(costs, float), np.array(limits, float), np.array(rooms[None], float)
-        points, shifts, which = np.empty((P, n)), np.empty(P), np.zeros(P, dtype=np.int64)
+        sources = [np.array(part, float) for part in (c, limits.b, rooms)]
+        points, shifts = np.empty((P, n)), np.empty(P)
         numbers = np.empty(P + 1, dtype=np.int64)
         basis, inverse = np.empty_like(cold.basis), np.empty_like(cold.inverse)
         for first in (start, cold):
             age = first.age if own else -1
             if solve_boxed(
-                *program.data, *sources, which, headrooms, first.basis, first.inverse, age,
-                basis, inverse, points, shifts, numbers, self.tol,
+                *program.data, *sources, headrooms, first.basis, first.inverse, age, basis,
+                inverse, points, shifts, numbers, self.tol,
             ):  # fmt: skip
                 break
             if first is cold:
                 return None
-        shaped = frozen(points) if self._flat else frozen(points).reshape((P, *self.K.shape))
+        shaped = frozen(points).reshape((P, *self.K.shape))
         age = int(numbers[P]) if own else -1
         return Solutions(tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age))
 

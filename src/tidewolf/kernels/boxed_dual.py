@@ -32,8 +32,12 @@ SMALL = 1e-9
 """Smaller entries of a row are no pivots."""
 TIE = 1e-12
 """Ratios that differ by less, beside the largest cost, are equal: the larger pivot is taken."""
+APART = 1e-9
+"""Costs of 0 are raised by up to this share of the largest, each by another number: equal ones take
+many pivots without progress.
+"""
 STALLED = 30
-"""Pivots without progress after which the first candidates are taken, so that no basis returns."""
+"""Pivots without progress after which reduced costs are moved as much, so that no basis returns."""
 
 
 @kernel
@@ -111,22 +115,20 @@ def basic_values(matrix, b, u, search, x, basic):  # type: ignore[no-untyped-def
 
 
 @kernel
-def leaving(u, basis, basic, tol, first):  # type: ignore[no-untyped-def]
+def leaving(u, basis, basic, tol):  # type: ignore[no-untyped-def]
     """The row whose variable is farthest outside its bounds, and by how much above (negative:
-    below); -1 if none is. `first`: the one with the first variable.
+    below); -1 if none is.
     """
     r, worst, out = -1, tol, 0.0
     for i in range(len(basis)):
         v = basic[i] if basic[i] < 0.0 else max(basic[i] - u[basis[i]], 0.0)
-        if abs(v) > worst and (not first or r < 0 or basis[i] < basis[r]):
-            r, out = i, v
-            if not first:
-                worst = abs(v)
+        if abs(v) > worst:
+            r, out, worst = i, v, abs(v)
     return r, out
 
 
 @kernel
-def entering(d, row, u, place, up, sign, tie, first):  # type: ignore[no-untyped-def]
+def entering(d, row, u, place, up, sign, tie):  # type: ignore[no-untyped-def]
     """The variable whose reduced cost reaches 0 first; -1 if none does."""
     best, found = np.inf, -1
     for j in range(len(d)):
@@ -134,10 +136,15 @@ def entering(d, row, u, place, up, sign, tie, first):  # type: ignore[no-untyped
             size = -sign * row[j] if up[j] else sign * row[j]
             if size > SMALL:
                 ratio = abs(d[j]) / size
-                tied = not first and ratio <= best + tie and size > abs(row[found])
-                if ratio < best - tie or tied:
+                if ratio < best - tie or (ratio <= best + tie and size > abs(row[found])):
                     best, found = ratio, j
     return found
+
+
+@kernel
+def apart(j, size):  # type: ignore[no-untyped-def]
+    """A number of up to this size, another one for each j."""
+    return size * ((0.6180339887498949 * (j + 1)) % 1.0)
 
 
 @kernel
@@ -236,7 +243,12 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
                 u[j] = max(0.0, min(top[j], soft[j] + s * give[j]))
             basic_values(matrix, b, u, (inverse, place, up), x, basic)
             exact, moved = True, False
-        r, out = leaving(u, basis, basic, tol, stalled > STALLED)
+        if stalled > STALLED:
+            for j in range(n):
+                if place[j] < 0:
+                    d[j] += -apart(j, APART * most) if up[j] else apart(j, APART * most)
+            stalled = 0
+        r, out = leaving(u, basis, basic, tol)
         if r < 0 and exact:
             for i in range(m):
                 x[basis[i]] = min(max(basic[i], 0.0), u[basis[i]])
@@ -244,7 +256,7 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
         e, sign = -1, 1.0 if out > 0.0 else -1.0
         if r >= 0:
             row_of(matrix, inverse, r, row)
-            e = entering(d, row, u, place, up, sign, tie, stalled > STALLED)
+            e = entering(d, row, u, place, up, sign, tie)
         if e < 0:
             if exact:
                 s += more_shift(bounds, s, row, place, basis[r], out)
@@ -286,9 +298,45 @@ def residual(matrix, b, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def is_disjoint(matrix, b):  # type: ignore[no-untyped-def]
+    """Whether every variable is in one row, with factor 1, as in a product of simplices."""
+    starts, _, values = matrix
+    for j in range(len(starts) - 1):
+        if starts[j + 1] != j + 1 or values[j] != 1.0:
+            return False
+    return b.min() >= 0.0
+
+
+@kernel
+def solve_disjoint(matrix, b, order, bounds, u, x, tol):  # type: ignore[no-untyped-def]
+    """The same as `solve_one` of rows that share no variable: each takes the cheapest first, in
+    this order. Its naive twin is the same.
+    """
+    top, soft, give = bounds
+    rows, s, more = matrix[1], least_shift(soft, give), 0.0
+    for _ in range(len(top) + 2):
+        left, slopes, more = b.copy(), np.zeros(len(b)), 0.0
+        for j in range(len(top)):
+            u[j] = max(0.0, min(top[j], soft[j] + s * give[j]))
+            left[rows[j]] -= u[j]
+            slopes[rows[j]] += give[j] if u[j] < top[j] else 0.0
+        for i in range(len(b)):
+            if left[i] > tol:
+                more = max(more, left[i] / slopes[i] if slopes[i] > 0.0 else np.inf)
+        if not 0.0 < more < np.inf:
+            break
+        s += more
+    left = b.copy()
+    for j in order:
+        x[j] = min(u[j], left[rows[j]])
+        left[rows[j]] -= x[j]
+    return NO_POINT if more > 0.0 else 0, s
+
+
+@kernel
 def solve_boxed(  # type: ignore[no-untyped-def]
-    starts, rows, values, b, top, first, base, give, origin, unit, costs, limits, rooms, which,
-    headrooms, old_basis, old_inverse, old_age, basis, inverse, points, shifts, numbers, tol,
+    starts, rows, values, b, top, first, base, give, origin, unit, costs, limits, room, headrooms,
+    old_basis, old_inverse, old_age, basis, inverse, points, shifts, numbers, tol,
 ):  # fmt: skip
     """Solve all programs of a round, each from the basis of the one before it; whether all were
     solved.
@@ -296,39 +344,45 @@ def solve_boxed(  # type: ignore[no-untyped-def]
         min <c, x>   subject to   x = origin + unit v, A v = b, 0 <= v <= top,
                                   v_{first+i} <= give_i (limit_i - k room_i + s - base_i)
 
-    Costs, limits and rooms have a row for each source; program p is that of source which[p] with
-    k = headrooms[p]. Fills the new basis and inverse, and for each program x, s, and in `numbers`
-    the pivots or a code; the last of these is the new age. Arrays alone, all writeable: tuples and
-    read-only arrays take numba longer than the programs.
+    k = headrooms[p] in program p. Fills the new basis and inverse, and for each program x, s, and
+    in `numbers` the pivots or a code; the last of these is the new age. Arrays alone, all
+    writeable: tuples and read-only arrays take numba longer than the programs.
     """
-    matrix = (starts, rows, values)
-    age, n, solved = numbers[len(which) :], len(top), True
+    matrix, n, m, P, solved = (starts, rows, values), len(top), len(b), len(headrooms), True
+    age = numbers[P:]
     age[0] = old_age
-    for i in range(len(basis)):
+    for i in range(m):
         basis[i] = old_basis[i]
         copy_to(old_inverse[i], inverse[i])
-    soft, rates, v, m = np.full(n, np.inf), np.zeros(n), np.empty(n), len(b)
+    soft, rates, v, c = np.full(n, np.inf), np.zeros(n), np.empty(n), np.zeros(n)
     work = (
         np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n),
         np.empty(m), np.empty(m),
     )  # fmt: skip
     copy_to(give, rates[first:])
+    size = APART * (np.abs(costs).max() or 1.0)
+    for j in range(len(costs)):
+        c[j] = costs[j] if costs[j] != 0.0 else apart(j, size)
+    disjoint = is_disjoint(matrix, b)
+    order = np.argsort(c if disjoint else c[:0], kind="mergesort")
     if age[0] < 0:
         age[0] = REFRESH
-    for p in range(len(which)):
-        of, k = which[p], headrooms[p]
+    for p in range(P):
         for i in range(len(give)):
-            room = k * rooms[of, i] if k > 0.0 else 0.0
-            soft[first + i] = give[i] * (limits[of, i] - room - base[i])
+            kept = headrooms[p] * room[i] if headrooms[p] > 0.0 else 0.0
+            soft[first + i] = give[i] * (limits[i] - kept - base[i])
+        bounds, fresh = (top, soft, rates), p == 0 or numbers[p - 1] < 0
         count, total = SINGULAR, 0
-        fresh = p == 0 or of != which[p - 1] or numbers[p - 1] < 0
         for _ in range(2):
+            if disjoint:
+                count, shifts[p] = solve_disjoint(matrix, b, order, bounds, work[4], v, tol)
+                break
             if age[0] >= REFRESH:
                 if not invert(matrix, basis, inverse):
                     return False
                 age[0], fresh = 0, True
-            bounds, state = (top, soft, rates), (basis, inverse, age)
-            count, shifts[p] = solve_one(matrix, b, costs[of], bounds, state, work, fresh, v, tol)
+            state = (basis, inverse, age)
+            count, shifts[p] = solve_one(matrix, b, c, bounds, state, work, fresh, v, tol)
             total += count
             if count < 0 or residual(matrix, b, v) <= 2.0 * tol:
                 break
@@ -337,4 +391,6 @@ def solve_boxed(  # type: ignore[no-untyped-def]
         solved = solved and count >= 0
         for i in range(len(origin)):
             points[p, i] = origin[i] + unit * v[i]
+    if disjoint:
+        age[0] = old_age
     return solved

@@ -79,31 +79,31 @@ def resolve(  # type: ignore[no-untyped-def]
     points, shifts, pivots = np.empty((P, n)), np.empty(P), np.empty(P + 1, np.int64)
     known, new_drops, new_counted = np.zeros(A, np.bool_), drops.copy(), counted.copy()
     new_bases, new_inverses, new_ages = bases.copy(), inverses.copy(), ages.copy()
-    f, c, room, solved = np.empty((1, n)), np.empty((1, n)), np.zeros((1, n)), 0
+    f, c, room, solved = np.empty(n), np.empty(n), np.zeros(n), 0
     for a in range(A):
         low, high, keeps = parts[a], parts[a + 1], False
         for p in range(low, high):
             keeps = keeps or headrooms[p] > 0.0
-        if keeps and row_of_round(t - 1, capacities, past_capacities, begin, c[0]):
+        if keeps and row_of_round(t - 1, capacities, past_capacities, begin, c):
             for e in range(n):
-                drop = min(max(c[0, e] - capacities[t, e], 0.0), LARGEST_DROP)
+                drop = min(max(c[e] - capacities[t, e], 0.0), LARGEST_DROP)
                 new_drops[a, e] += FORGETTING * (drop * drop - new_drops[a, e])
             new_counted[a] += 1
-        known[a] = row_of_round(t + 1 - backs[a], costs, past_costs, begin, f[0])
+        known[a] = row_of_round(t + 1 - backs[a], costs, past_costs, begin, f)
         if not known[a]:
             continue
-        row_of_round(t + 1 - backs[a], capacities, past_capacities, begin, c[0])
+        row_of_round(t + 1 - backs[a], capacities, past_capacities, begin, c)
         share = 1.0 - math.pow(1.0 - FORGETTING, float(new_counted[a]))
         for e in range(n):
-            room[0, e] = math.sqrt(new_drops[a, e] / share) if share > 0.0 else 0.0
-        which, found, there = np.zeros(high - low, np.int64), pivots[low : high + 1], False
+            room[e] = math.sqrt(new_drops[a, e] / share) if share > 0.0 else 0.0
+        found, there = pivots[low : high + 1], False
         for attempt in range(2):
             if not there:
                 basis, age = (bases[a], ages[a]) if attempt == 0 else (cold, -1)
                 there = solve_boxed(
                     starts, rows, values, b, top, 0, base, give, origin, numbers[0], f, c, room,
-                    which, headrooms[low:high], basis, inverses[a], age, new_bases[a],
-                    new_inverses[a], points[low:high], shifts[low:high], found, numbers[1],
+                    headrooms[low:high], basis, inverses[a], age, new_bases[a], new_inverses[a],
+                    points[low:high], shifts[low:high], found, numbers[1],
                 )  # fmt: skip
         if not there:
             return -1

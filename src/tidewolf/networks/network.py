@@ -228,22 +228,12 @@ class Network(OnLinks):
     """
 
     graph: GraphSetting
-    source: Annotated[Any, _Ends("Where the one commodity starts: a node, or shares.")] = None
-    target: Annotated[Any, _Ends("Where it ends, likewise.")] = None
-    commodities: Annotated[
-        Iterable[Commodity | tuple[Any, ...]] | None,
-        Commodities("Or many, each (source, target, demand); or a frame with such columns."),
-    ] = None
-    demand: Annotated[float, Number("How much the one commodity sends.", above=0.0)] = 1.0
-    paths: Annotated[
-        str,
-        Text(
-            'What may carry it: "away" for the links that lead away from a commodity\'s source, '
-            '"all" for every link, "k-shortest" for the k shortest paths of each commodity.',
-            choices=PATHS,
-        ),
-    ] = "away"
-    k: Annotated[int, Count("How many tunnels a commodity has at most.")] = 3
+    source: Annotated[Any, _Ends()] = None
+    target: Annotated[Any, _Ends()] = None
+    commodities: Annotated[Iterable[Commodity | tuple[Any, ...]] | None, Commodities()] = None
+    demand: Annotated[float, Number(above=0.0)] = 1.0
+    paths: Annotated[str, Text(choices=PATHS)] = "away"
+    k: Annotated[int, Count()] = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -109,16 +109,7 @@ class LinkRows(Check):
         return tuple(map(tuple, value)) if listed else None
 
 
-GraphSetting: TypeAlias = Annotated[
-    Iterable[tuple[Any, ...]],
-    LinkRows(
-        "The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with "
-        "a name behind those, each in its direction; lengths are 1 where none are given, and a "
-        "capacity of None is none. Or a networkx graph, with `length` (else `weight`) and "
-        "`capacity` as attributes, an undirected edge a link each way; or a frame of pandas or "
-        "polars with such columns beside tail and head."
-    ),
-]
+GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
 
 
 class _Pairs(Check):
@@ -206,11 +197,8 @@ class Tunnels(OnLinks):
     """
 
     graph: GraphSetting
-    pairs: Annotated[
-        Iterable[Link],
-        _Pairs("Which nodes send to which: (source, target), each once; or such a frame."),
-    ]
-    k: Annotated[int, Count("How many paths a pair has at most.")] = 3
+    pairs: Annotated[Iterable[Link], _Pairs()]
+    k: Annotated[int, Count()] = 3
 
     def __post_init__(self) -> None:
         super().__post_init__()

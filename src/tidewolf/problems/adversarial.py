@@ -57,11 +57,9 @@ def adversarial(
     rounds: Rounds = None,
     seed: RandomSeed = 0,
     *,
-    kind: Annotated[
-        str, Text("How losses and limits turn against the learner.", choices=KINDS)
-    ] = "switching",
+    kind: Annotated[str, Text(choices=KINDS)] = "switching",
     K: ConvexSet | None = None,
-    phase: Annotated[int, Count("How many rounds pass between two turns.")] = PHASE,
+    phase: Annotated[int, Count()] = PHASE,
 ) -> Problem:
     """Losses and limits that turn against the learner.
 

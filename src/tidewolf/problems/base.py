@@ -26,14 +26,10 @@ from tidewolf.core.types import Floats, Shape
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
 
-Rounds: TypeAlias = Annotated[
-    int | None, Count("How many rounds there are. None: the usual number.")
-]
-RandomSeed: TypeAlias = Annotated[int, Seed("Where the random numbers start.")]
-RecordRounds: TypeAlias = Annotated[
-    int | None, Count("How many rounds are taken from the record. None: all.")
-]
-RecordSeed: TypeAlias = Annotated[int, Seed("Without effect: the stream is a record.")]
+Rounds: TypeAlias = Annotated[int | None, Count()]
+RandomSeed: TypeAlias = Annotated[int, Seed()]
+RecordRounds: TypeAlias = Annotated[int | None, Count()]
+RecordSeed: TypeAlias = Annotated[int, Seed()]
 """The settings of a problem that is generated, and of one that was recorded."""
 
 
@@ -72,15 +68,12 @@ class Problem(Value):
     (1, (2,))
     """
 
-    name: Annotated[str, Text("What it is called.")]
+    name: Annotated[str, Text()]
     K: ConvexSet
     stream: Stream
-    title: Annotated[str, Text("What is decided, under which limits: one sentence.")]
-    labels: Annotated[tuple[str, ...], Names("What each coordinate of a point is called.")] = ()
-    period: Annotated[
-        int | None,
-        Count("The rounds after which patterns repeat. None: unknown.", unit="rounds"),
-    ] = None
+    title: Annotated[str, Text()]
+    labels: Annotated[tuple[str, ...], Names()] = ()
+    period: Annotated[int | None, Count()] = None
     network: Any = None
     demands: Any = None
     notes: tuple[str, ...] = ()

@@ -74,9 +74,7 @@ def abilene(
     rounds: RecordRounds = None,
     seed: RecordSeed = 0,
     *,
-    share: Annotated[
-        float, Number("The part of each link that traffic may fill.", above=0.0, most=1.0)
-    ] = 0.2,
+    share: Annotated[float, Number(above=0.0, most=1.0)] = 0.2,
 ) -> Problem:
     """One flow across the Abilene backbone beside two weeks of measured traffic, hour by hour.
 

@@ -98,13 +98,7 @@ def routing(
     rounds: Rounds = None,
     seed: RandomSeed = 0,
     *,
-    feasible: Annotated[
-        bool,
-        Flag(
-            "Whether some decision meets every round. False: a weekly outage, first in rounds 24 "
-            "to 39 counted from 0, leaves none."
-        ),
-    ] = True,
+    feasible: Annotated[bool, Flag()] = True,
 ) -> Problem:
     """One flow across the NSFNET backbone beside traffic that comes and goes with the day.
 

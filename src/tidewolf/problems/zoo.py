@@ -62,9 +62,7 @@ def zoo(
     rounds: Rounds = None,
     seed: RandomSeed = 0,
     *,
-    network: Annotated[
-        str, Text('A name in the collection, such as "Geant2012", "Uunet" or "Dfn".')
-    ] = "Geant2012",
+    network: Annotated[str, Text()] = "Geant2012",
 ) -> Problem:
     """One flow across an operator's network of the Topology Zoo beside generated traffic.
 

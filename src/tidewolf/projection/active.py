@@ -13,11 +13,11 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, like, to_numpy
+from tidewolf.core.arrays import eps_of, frozen, is_array, like, norm, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Bools
+from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, Vertex, require_saved_numbers
 from tidewolf.projection.one_shot import as_member
 from tidewolf.sets.base import (
@@ -30,6 +30,8 @@ from tidewolf.sets.base import (
 
 DENSE_ENTRIES = 4096
 """Products up to this size keep vertices that are not sparse as rows, too."""
+SAVED_ROUNDING = 1e-6
+"""How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -62,6 +64,58 @@ class Active(Stored):
     @abstractmethod
     def also(self, K: HasLMO, vertex: Vertex) -> Self:
         """The same point with one more vertex to choose from; the same where it has no table."""
+
+
+class Combination(Active):
+    """Abstract: a convex combination of the first rows of a table of vertices, which it may share
+    with others; `warm` is what the next oracle call may start from.
+    """
+
+    tag: ClassVar = "combination of vertices"
+    __slots__ = ("atoms", "warm", "weights", "x")
+
+    def __init__(self, atoms: Any, weights: Floats, x: Array, warm: Any = None) -> None:
+        self.atoms, self.warm = atoms, warm
+        self.weights, self.x = frozen(weights), frozen(x)
+
+    def __len__(self) -> int:
+        """Atoms in use."""
+        return int(np.count_nonzero(self.weights))
+
+    @abstractmethod
+    def at(self, table: Any, weights: Floats, x: Array, warm: Any) -> Self:
+        """Another point, on the first rows of a table."""
+
+    def mean_of(self, weights: Floats) -> Array:
+        """The point of these weights on the first rows of its table."""
+        mean: Array = self.atoms.combine(weights, self.x)
+        return mean
+
+    def only(self, table: Any, rows: Int64s) -> Self:
+        """The same point on a table that holds just these rows, which are all that are in use."""
+        return self.at(table, self.weights[rows], self.x, self.warm)
+
+    def require_mean(self, totals: NDArray, reach: float) -> None:
+        """Refuse what was saved, by a ValueError, if weights are below 0 or these sums of them not
+        1, or if x is another point; vertices have this size.
+        """
+        if not (
+            self.weights.min() >= -SAVED_ROUNDING
+            and bool((np.abs(totals - 1.0) <= SAVED_ROUNDING).all())
+        ):
+            raise ValueError("the weights of an active set are at least 0 and add up to 1")
+        if not is_warm(self.warm):
+            raise ValueError("what the next oracle call starts from is no array")
+        apart, least = norm(self.mean_of(self.weights) - self.x), 1e4 * eps_of(self.x)
+        if not apart <= max(SAVED_ROUNDING, least) * max(reach, norm(self.x)):
+            raise ValueError("the point of an active set is not the mean of its vertices")
+
+
+def is_warm(warm: Any) -> bool:
+    """Whether an oracle may start from it: an array, nothing, or one of these for each part of a
+    product.
+    """
+    return warm is None or is_array(warm) or (type(warm) is tuple and all(map(is_warm, warm)))
 
 
 class Remembered(NamedTuple, Generic[Kept]):

@@ -21,35 +21,36 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, is_torch, norm
+from tidewolf.core.arrays import as_number, frozen, inner
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.types import Array, Bools, Floats, Int64s
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers, table_for
-from tidewolf.projection.active import Active, Remembered, emptied, is_free_of
-from tidewolf.projection.compiled import SearchResult, search, supports, tied_row
-from tidewolf.projection.on_device import search_on_device
+from tidewolf.projection.active import (
+    SAVED_ROUNDING,
+    Combination,
+    Remembered,
+    emptied,
+    is_free_of,
+)
+from tidewolf.projection.compiled import search, supports
 from tidewolf.projection.one_shot import (
     as_budget,
     as_member,
     as_near,
-    frank_wolfe_gap,
-    halfspace_shift,
-    line_search,
 )
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory, correct
+from tidewolf.projection.search import search_any
+from tidewolf.projection.weights import caratheodory
 from tidewolf.sets.base import Compiled
 
 SPARE = 32
 AFFORDABLE = 10**7
 """Numbers looked at, about, to see whether the vertices of a saved set are members."""
-SAVED_ROUNDING = 1e-6
-"""How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 
 
 @final
-class ActiveSet(Active):
+class ActiveSet(Combination):
     """A member of a set as a convex combination of vertices, which the next projection starts from.
 
     Never changed: `project` makes another. `ActiveSet.start(K)` makes the first.
@@ -76,11 +77,7 @@ class ActiveSet(Active):
     """
 
     tag: ClassVar = "active set"
-    __slots__ = ("atoms", "warm", "weights", "x")
-
-    def __init__(self, atoms: Atoms, weights: Floats, x: Array, warm: Array | None = None) -> None:
-        self.atoms, self.warm = atoms, warm
-        self.weights, self.x = frozen(weights), frozen(x)
+    __slots__ = ()
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
@@ -105,10 +102,6 @@ class ActiveSet(Active):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ActiveSet, (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
-
-    def __len__(self) -> int:
-        """Atoms in use."""
-        return int(np.count_nonzero(self.weights))
 
     def __repr__(self) -> str:
         return f"ActiveSet({len(self)} atoms)"
@@ -152,10 +145,8 @@ class ActiveSet(Active):
         start = self.atoms, self.weights, self.x
         if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
             found = search(K, start, y, tol, float(budget))._replace(warm=self.warm)
-        elif is_torch(y):
-            found = search_on_device(K, (*start, self.warm), y, tol, budget)
         else:
-            found = self._search(K, y, tol, budget)
+            found = search_any(K, (*start, self.warm), y, tol, budget)
         y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, found.warm)
         distance2 = found.distance2
         if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
@@ -164,35 +155,6 @@ class ActiveSet(Active):
             r = active.x - y
             distance2 = inner(r, r)
         return Remembered(active.x, y, found.calls, distance2, active)
-
-    def _search(self, K: HasLMO, y: Array, tol: float, budget: float) -> SearchResult:
-        """Any set, through its `answer`."""
-        atoms, weights, warm = self.atoms, self.weights, self.warm
-        y, calls, last = frozen(y), 0, False
-        while True:
-            weights, x, distance2 = correct(
-                atoms, weights, y, CORRECTIVE_STEPS, CORRECTIVE_GAP * tol
-            )
-            if last or distance2 <= tol or calls >= budget:
-                break
-            r = x - y
-            answer = K.answer(r, warm)
-            calls, warm = calls + 1, answer.warm
-            found = frank_wolfe_gap(r, x, answer, distance2)
-            last = found.gap**2 <= tol * distance2 or calls >= budget
-            shift = halfspace_shift(found.gap, distance2) if last else 0.0
-            if shift > 0.0:
-                y = frozen(y + shift * r)
-            count = len(weights)
-            slopes = atoms.inner(r, count)
-            row, found = tied_row(K, atoms, weights, slopes, found, math.sqrt(distance2))
-            if row is None:
-                row = atoms.find(answer.vertex, count)
-            if row is None:
-                row, count, atoms = count, count + 1, atoms.append(answer.vertex, count)
-            weights = _stepped(weights, row, count, line_search(found, shift))
-        used = int(np.count_nonzero(weights))
-        return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
     def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         vertices = self.atoms.vertices[: len(self.weights)]
@@ -212,16 +174,7 @@ class ActiveSet(Active):
         return ActiveSet(atoms, np.append(self.weights, 0.0), self.x, self.warm)
 
     def at(self, table: Atoms, weights: Floats, x: Array, warm: Any) -> ActiveSet:
-        """Another point, on the first rows of a table."""
         return ActiveSet(table, weights, x, warm)
-
-    def mean_of(self, weights: Floats) -> Array:
-        """The point of these weights on the first rows of its table."""
-        return self.atoms.combine(weights, self.x)
-
-    def only(self, table: Atoms, rows: Int64s) -> ActiveSet:
-        """The same point on a table that holds just these rows, which are all that are in use."""
-        return ActiveSet(table, self.weights[rows], self.x, self.warm)
 
     def reduced(self, count: int, K: Any, shared: bool = False) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE
@@ -265,24 +218,12 @@ class ActiveSet(Active):
             raise ValueError(
                 f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point"
             )
-        total = float(weights.sum())
-        if not (weights.min() >= -SAVED_ROUNDING and abs(total - 1.0) <= SAVED_ROUNDING):
-            found = f"{total:g} with {weights.min():g} among them"
-            raise ValueError(
-                f"the weights of an active set are at least 0 and add up to 1, not to {found}"
-            )
-        if not is_warm(warm):
-            raise ValueError("what the next oracle call starts from is no array")
         atoms = table_for(vertices[0], x)
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
-        apart, reach = (
-            atoms.combine(weights, x) - x,
-            math.sqrt(float(np.diag(atoms.gram)[: len(weights)].max(initial=0.0))),
-        )
-        if not norm(apart) <= max(SAVED_ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
-            raise ValueError("the point of an active set is not the mean of its vertices")
-        return cls(atoms, weights, x, warm)
+        active, squares = cls(atoms, weights, x, warm), np.diag(atoms.gram)[: len(weights)]
+        active.require_mean(weights.sum(), math.sqrt(float(squares.max(initial=0.0))))
+        return active
 
     def require_of(self, K: HasLMO) -> None:
         """Its vertices are no farther from the center than the radius, and, while that costs
@@ -308,18 +249,3 @@ class ActiveSet(Active):
 def most_idle(used: int, dimension: int) -> int:
     """How many idle rows a table may have beside those in use."""
     return max(used + 2 * SPARE, dimension // 2)
-
-
-def is_warm(warm: Any) -> bool:
-    """Whether an oracle may start from it: an array, nothing, or one of these for each part of a
-    product.
-    """
-    return warm is None or is_array(warm) or (type(warm) is tuple and all(map(is_warm, warm)))
-
-
-def _stepped(weights: Floats, row: int, count: int, step: float) -> Floats:
-    """`count` weights after a step towards the atom of `row`."""
-    moved = np.zeros(count)
-    moved[: len(weights)] = (1.0 - step) * weights
-    moved[row] += step
-    return moved

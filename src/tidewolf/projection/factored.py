@@ -27,27 +27,23 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, flat, frozen, inner, norm
+from tidewolf.core.arrays import flat, frozen, inner, norm
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers
 from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
 from tidewolf.projection.active import (
+    SAVED_ROUNDING,
     Active,
+    Combination,
     ExactPoint,
     Remembered,
     emptied,
     factors_in,
     factors_of,
 )
-from tidewolf.projection.active_set import (
-    AFFORDABLE,
-    SAVED_ROUNDING,
-    ActiveSet,
-    is_warm,
-    most_idle,
-)
+from tidewolf.projection.active_set import AFFORDABLE, ActiveSet, most_idle
 from tidewolf.projection.one_shot import as_member, oracle_error
 from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
 from tidewolf.sets.base import Factors
@@ -105,7 +101,7 @@ class FactorTable(SparseAtoms):
 
 
 @final
-class FactoredActiveSet(Active):
+class FactoredActiveSet(Combination):
     """A member of a product as a convex combination of vertices of each factor.
 
     `weights` are those of the first rows of the table, 1 in all within each factor; `places` are
@@ -113,7 +109,7 @@ class FactoredActiveSet(Active):
     """
 
     tag: ClassVar = "factored active set"
-    __slots__ = ("atoms", "places", "warm", "weights", "x")
+    __slots__ = ("places",)
 
     def __init__(
         self,
@@ -123,8 +119,8 @@ class FactoredActiveSet(Active):
         x: Array,
         warm: Array | None = None,
     ) -> None:
-        self.atoms, self.places, self.warm = atoms, frozen(places), warm
-        self.weights, self.x = frozen(weights), frozen(x)
+        super().__init__(atoms, weights, x, warm)
+        self.places = frozen(places)
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> FactoredActiveSet:
@@ -139,10 +135,6 @@ class FactoredActiveSet(Active):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FactoredActiveSet, (self.atoms, self.places, self.weights, self.x, self.warm)
-
-    def __len__(self) -> int:
-        """Atoms in use."""
-        return int(np.count_nonzero(self.weights))
 
     def __repr__(self) -> str:
         return f"FactoredActiveSet({len(self)} atoms of {len(self.places) - 1} factors)"
@@ -223,16 +215,7 @@ class FactoredActiveSet(Active):
         return self.at(table, _padded(self.weights, count), self.x, self.warm)
 
     def at(self, table: FactorTable, weights: Floats, x: Array, warm: Any) -> FactoredActiveSet:
-        """Another point, on the first rows of a table."""
         return FactoredActiveSet(table, self.places, weights, x, warm)
-
-    def mean_of(self, weights: Floats) -> Array:
-        """The point of these weights on the first rows of its table."""
-        return self.atoms.combine(weights, self.x)
-
-    def only(self, table: FactorTable, rows: Int64s) -> FactoredActiveSet:
-        """The same point on a table that holds just these rows, which are all that are in use."""
-        return FactoredActiveSet(table, self.places, self.weights[rows], self.x, self.warm)
 
     def _reduced(self, dimension: int, shared: bool) -> FactoredActiveSet:
         """Not too many rows in use in any factor, nor, unless others use them, idle in all."""
@@ -294,22 +277,12 @@ class FactoredActiveSet(Active):
             raise ValueError(
                 "each row of a factored active set has a weight and a factor, and entries there"
             )
-        totals = np.bincount(owners, weights=weights, minlength=len(places) - 1)
-        if not (
-            weights.min() >= -SAVED_ROUNDING and bool((abs(totals - 1.0) <= SAVED_ROUNDING).all())
-        ):
-            raise ValueError(
-                "the weights of a factored active set are at least 0 and add up to 1 in each factor"
-            )
-        if not is_warm(warm):
-            raise ValueError("what the next oracle call starts from is no array")
         cuts = starts[1:-1]
         pairs = zip(np.split(indices, cuts), np.split(values, cuts), strict=True)
         table = FactorTable.of([Sparse(tuple(x.shape), *part) for part in pairs], owners)
         active = cls(table, places, weights, x, warm)
-        apart, reach = active.mean_of(weights) - x, norm(values)
-        if not norm(apart) <= max(SAVED_ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
-            raise ValueError("the point of a factored active set is not the mean of its rows")
+        totals = np.bincount(owners, weights=weights, minlength=len(places) - 1)
+        active.require_mean(totals, norm(values))
         return active
 
     def require_of(self, K: HasLMO) -> None:

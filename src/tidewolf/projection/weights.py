@@ -8,55 +8,31 @@ oracle.
 
 Idle atoms take part where their slope is below the average <x, x - y>. Each step lowers |x - y|.
 Weights up to `DROP` become 0 and the rest are rescaled to sum to 1, so nothing drifts; x is rebuilt
-from them. `correct` works on any table; on sparse ones a single compiled pass does the same.
+from them.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from tidewolf.core.arrays import flat, inner
-from tidewolf.core.types import Array, Floats, NDArray
-from tidewolf.core.vertices import Atoms, SparseAtoms
-from tidewolf.kernels.active_set import pairwise_steps, rescale, sparse_correct
+from tidewolf.core.types import Floats, NDArray
+from tidewolf.core.vertices import Atoms
+from tidewolf.kernels.active_set import pairwise_steps, rescale
 
-_DOUBLE = np.dtype(np.float64)
 CORRECTIVE_STEPS = 30
 """Pairwise steps at most, each time."""
 CORRECTIVE_GAP = 0.1
 """Corrective steps end when the pairwise gap is below this share of the tolerance."""
 
 
-class Corrected(NamedTuple):
-    """New weights, their point, and its squared distance from y."""
-
-    weights: Floats
-    x: Array
-    distance2: float
-
-
-def correct(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float) -> Corrected:
-    """Up to `steps` pairwise steps towards y, until the pairwise gap is at most `stop`."""
-    if type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == _DOUBLE:
-        weights, x = weights.copy(), np.empty(y.shape)
-        rows = (atoms.starts, atoms.indices, atoms.values)
-        distance2 = sparse_correct(rows, atoms.gram, weights, flat(y), steps, stop, flat(x))
-        return Corrected(weights, x, distance2)
-    return correct_any(atoms, weights, y, steps, stop)
-
-
-def correct_any(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float) -> Corrected:
-    """`correct` through the table's own products."""
-    slopes = atoms.inner(atoms.combine(weights, y) - y, len(weights))
-    weights = weights.copy()
-    chosen = np.empty(len(weights), dtype=np.int64)
-    pairwise_steps(atoms.gram, weights, slopes, chosen, steps, stop)
+def corrected(atoms: Atoms, weights: Floats, slopes: Floats, steps: int, stop: float) -> Floats:
+    """The weights after up to `steps` pairwise steps from these slopes, which stay as they are,
+    until the pairwise gap is at most `stop`.
+    """
+    weights, chosen = weights.copy(), np.empty(len(weights), dtype=np.int64)
+    pairwise_steps(atoms.gram, weights, slopes.copy(), chosen, steps, stop)
     rescale(weights)
-    x = atoms.combine(weights, y)
-    r = x - y
-    return Corrected(weights, x, inner(r, r))
+    return weights
 
 
 def caratheodory(gram: NDArray, weights: Floats) -> Floats:

@@ -52,8 +52,8 @@ from tidewolf.sets.simplices import CappedSimplex, Simplex
 # larger in size than `reach`: the box [-reach, reach]^n is the superset. `Translated` puts a ball
 # elsewhere.
 
-Entries: TypeAlias = Annotated[int | Shape, Size("How many entries a point has, or its shape.")]
-Bound: TypeAlias = Annotated[float, Number("What the norm of a member is at most.", above=0.0)]
+Entries: TypeAlias = Annotated[int | Shape, Size()]
+Bound: TypeAlias = Annotated[float, Number(above=0.0)]
 
 
 class NormBall(SparseSet, Relaxable):
@@ -179,8 +179,8 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
     """
 
     n: Entries
-    radius: Annotated[float, Number("How far members are from the center.", above=0.0)] = 1.0
-    center: Annotated[Array, Numbers("The middle of the ball. None: the origin.")] = None
+    radius: Annotated[float, Number(above=0.0)] = 1.0
+    center: Annotated[Array, Numbers()] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -272,8 +272,8 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
     array([ 0., -2.])
     """
 
-    matrix: Annotated[Array, Numbers("The positive definite matrix A, or its diagonal.")]
-    center: Annotated[Array, Numbers("The middle of the ellipsoid. None: the origin.")] = None
+    matrix: Annotated[Array, Numbers()]
+    center: Annotated[Array, Numbers()] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -427,7 +427,7 @@ class LpBall(NormBall):
     """
 
     n: Entries
-    p: Annotated[float, Power("The power of the norm: at least 1, or infinity.", least=1.0)]
+    p: Annotated[float, Power(least=1.0)]
     tau: Bound = 1.0
 
     @property
@@ -536,8 +536,8 @@ class KSparse(_FewEntries):
     """
 
     n: Entries
-    k: Annotated[int, Count("How many entries of a vertex are not zero, at most `n`.")]
-    tau: Annotated[float, Number("The size of those entries.", above=0.0)] = 1.0
+    k: Annotated[int, Count()]
+    tau: Annotated[float, Number(above=0.0)] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -624,7 +624,7 @@ class OrderedWeightedBall(NormBall, Projectable):
     array([0. , 0.5])
     """
 
-    weights: Annotated[Array, Numbers("The weights of the largest entry, the second...", axes=1)]
+    weights: Annotated[Array, Numbers(axes=1)]
     tau: Bound = 1.0
 
     def __post_init__(self) -> None:
@@ -767,7 +767,7 @@ class KNormBall(NormBall, Projectable, Polyhedral):
     """
 
     n: Entries
-    k: Annotated[int, Count("How many of the largest sizes the norm adds up, at most `n`.")]
+    k: Annotated[int, Count()]
     tau: Bound = 1.0
 
     def __post_init__(self) -> None:
@@ -866,9 +866,9 @@ class GroupBall(NormBall, Projectable):
     array([-3.,  4.,  0.])
     """
 
-    groups: Annotated[Array, GroupNumbers("The number of each entry's group, as a point.")]
+    groups: Annotated[Array, GroupNumbers()]
     tau: Bound = 1.0
-    weights: Annotated[Array, Numbers("The weight of each group, above 0. None: 1 each.")] = None
+    weights: Annotated[Array, Numbers()] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -59,8 +59,8 @@ class Box(ClosedForm, Projectable, Polyhedral, Relaxable, KernelGeometry):
     point_infeasibility: ClassVar = kernels.outside_box
     nearest: ClassVar = kernels.nearest_in_box
 
-    lower: Annotated[Array, PointNumbers("The least value of each entry, in the shape of a point.")]
-    upper: Annotated[Array, PointNumbers("The largest value of each entry, shaped as `lower`.")]
+    lower: Annotated[Array, PointNumbers()]
+    upper: Annotated[Array, PointNumbers()]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -204,8 +204,8 @@ class Translated(Image):
     array([9., 0.])
     """
 
-    K: Annotated[ConvexSet, InnerSet("The set that is moved.")]
-    shift: Annotated[Array, Numbers("What is added to every member, in the shape of a point.")]
+    K: Annotated[ConvexSet, InnerSet()]
+    shift: Annotated[Array, Numbers()]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -251,8 +251,8 @@ class Scaled(Image):
     array([0., 5., 0.])
     """
 
-    K: Annotated[ConvexSet, InnerSet("The set that is made larger or smaller.")]
-    factor: Annotated[float, Number("What every member is multiplied by.", above=0.0)]
+    K: Annotated[ConvexSet, InnerSet()]
+    factor: Annotated[float, Number(above=0.0)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -297,8 +297,8 @@ class Shrunk(Image):
     array([0.25, 0.75])
     """
 
-    K: Annotated[ConvexSet, InnerSet("The set that is drawn towards its center.")]
-    factor: Annotated[float, Number("The share of the distance left.", above=0.0, most=1.0)]
+    K: Annotated[ConvexSet, InnerSet()]
+    factor: Annotated[float, Number(above=0.0, most=1.0)]
 
     @property
     def scale(self) -> float:
@@ -381,18 +381,14 @@ class Product(Composed, ConvexSet):
 
     def __init__(
         self,
-        *sets: Annotated[ConvexSet, InnerSet("The parts, one after the other.")],
-        parts: Annotated[
-            Sequence[ConvexSet], InnerSets("The same as a list; it comes after `sets`.")
-        ] = (),
+        *sets: Annotated[ConvexSet, InnerSet()],
+        parts: Annotated[Sequence[ConvexSet], InnerSets()] = (),
     ) -> None:
         object.__setattr__(self, "parts", _checked(sets, parts))
 
     @classmethod
     @names_in_files
-    def from_parts(
-        cls, parts: Annotated[Sequence[ConvexSet], InnerSets("The parts, at least one.")]
-    ) -> Product:
+    def from_parts(cls, parts: Annotated[Sequence[ConvexSet], InnerSets()]) -> Product:
         """The product of the sets of a list.
 
         Parameters

@@ -390,18 +390,9 @@ class CapacitatedFlow(Flows):
         cls,
         edges: graphs.GraphLinks,
         *,
-        supplies: Annotated[
-            Mapping[Hashable, float],
-            graphs.Supplies("What nodes send, or draw if it is negative; other nodes do neither."),
-        ],
-        upper: Annotated[
-            float | Sequence[float] | Array,
-            graphs.ArcBounds("The most that arcs carry: one number for all, or one for each."),
-        ],
-        lower: Annotated[
-            float | Sequence[float] | Array,
-            graphs.ArcBounds("The least that arcs carry: one number for all, or one for each."),
-        ] = 0.0,
+        supplies: Annotated[Mapping[Hashable, float], graphs.Supplies()],
+        upper: Annotated[float | Sequence[float] | Array, graphs.ArcBounds()],
+        lower: Annotated[float | Sequence[float] | Array, graphs.ArcBounds()] = 0.0,
         commodity: Annotated[str, _Before] = "",
     ) -> CapacitatedFlow:
         """Flows over arcs between named nodes; point[i] is the flow on arc i.

@@ -179,10 +179,10 @@ class FlowPolytope(DagFlows, CompiledGeometry):
     array([1., 1., 0.])
     """
 
-    tails: Annotated[Int32s, Indices("The number of the node where each arc begins.")]
-    heads: Annotated[Int32s, Indices("The number of the node where each arc ends.")]
-    source: Annotated[int, Count("The number of the node where the flow starts.", least=0)]
-    target: Annotated[int, Count("The number of the node where the flow ends.", least=0)]
+    tails: Annotated[Int32s, Indices()]
+    heads: Annotated[Int32s, Indices()]
+    source: Annotated[int, Count(least=0)]
+    target: Annotated[int, Count(least=0)]
     nodes: graphs.NumberedNames = field(metadata={"label": True})
 
     oracle: ClassVar = shortest_path
@@ -195,8 +195,8 @@ class FlowPolytope(DagFlows, CompiledGeometry):
         cls,
         edges: graphs.GraphLinks,
         *,
-        source: Annotated[Hashable, graphs.Node("The node where the flow starts.")],
-        target: Annotated[Hashable, graphs.Node("The node where the flow ends.")],
+        source: Annotated[Hashable, graphs.Node()],
+        target: Annotated[Hashable, graphs.Node()],
     ) -> FlowPolytope:
         """Unit flows over links between named nodes; point[i] is the flow on link i.
 
@@ -504,13 +504,13 @@ class MultiFlow(DagFlows):
     array([3., 2., 0.])
     """
 
-    tails: Annotated[Int32s, Indices("The number of the node where each link begins.")]
-    heads: Annotated[Int32s, Indices("The number of the node where each link ends.")]
-    sources: Annotated[Int32s, Indices("The number of the node where each commodity starts.")]
-    targets: Annotated[Int32s, Indices("The number of the node where each commodity is wanted.")]
-    demands: Annotated[tuple[float, ...], graphs.Demands("How much of each commodity must go.")]
-    starts: Annotated[Int32s, Indices("Where the entries of each commodity start, and the end.")]
-    links: Annotated[Int32s, Indices("The link of each entry of a point.")]
+    tails: Annotated[Int32s, Indices()]
+    heads: Annotated[Int32s, Indices()]
+    sources: Annotated[Int32s, Indices()]
+    targets: Annotated[Int32s, Indices()]
+    demands: Annotated[tuple[float, ...], graphs.Demands()]
+    starts: Annotated[Int32s, Indices()]
+    links: Annotated[Int32s, Indices()]
     nodes: graphs.NumberedNames = field(metadata={"label": True})
 
     @classmethod
@@ -518,18 +518,9 @@ class MultiFlow(DagFlows):
     def from_edges(
         cls,
         edges: graphs.GraphLinks,
-        commodities: Annotated[
-            Iterable[Commodity | tuple[Any, ...]],
-            graphs.Commodities("Each (source, target, demand), or a frame with such columns."),
-        ],
+        commodities: Annotated[Iterable[Commodity | tuple[Any, ...]], graphs.Commodities()],
         *,
-        lengths: Annotated[
-            Lengths | None,
-            graphs.LinkLengths(
-                "How long each link is, above 0: a commodity uses the links that lead away from "
-                "its source. None: the links a commodity may use must be free of cycles."
-            ),
-        ] = None,
+        lengths: Annotated[Lengths | None, graphs.LinkLengths()] = None,
     ) -> MultiFlow:
         """Flows of many commodities over links between named nodes.
 

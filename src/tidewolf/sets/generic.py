@@ -391,11 +391,11 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     array([0., 2.])
     """
 
-    A_ub: Annotated[Array, DoubleNumbers("The matrix of A_ub x <= b_ub. None: no rows.")] = None
-    b_ub: Annotated[Array, DoubleNumbers("The right-hand side of A_ub x <= b_ub.")] = None
-    A_eq: Annotated[Array, DoubleNumbers("The matrix of A_eq x = b_eq. None: no such rows.")] = None
-    b_eq: Annotated[Array, DoubleNumbers("The right-hand side of A_eq x = b_eq.")] = None
-    bounds: Annotated[Array, BoundPairs("Pairs (lower, upper), one for all or each.")] = None
+    A_ub: Annotated[Array, DoubleNumbers()] = None
+    b_ub: Annotated[Array, DoubleNumbers()] = None
+    A_eq: Annotated[Array, DoubleNumbers()] = None
+    b_eq: Annotated[Array, DoubleNumbers()] = None
+    bounds: Annotated[Array, BoundPairs()] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -673,7 +673,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     array([2., 0.])
     """
 
-    points: Annotated[Array, Numbers("The points, along the first axis; duplicates are welcome.")]
+    points: Annotated[Array, Numbers()]
 
     def __post_init__(self) -> None:
         super().__post_init__()

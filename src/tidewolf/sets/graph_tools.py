@@ -25,8 +25,8 @@ from tidewolf.sets.graphs import GraphLinks, Node, PositiveLengths
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 
-Source: TypeAlias = Annotated[Hashable, Node("The node to start from.")]
-Target: TypeAlias = Annotated[Hashable, Node("The node to arrive at.")]
+Source: TypeAlias = Annotated[Hashable, Node()]
+Target: TypeAlias = Annotated[Hashable, Node()]
 
 
 @validated

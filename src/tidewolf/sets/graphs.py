@@ -301,22 +301,11 @@ class Indices(Numbers):
         return frozen(given.astype(np.int32))
 
 
-GraphLinks: TypeAlias = Annotated[
-    Iterable[Link],
-    Links(
-        "The links of the graph, pairs (tail, head) of any hashable names; parallel links are "
-        "separate. Or a networkx graph, whose undirected edges are a link each way, or a frame of "
-        "pandas or polars with columns tail and head."
-    ),
-]
+GraphLinks: TypeAlias = Annotated[Iterable[Link], Links()]
 """The links of a directed graph."""
-NumberedNames: TypeAlias = Annotated[
-    tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
-]
+NumberedNames: TypeAlias = Annotated[tuple[Hashable, ...], NodeNames()]
 """The names of nodes that other settings count."""
-PositiveLengths: TypeAlias = Annotated[
-    Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
-]
+PositiveLengths: TypeAlias = Annotated[Lengths | None, LinkLengths()]
 """Lengths of links that default to 1."""
 
 

@@ -130,18 +130,10 @@ class Matching(_EdgeSet):
     @validated
     def __init__(
         self,
-        edges: Annotated[
-            Iterable[Link],
-            graphs.Links(
-                "The edges of a bipartite graph, pairs (left, right) of any hashable names; "
-                "parallel edges are separate entries of a point. Or a networkx graph whose edges "
-                "go from left to right, or a frame with columns tail and head.",
-                directed=False,
-            ),
-        ],
-        perfect: Annotated[bool, Flag("Whether a matching must touch every node.")] = False,
-        lefts: Annotated[Sequence[Hashable], graphs.NodeNames("Names of the left nodes.")] = (),
-        rights: Annotated[Sequence[Hashable], graphs.NodeNames("Names of the right nodes.")] = (),
+        edges: Annotated[Iterable[Link], graphs.Links(directed=False)],
+        perfect: Annotated[bool, Flag()] = False,
+        lefts: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
+        rights: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         if len(tails) == 0:
@@ -424,15 +416,8 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
     @validated
     def __init__(
         self,
-        edges: Annotated[
-            Iterable[Link],
-            graphs.Links(
-                "The edges of a connected graph, pairs of hashable names; loops stay at 0. Or a "
-                "networkx graph, or a frame with columns tail and head.",
-                directed=False,
-            ),
-        ],
-        nodes: Annotated[Sequence[Hashable], graphs.NodeNames("Names of the nodes.")] = (),
+        edges: Annotated[Iterable[Link], graphs.Links(directed=False)],
+        nodes: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         if len(tails) == 0:

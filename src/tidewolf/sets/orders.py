@@ -79,7 +79,7 @@ class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
     array([1., 3., 2.])
     """
 
-    weights: Annotated[Array, Numbers("The entries that are ordered, in any order.", axes=1)]
+    weights: Annotated[Array, Numbers(axes=1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,7 +228,7 @@ class Birkhoff(ClosedForm, Plans):
            [1., 0.]])
     """
 
-    n: Annotated[int, Count("How many rows, and columns, a point has.", most=MOST_SIDE)]
+    n: Annotated[int, Count(most=MOST_SIDE)]
 
     @property
     def shape(self) -> Shape:
@@ -327,8 +327,8 @@ class Transportation(Plans):
            [3., 0.]])
     """
 
-    rows: Annotated[Array, Numbers("What each row sums to, at least 0.", axes=1)]
-    columns: Annotated[Array, Numbers("What each column sums to, at least 0.", axes=1)]
+    rows: Annotated[Array, Numbers(axes=1)]
+    columns: Annotated[Array, Numbers(axes=1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -119,9 +119,9 @@ class Simplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entry
 
-    n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
-    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
-    at_most: Annotated[bool, Flag("Whether the entries may sum to less than `total`, too.")] = False
+    n: Annotated[int, Count(most=MOST_ENTRIES)]
+    total: Annotated[float, Number(above=0.0)] = 1.0
+    at_most: Annotated[bool, Flag()] = False
 
     @cached_property
     def center(self) -> Array:
@@ -236,9 +236,9 @@ class CappedSimplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entries
 
-    n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
-    cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
-    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
+    n: Annotated[int, Count(most=MOST_ENTRIES)]
+    cap: Annotated[float, Number(above=0.0)]
+    total: Annotated[float, Number(above=0.0)] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -391,8 +391,8 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
     point_infeasibility: ClassVar = kernels.outside_simplices
     nearest: ClassVar = kernels.nearest_in_simplices
 
-    sizes: Annotated[Sequence[int], GroupSizes("How many entries each group has, in order.")]
-    labels: Annotated[Sequence[str], Names("Different names of the entries; empty: none.")] = ()
+    sizes: Annotated[Sequence[int], GroupSizes()]
+    labels: Annotated[Sequence[str], Names()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -558,10 +558,10 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
     array([1.  , 1.  , 0.25])
     """
 
-    weights: Annotated[Array, Numbers("What one unit of each thing weighs, above 0.", axes=1)]
-    total: Annotated[float, Number("The weight that is carried.", above=0.0)]
-    upper: Annotated[Array, Numbers("The largest amounts, above 0: one, or one each.")] = 1.0
-    at_most: Annotated[bool, Flag("Whether the weight may be less than `total`, too.")] = True
+    weights: Annotated[Array, Numbers(axes=1)]
+    total: Annotated[float, Number(above=0.0)]
+    upper: Annotated[Array, Numbers()] = 1.0
+    at_most: Annotated[bool, Flag()] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

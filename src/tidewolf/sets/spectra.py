@@ -199,28 +199,18 @@ def _is_extreme(size: float) -> bool:
 # Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of
 # SciPy, or `SparsePlusLowRank`.
 
-Side: TypeAlias = Annotated[int, Count("How many rows, and columns, a matrix has.", most=MOST_SIDE)]
+Side: TypeAlias = Annotated[int, Count(most=MOST_SIDE)]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Spectral(ClosedForm, Projectable):
     """Abstract: a set of matrices whose oracle is a leading eigenvector."""
 
-    tolerance: Annotated[
-        float,
-        Number(
-            "What an iterative answer may cost too much, as a share of the direction's spectral "
-            "norm times the eigenvalues (singular values) of a vertex in sum.",
-            above=0.0,
-        ),
-    ] = 1e-2
-    failure: Annotated[
-        float,
-        Number("The chance that an error is larger than stated. 1: quick.", above=0.0, most=1.0),
-    ] = 1e-6
-    certified: Annotated[bool, Flag("Whether a Cholesky factor proves the error.")] = False
-    dense: Annotated[int, Count("Up to so many rows a dense solver answers.", least=0)] = 300
-    seed: Annotated[int, Seed("The seed of the vectors that iterative answers start from.")] = 0
+    tolerance: Annotated[float, Number(above=0.0)] = 1e-2
+    failure: Annotated[float, Number(above=0.0, most=1.0)] = 1e-6
+    certified: Annotated[bool, Flag()] = False
+    dense: Annotated[int, Count(least=0)] = 300
+    seed: Annotated[int, Seed()] = 0
 
     def as_direction(self, direction: Matrix) -> Matrix:
         return matrices.as_matrix(direction, self.shape)
@@ -469,7 +459,7 @@ class Spectraplex(TraceBound):
     """
 
     n: Side
-    tau: Annotated[float, Number("What the trace is.", above=0.0)] = 1.0
+    tau: Annotated[float, Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = False
 
@@ -543,7 +533,7 @@ class BoundedPSD(TraceBound):
     """
 
     n: Side
-    tau: Annotated[float, Number("What the trace is at most.", above=0.0)] = 1.0
+    tau: Annotated[float, Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = True
 
@@ -624,7 +614,7 @@ class Fantope(SymmetricSpectral):
     """
 
     n: Side
-    k: Annotated[int, Count("What the eigenvalues add up to: the rank of a vertex.")] = 1
+    k: Annotated[int, Count()] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -782,8 +772,8 @@ class NuclearBall(Spectral):
            [0., 0., 0.]])
     """
 
-    shape: Annotated[Shape, MatrixShape("How many rows and columns a matrix has.")] = REQUIRED
-    tau: Annotated[float, Number("What the singular values add up to at most.", above=0.0)] = 1.0
+    shape: Annotated[Shape, MatrixShape()] = REQUIRED
+    tau: Annotated[float, Number(above=0.0)] = 1.0
 
     def _center_in(self, reference: Array) -> Array:
         return zeros(self.shape, reference)

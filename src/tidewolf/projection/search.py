@@ -1,16 +1,15 @@
-"""The search of active_set.py for points of other array libraries, on which a pass over a point or
-reading a number costs more than the work of the host.
+"""The search of active_set.py for any set, through its `answer`, in any array library.
 
-Between two oracle calls nothing is asked of the points: with r = x - y, W the weights and G the
-Gram matrix of the atoms, corrective steps and a step s towards the vertex v, after y moved the
-share h of the way to x, change the slopes <a_i, r> to
+Reading a number costs more on a device than the work of the host, so between two oracle calls
+nothing is asked of the points: with r = x - y, W the weights and G the Gram matrix of the atoms,
+corrective steps and a step s towards the vertex v, after y moved the share h of the way to x,
+change the slopes <a_i, r> to
 
     <a_i, r> + (G (W' - W))_i        and        (1 - h) <a_i, r> + s (G_iv - (G W)_i)
 
 up to one number for all i, which no choice among atoms depends on; <x, r> = sum_i W_i <a_i, r>
 tells it, so that the slope of a new atom is counted like theirs. So each call costs one mean of
-atoms, one difference and three sums of products. `ActiveSet` does the same with slopes that are
-computed anew each time: results agree up to rounding.
+atoms, one difference and three sums of products.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from tidewolf.core.arrays import (
     frozen,
     inner,
     inner_products,
+    like,
     namespace,
     placed,
     plus,
@@ -33,7 +33,7 @@ from tidewolf.core.arrays import (
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Dense, Sparse, Vertex
-from tidewolf.kernels.active_set import ORACLE_SLACK, pairwise_steps, rescale
+from tidewolf.kernels.active_set import ORACLE_SLACK
 from tidewolf.projection.compiled import SearchResult, tied_row
 from tidewolf.projection.one_shot import (
     FrankWolfeGap,
@@ -41,10 +41,10 @@ from tidewolf.projection.one_shot import (
     line_search,
     oracle_error,
 )
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS
+from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, corrected
 
 
-def search_on_device(
+def search_any(
     K: HasLMO,
     start: tuple[Atoms, Floats, Array, Array | None],
     y: Array,
@@ -52,13 +52,14 @@ def search_on_device(
     budget: float,
 ) -> SearchResult:
     """From an active set, a table, weights, their point and what the oracle may start from, towards
-    y, for any set, through its `answer`.
+    y.
     """
     atoms, weights, x, warm = start
-    y, calls, last, r = frozen(y), 0, False, x - y
+    x, y, calls, last = like(x, y), frozen(y), 0, False
+    r = x - y
     slopes = atoms.inner(r, len(weights))
     while True:
-        moved = _corrected(atoms, weights, slopes, CORRECTIVE_GAP * tol)
+        moved = corrected(atoms, weights, slopes, CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
         if calls or (moved != weights).any():
             slopes = slopes + atoms.gram[: len(moved), : len(moved)] @ (moved - weights)
             weights, x = moved, atoms.combine(moved, y)
@@ -117,12 +118,3 @@ def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, flo
         there = xp.stack([xp.take(flat(r), places, axis=0), xp.take(flat(x), places, axis=0)])
     at_v, at_x = (float(values.dot(each)) for each in to_numpy(there))
     return at_v, max(0.0, x2 - 2.0 * at_x + float(values.dot(values)))
-
-
-def _corrected(atoms: Atoms, weights: Floats, slopes: Floats, stop: float) -> Floats:
-    """The weights after corrective steps from these slopes, which stay as they are."""
-    weights = weights.copy()
-    chosen = np.empty(len(weights), dtype=np.int64)
-    pairwise_steps(atoms.gram, weights, slopes.copy(), chosen, CORRECTIVE_STEPS, stop)
-    rescale(weights)
-    return weights
