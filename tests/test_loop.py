@@ -281,19 +281,6 @@ def test_a_class_with_all_methods_of_a_capability_has_it(kind):
     assert not issubclass(type("Lacks", (), dict.fromkeys(names[1:])), kind)
 
 
-def test_ensemble_and_descent_have_these_capabilities():
-    every = {kind.__name__ for kind in Capability.__subclasses__()}
-    for kind, lacks in (
-        (tw.Ensemble, {"Explores", "BoundsParts"}),
-        (
-            LyapunovDescent,
-            {"Explores", "BoundsParts", "Commits", "MixesExperts", "ChoosesFeedback"},
-        ),
-    ):
-        has = {one.__name__ for one in Capability.__subclasses__() if issubclass(kind, one)}
-        assert every - has == lacks
-
-
 def test_side_information_is_checked():
     learner, known = Obedient(Simplex(4)), tw.RoundInfo(time=3.0)
     for bad in (3.0, (3.0, None, None, None, None), {"time": 3.0}, None):
@@ -384,17 +371,6 @@ def test_what_is_known_before_a_round_comes_along():
     ]
     require_same(tw.play(learner, iter(named)), tw.play(learner, stream))
     cut = (stream[t : t + 1] for t in range(rounds))
-    require_same(tw.play(learner, cut), tw.play(learner, stream))
-
-
-def test_what_was_known_of_a_round_that_was_not_seen_is_over():
-    rows = np.full((4, 4), np.nan)
-    rows[1] = [1.0, 0.0, 0.0, 0.0]
-    stream = tw.Stream(
-        STREAM.losses[:4], STREAM.constraints[:4], seen=np.arange(4) != 1, advice={"mine": rows}
-    )
-    learner = tw.Ensemble(Simplex(4), experts=["mine"])
-    cut = (stream[t : t + 1] for t in range(4))
     require_same(tw.play(learner, cut), tw.play(learner, stream))
 
 
