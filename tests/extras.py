@@ -113,8 +113,6 @@ NEEDS = {
     "test_arrays.py::test_absurd_numbers_are_refused_in_the_shell": "typer",
     "test_arrays.py::test_long_numbers_go_through_a_sweep_and_back": "pyarrow",
     "test_arrays.py::test_memory_that_is_not_there_is_a_sentence": "typer",
-    "test_jit.py"
-    "::test_changing_a_kernel_changes_its_callers_alone_and_undoing_it_changes_nothing": "typer",
 }
 """File, or file::test without its parameters, and a package it needs."""
 

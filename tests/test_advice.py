@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import tidewolf as tw
-from covering import covered, thinned
+from covering import covered
 from polytopes import vertices_of
 from tidewolf.baselines import Resolve as Baseline
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
@@ -393,36 +393,6 @@ def test_units_of_points_losses_and_limits_do_not_matter(kind, columns, units):
             assert (x is None) == (y is None)
             if x is not None:
                 np.testing.assert_allclose(y / size, x, atol=1e-6)
-
-
-LEARNERS = [
-    Baseline(DIAMOND, headroom=2.0),
-    Baseline(DIAMOND, columns=True, headroom=1.0),
-    Baseline(DIAMOND, data=3),
-    Baseline(DIAMOND, data="5s"),
-    Baseline(HULL, headroom=1.0),
-    Baseline(tw.sets.L2Ball(5), columns=True),
-]
-
-
-@thinned(
-    2,
-    learner={repr(learner): learner for learner in LEARNERS},
-    kind={kind: kind for kind in ("capacity", "rows", "maxima")},
-)
-def test_a_saved_run_goes_on_with_the_same_bits(learner, kind):
-    """A model that is set up anew answers as the one that was changed in place all the time."""
-    stream = random_stream(learner.K, 20, 2, kind, room=0.1)
-    whole = saved = learner.start()
-    for t in range(20):
-        known = tw.RoundInfo(time=float(t))
-        whole, saved = learner.with_info(whole, known), learner.with_info(saved, known)
-        assert learner.act(whole).tobytes() == learner.act(saved).tobytes()
-        whole = learner.update(whole, one(stream, t))
-        fresh = Baseline(**learner.fields())
-        saved = fresh.update(fresh.load(learner.save(saved)), one(stream, t))
-    assert learner.save(whole) == learner.save(saved)
-    assert whole.solves >= 15 - 5 * learner._adviser.waits
 
 
 @pytest.mark.parametrize("columns", [False, True])

@@ -11,10 +11,7 @@ from scipy.optimize import linprog
 import tidewolf as tw
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.feedback import Arrival, first_order
-from tidewolf.loop import _values
 from tidewolf.methods.available import entries_out
-from tidewolf.methods.moves import distance_moved
 from tidewolf.storage.feedback import decode_info, encode_info
 
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC"), ("DEN", "CHI")]
@@ -172,45 +169,6 @@ def test_what_is_known_after_all_takes_the_place_of_an_outage():
         assert learner.act(around)[1] == 0.0
         again = learner.with_info(around, tw.RoundInfo())
         assert np.array_equal(learner.act(again), learner.act(state))
-
-
-@given(seed=st.integers(0, 99))
-@settings(max_examples=6)
-def test_what_is_out_is_left_at_once_whatever_a_move_may_be(seed):
-    stream = stream_on(FLOWS, 20, seed)
-    for learner in (tw.Ensemble(FLOWS, max_move=0.01), tw.LyapunovDescent(FLOWS, max_move=0.01)):
-        *_, played = tw.play(learner, stream)
-        last, state = played.x, played.state
-        gone = learner.with_info(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
-        assert learner.act(gone)[0] == 0.0 < last[0]
-        seen = tw.play(learner, stream[:1], gone)
-        x, state = next(seen)[0], learner.update(gone, first(learner, stream, learner.act(gone)))
-        told = learner.with_info(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
-        still = learner.act(told)
-        assert distance_moved(still, x) <= 0.01 + 1e-12
-        assert distance_moved(learner.act(state), x) <= 0.01 + 1e-12
-
-
-def first(learner, stream, x):
-    losses, limits = stream.losses[:1], stream.constraints[:1]
-    return first_order(losses, limits, x, _values(limits, x, False))
-
-
-def test_an_outage_of_a_round_that_is_told_of_late_is_booked_where_it_was_played():
-    for learner in (tw.Ensemble(FLOWS), tw.LyapunovDescent(FLOWS), tw.PrimalDual(FLOWS, block=1)):
-        stream, state, points = stream_on(FLOWS, 6, 2), learner.start(), []
-        for t in range(6):
-            if t in (1, 2):
-                state = learner.with_info(state, tw.RoundInfo(unavailable=["SEA > DEN"]))
-            points.append(learner.act(state))
-            state = learner.defer(state)
-        assert points[1][0] == points[2][0] == 0.0 < learner.act(state)[0]
-        for t in (2, 0, 5, 1, 3, 4):
-            losses, limits = stream.losses[t : t + 1], stream.constraints[t : t + 1]
-            seen = first_order(losses, limits, points[t], limits.values(points[t]))
-            state = learner.on_feedback(state, (Arrival(t, seen),))
-        assert state.t == 6
-        assert not state.pending
 
 
 def test_only_calls_that_are_needed_are_made_and_counted():

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf import baselines, learners
 from tidewolf.core.errors import TidewolfError, WrongShape, WrongType
-from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Capacity, Custom, Linear, Max, Unlimited
 from tidewolf.report.page import learner_notes
 from tidewolf.sets import Simplex
@@ -150,16 +149,6 @@ def test_what_is_known_is_cut_with_the_stream(start, stop):
     ]
     assert (stream, hash(stream)) == (informed_stream(), hash(informed_stream()))
     assert (part == stream) == (len(part) == T)
-
-
-@pytest.mark.parametrize("name", ["time", "context", "advice"])
-def test_what_is_known_makes_a_stream_another(name):
-    whole = informed_stream()
-    fields = whole.fields()
-    without = tw.Stream(**{**fields, name: None})
-    assert without != whole
-    assert identity(without) != identity(whole)
-    assert "good" in repr(whole)
 
 
 def test_what_nobody_knows_is_no_knowledge():

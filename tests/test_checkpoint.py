@@ -22,9 +22,7 @@ from tidewolf.core.conforming import conforming
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, NotSupported, OtherSettings
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array
-from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import LyapunovDescent
-from tidewolf.projection import ActiveSet
 
 
 class Box(NamedTuple):
@@ -36,28 +34,6 @@ def there_and_back(content: Any, reference: Any = None) -> Any:
     return checkpoint.load(
         data, settings="s", reference=np.zeros(1) if reference is None else reference
     ).fields["content"]
-
-
-def advanced(learner, rounds=40):
-    rng, K = np.random.default_rng(1), learner.K
-    stream = tw.Stream(
-        Linear(rng.standard_normal((rounds, *K.shape))),
-        Capacity(K.center + 0.2 * rng.random((rounds, *K.shape))),
-    )
-    return tw.run(learner, stream).final_state
-
-
-LEARNERS = [
-    LyapunovDescent(K, horizon=30, block=block)
-    for K in (
-        tw.sets.FlowPolytope.examples()[0],
-        tw.sets.CappedSimplex(5, 0.5),
-        tw.sets.VertexHull(np.random.default_rng(0).standard_normal((8, 2, 2))),
-        tw.sets.Translated(tw.sets.Simplex(3), [1.0, 0.0, 2.0]),
-        tw.sets.Shrunk(tw.sets.Translated(tw.sets.L2Ball(3), [1.0, 0.0, 2.0]), 0.5),
-    )
-    for block in (1, 7)
-] + [SinhaVaze(tw.sets.Simplex(4))]
 
 
 # --- the codec ------------------------------------------------------------------------------------
@@ -99,30 +75,6 @@ def test_arrays_of_another_library_return_to_it():
     back = there_and_back(strict.asarray([1.0, 2.0]), strict.zeros(1))
     assert type(back) is type(strict.zeros(1))
     assert [float(x) for x in back] == [1.0, 2.0]
-
-
-@pytest.mark.parametrize(
-    "learner",
-    LEARNERS,
-    ids=lambda L: f"{type(L).__name__}-{type(L.K).__name__}-{L.fields().get('block')}",
-)
-def test_learners_states_come_back_whole(learner):
-    state = advanced(learner)
-    back = learner.load(learner.save(state))
-    assert type(back) is type(state)
-    assert type(back.dual) is type(state.dual)
-    assert learner.save(back) == learner.save(state)
-    for name, own in state._asdict().items():
-        assert type(getattr(back, name)) is type(own), name
-    if isinstance(learner, LyapunovDescent):
-        count = len(state.point.active.weights)
-        assert isinstance(back.point.active, ActiveSet)
-        assert len(back.point.active.weights) == count == len(back.point.active.atoms)
-        assert (
-            back.point.active.atoms.gram[:count, :count].tobytes()
-            == state.point.active.atoms.gram[:count, :count].tobytes()
-        )
-        assert back.point.active.x.tobytes() == state.point.active.x.tobytes()
 
 
 def test_what_cannot_be_saved_is_named():
@@ -216,24 +168,6 @@ def test_a_pickle_inside_is_never_opened():
 
 
 # --- files ----------------------------------------------------------------------------------------
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "state"
-    checkpoint.write(path, b"old")
-    assert path.read_bytes() == b"old"
-
-    def full_disk(*_):
-        raise OSError("No space left on device")
-
-    for name in ("fsync", "replace"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, name, full_disk)
-            with pytest.raises(OSError, match="No space left"):
-                checkpoint.write(path, b"new")
-        assert (path.read_bytes(), os.listdir(tmp_path)) == (b"old", ["state"])
-    checkpoint.write(str(path), b"new")
-    assert (path.read_bytes(), os.listdir(tmp_path)) == (b"new", ["state"])
 
 
 # --- randomness -----------------------------------------------------------------------------------

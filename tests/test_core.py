@@ -10,12 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewolf.core import errors
-from tidewolf.core.arguments import as_callback, as_flag, as_items, as_path, as_text
-from tidewolf.core.errors import InvalidInput, TidewolfError, TidewolfWarning, WrongType
+from tidewolf.core.errors import InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.core.names import match_names
-from tidewolf.core.oracle import as_set
-from tidewolf.sets import Simplex
 
 EVERY = {
     name: kind
@@ -44,26 +41,6 @@ def test_an_error_carries_its_setting_also_through_a_pickle(kind):
     assert (str(error), error.setting) == ("A sentence.", "n")
     if not more:
         assert pickle.loads(pickle.dumps(error)).setting == "n"
-
-
-@pytest.mark.parametrize("check", [as_flag, as_text, as_path, as_callback])
-@pytest.mark.parametrize("wrong", [3.5, object(), [1]])
-def test_arguments_of_another_kind_are_refused_by_name(check, wrong):
-    with pytest.raises(InvalidInput, match=r"^It .*\.$"):
-        check(wrong, "It")
-
-
-def test_text_is_one_thing_and_not_its_letters():
-    with pytest.raises(WrongType):
-        as_items("abc", "The parts", "[1, 2]")
-    assert as_items(iter([1, 2]), "The parts", "[1, 2]") == (1, 2)
-
-
-@pytest.mark.parametrize("wrong", [Simplex, None, 3, "Simplex", np.ones(3)])
-def test_only_a_set_is_a_set(wrong):
-    with pytest.raises(WrongType, match=r"^It needs a set such as sets\.Simplex\(3\)"):
-        as_set(wrong, "It")
-    assert as_set(Simplex(2), "It") == Simplex(2)
 
 
 @given(seed=st.integers(0, 2**32))

@@ -36,44 +36,6 @@ def every_kernel() -> list[Kernel]:
     return [each for each in kernels if each.plain.__module__.startswith("tidewolf.")]
 
 
-def fresh_keys(kernels: list[Kernel]) -> list[str | None]:
-    for each in kernels:
-        each.__dict__.pop("key", None)
-    return [each.key for each in kernels]
-
-
-def calls(caller: Kernel, called: Kernel) -> bool:
-    """Whether a kernel calls another, or calls one that does."""
-    parts = [caller.plain.__globals__.get(name) for name in caller.plain.__code__.co_names]
-    parts += [cell.cell_contents for cell in caller.plain.__closure__ or ()]
-    kernels = [part for part in parts if isinstance(part, Kernel)]
-    return called in kernels or any(calls(part, called) for part in kernels)
-
-
-def test_changing_a_kernel_changes_its_callers_alone_and_undoing_it_changes_nothing():
-    kernels = every_kernel()
-    before = fresh_keys(kernels)
-    assert len(kernels) > 30
-    assert None not in before
-    assert len(set(before)) == len({id(each.plain) for each in kernels})
-    chains = 0
-    for changed in kernels[::12]:  # each takes a look at all keys
-        code = changed.plain.__code__
-        try:
-            changed.plain.__code__ = code.replace(co_consts=(*code.co_consts, 0.123))
-            after = fresh_keys(kernels)
-        finally:
-            changed.plain.__code__ = code
-        for each, old, new in zip(kernels, before, after, strict=True):
-            assert (old != new) == (each is changed or calls(each, changed)), (
-                changed.plain,
-                each.plain,
-            )
-            chains += each is not changed and old != new
-    assert chains > 3
-    assert fresh_keys(kernels) == before
-
-
 def test_lines_and_files_do_not_count_and_what_is_given_does():
     source = "def f(x):\n    return g(x) + A\n"
 
@@ -348,7 +310,9 @@ def interpreted(monkeypatch) -> Counter[str]:
 
 
 def test_light_kernels_give_the_bits_of_machine_code_and_call_light_ones_alone(interpreted):
-    light = [each for each in every_kernel() if each.light]
+    kernels = every_kernel()
+    assert None not in [each.key for each in kernels]  # the code of each is kept
+    light = [each for each in kernels if each.light]
     problem = tw.problems.named("routing")(rounds=40)
     for kind in (tw.PrimalDual, tw.DriftPlusPenalty, tw.baselines.SinhaVaze):
         run = tw.run(kind(problem.K, horizon=40), problem.stream)

@@ -19,7 +19,6 @@ from tidewolf.core.batch import NEVER
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
 from tidewolf.evaluation.metrics import table_metrics
-from tidewolf.evaluation.recording import Recording
 from tidewolf.methods.capabilities import LateFeedback, feedback_read
 from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
@@ -136,25 +135,6 @@ def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
     run = tw.run(tw.Ensemble(K), whole)
     assert (run.unseen, run.pending, run.final_state.t) == (3, 0, 9)
     assert run.bound.regret is None
-
-
-def test_a_recording_goes_on_in_the_middle_with_rounds_pending():
-    K = tw.sets.Simplex(3)
-    learner = tw.Ensemble(K, experts=[tw.experts.Resolve()])
-    stream = late_stream(learner, hostile_stream(K, 26, 1))
-    whole, half = Recording(learner, stream), Recording(learner, stream)
-    for _ in whole.advance():
-        pass
-    for t in half.advance():
-        if t == 12:
-            break
-    assert half.state.pending
-    resumed = Recording.load(half.save(), learner, stream, "The file")
-    for _ in resumed.advance():
-        pass
-    assert learner.save(resumed.state) == learner.save(whole.state)
-    assert resumed.untold == whole.untold
-    np.testing.assert_array_equal(resumed.losses, whole.losses)
 
 
 def test_memory_is_that_of_the_rounds_that_wait():

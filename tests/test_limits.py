@@ -304,27 +304,6 @@ def test_bounds_and_guards_hold_where_losses_are_mixed_by_their_values(seed):
         assert guard.left == pytest.approx(guard.right, abs=1e-9)
 
 
-@given(seed=seeds, K=st.sampled_from([Simplex(4), DIAMOND]))
-@settings(max_examples=3)
-def test_bounds_hold_with_late_feedback_and_overrides(seed, K):
-    stream = hostile("mixed", K, 40, seed)
-    rng = np.random.default_rng([seed, 1])
-    played = np.array([K.lmo(rng.standard_normal(K.shape)) for _ in range(40)])
-    played[rng.random(40) < 0.6] = np.nan
-    arrives = np.minimum(np.arange(40) + rng.integers(0, 6, 40), 39)
-    late = tw.Stream(stream.losses, stream.constraints, arrives=arrives, played=played)
-    for learner in (
-        tw.LyapunovDescent(K, per_constraint=True),
-        tw.Ensemble(K, per_constraint=True, experts=[tw.experts.Resolve(headroom=1.0)]),
-    ):
-        run = tw.run(learner, late)
-        assert run.certificate.holds, run.certificate.verdict
-        for one, violation in zip(run.limits, run.each_violation, strict=True):
-            assert violation <= one.bound * (1.0 + 1e-9)
-        assert run.final_state.overrides.rounds > 0
-        assert math.isfinite(run.final_state.overrides.price)
-
-
 @pytest.mark.parametrize("maker", [tw.LyapunovDescent, tw.Ensemble])
 def test_the_bound_of_each_constraint_counts_what_was_played_instead(maker):
     K, T = Simplex(2), 20
@@ -431,23 +410,6 @@ def test_the_units_of_one_limit_change_no_decision(seed, K, size):
 
 
 # --- states, names, words -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", learners(Simplex(2)))
-def test_a_saved_run_goes_on_to_the_bit(name):
-    K = DIAMOND
-    learner, stream = learners(K)[name], hostile("mixed", K, 20, 5)
-    state = last = learner.start()
-    for i, played in enumerate(tw.play(learner, stream[:10])):
-        state, last = played.state, played.state
-        if i % 3 == 0:
-            state = learner.load(learner.save(state))
-            assert learner.save(state) == learner.save(last)
-    ends = [
-        learner.save(list(tw.play(learner, stream[10:], start))[-1].state)
-        for start in (last, learner.load(learner.save(last)))
-    ]
-    assert ends[0] == ends[1]
 
 
 def test_a_forged_ledger_is_refused():

@@ -384,17 +384,6 @@ def test_what_is_known_before_a_round_comes_along():
     require_same(tw.play(learner, cut), tw.play(learner, stream))
 
 
-def test_what_was_known_of_a_round_that_was_not_seen_is_over():
-    rows = np.full((4, 4), np.nan)
-    rows[1] = [1.0, 0.0, 0.0, 0.0]
-    stream = tw.Stream(
-        STREAM.losses[:4], STREAM.constraints[:4], seen=np.arange(4) != 1, advice={"mine": rows}
-    )
-    learner = tw.Ensemble(Simplex(4), experts=["mine"])
-    cut = (stream[t : t + 1] for t in range(4))
-    require_same(tw.play(learner, cut), tw.play(learner, stream))
-
-
 def test_a_feed_without_a_constraint_has_no_limit():
     costs = STREAM.losses.C
     played = tw.play(LyapunovDescent(Simplex(4)), costs)  # an array of costs, one row a round

@@ -129,9 +129,6 @@ def test_gradients_lists_and_feedback_do_what_functions_do(learner):
     assert 0 < breaches < ROUNDS
 
 
-# --- play, observe, look --------------------------------------------------------------------------
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -142,11 +139,13 @@ def test_a_saved_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     def full_disk(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full_disk)
     session = advanced(SINGLE[0], 5)
-    for place in (path, tmp_path / "nowhere" / "session"):
-        with pytest.raises(errors.CheckpointError, match="session"):
-            session.save(place)
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, name, full_disk)
+            for place in (path, tmp_path / "nowhere" / "session"):
+                with pytest.raises(errors.CheckpointError, match="session"):
+                    session.save(place)
     assert tw.Session.load(path, SINGLE[0]).rounds == 3
     assert session.rounds == 5
     assert os.listdir(tmp_path) == ["session"]
@@ -155,23 +154,11 @@ def test_a_saved_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
     path, learner = tmp_path / "session", SINGLE[0]
     advanced(learner, 5).save(path)
-    for wrong in (
-        LyapunovDescent(FLOW, horizon=31),
-        BLOCKS[0],
-        SINGLE[1],
-        SinhaVaze(FLOW, horizon=30),
-    ):
-        with pytest.raises(errors.OtherSettings, match="session: "):
-            tw.Session.load(path, wrong)
-    data = path.read_bytes()
-    for content, error in (
-        (data[:-1], errors.BrokenFile),
-        (b"rounds,costs\n", errors.BrokenFile),
-        (data.replace(b"state 3\n", b"state 4\n", 1), errors.NewerFormat),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(error, match="session: "):
-            tw.Session.load(path, learner)
+    with pytest.raises(errors.OtherSettings, match="session: "):
+        tw.Session.load(path, SINGLE[1])
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(errors.BrokenFile, match="session: "):
+        tw.Session.load(path, learner)
     for nowhere in (tmp_path, tmp_path / "nowhere"):
         with pytest.raises(errors.CheckpointError, match=str(nowhere)):
             tw.Session.load(nowhere, learner)
@@ -187,26 +174,7 @@ def test_a_session_needs_a_learner_and_a_state_of_it(wrong):
             tw.Session(SINGLE[0], wrong)
 
 
-# --- docstrings -----------------------------------------------------------------------------------
-
-
 # --- costs and capacities, and rounds without a limit ---------------------------------------------
-
-
-@pytest.mark.parametrize("learner", [*SINGLE, *BLOCKS], ids=named)
-def test_costs_and_capacities_are_a_linear_loss_and_a_capacity(learner):
-    rng = np.random.default_rng(2)
-    one, other = tw.Session(learner), tw.Session(learner)
-    shape = learner.K.shape
-    for _ in range(6):
-        costs, capacities = rng.standard_normal(shape), rng.uniform(0.1, 1.0, shape)
-        one.observe(costs=costs.tolist(), capacities=capacities.tolist())
-        loss, limit = tw.functions.Linear.one(costs), Capacity.one(capacities)
-        other.observe(loss=loss, constraint=limit)
-        assert saved(one) == saved(other)
-    one.observe(costs=costs, constraint=limit)
-    other.observe(loss=loss, capacities=capacities)
-    assert saved(one) == saved(other)
 
 
 def test_a_round_without_a_limit_is_observed():

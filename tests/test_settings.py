@@ -17,7 +17,6 @@ from tidewolf.core.errors import EmptySet, InvalidInput, TidewolfError, WrongSha
 from tidewolf.core.settings import (
     Count,
     Flag,
-    Magnitude,
     Number,
     Numbers,
     Seed,
@@ -126,12 +125,6 @@ def test_lists_are_read_as_tuples_and_only_where_they_are_regular():
         assert Numbers(axes=2).read(wrong) is None
     assert Size().read([2, 3]) == (2, 3)
     assert Size().read([2.0]) is None
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, 1e-200, 1e200, math.inf, math.nan])
-def test_a_magnitude_has_a_square(value):
-    with pytest.raises(InvalidInput):
-        Magnitude()(value, "it")
 
 
 def test_seeds_take_128_bits_and_sizes_their_shapes():

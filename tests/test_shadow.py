@@ -27,18 +27,3 @@ def test_an_incumbent_learns_what_would_have_been_saved():
     assert f"the violation was {24:.4g}" in str(shadow)
     session.observe(loss_gradient=COSTS[0], constraint_value=0.0, played=incumbent)
     assert "In 40 of them the loss was" in str(session.overrides)
-
-
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.Ensemble], ids=lambda kind: kind.__name__)
-def test_bounds_for_what_was_played_are_those_of_the_decisions_and_what_is_measured(kind):
-    learner, T = kind(PLAIN.K), 40
-    losses = tw.functions.Linear(COSTS[:T])
-    limits = tw.functions.Capacity(np.full((T, 5), 0.4))
-    incumbent = np.tile(np.eye(5)[0], (T, 1))
-    own = tw.run(learner, tw.Stream(losses, limits))
-    shadow = tw.run(learner, tw.Stream(losses, limits, played=incumbent))
-    worse, more = ((shadow.losses - own.losses).sum(), (shadow.violations - own.violations).sum())
-    assert more > 1.0
-    assert shadow.bound.regret == pytest.approx(own.bound.regret + worse)
-    assert shadow.bound.violation == pytest.approx(own.bound.violation + more)
-    assert shadow.certificate.holds
