@@ -224,9 +224,9 @@ PATCHES = (
     ),
     Patch(
         "group: prices forget the shares",
-        "methods/steps/group.py",
-        "norm2 = share * share * grad.norm2",
-        "norm2 = share * grad.norm2",
+        "methods/steps/adagrad.py",
+        "own2 = share * share * norms2",
+        "own2 = share * norms2",
         GROUP,
     ),
     Patch(
@@ -429,15 +429,15 @@ PATCHES = (
     Patch(
         "the step grows again where y comes nearer",
         "methods/steps/adagrad.py",
-        "sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))",
-        "sigma = math.sqrt(0.5 * S) / (scale * D_y)",
+        "sigma = np.maximum(sums.inverse_steps, needed)",
+        "sigma = needed",
         PLAIN_STEPS,
     ),
     Patch(
         "LyapunovDescent steps by the diameter, not by how far y is",
         "learners/core.py",
-        "reach = min(2.0 * K.radius, K.diameter + own.distance)",
-        "reach = K.diameter",
+        "reach = reaches(self._factors, z, own.y, own.distance)",
+        "reach = self._factors.diameters",
         PLAIN_STEPS,
     ),
     Patch(
@@ -462,24 +462,17 @@ PATCHES = (
         FACTORED,
     ),
     Patch(
-        "factors: a step grows again where y comes nearer",
-        "kernels/groups.py",
-        " & (etas[b] > sigma[b])",
-        "",
-        "tests/test_groups.py::test_a_step_is_the_formulas_in_numpy",
-    ),
-    Patch(
         "factors: a step by the diameter, not by how far y is",
         "methods/steps/adagrad.py",
         "far = far + np.sqrt(squares(x - y, factors))",
         "far = far + 0.0 * squares(x - y, factors)",
-        "tests/test_groups.py::test_a_step_is_the_formulas_in_numpy",
+        "tests/test_descent.py",
     ),
     Patch(
         "factors: given back by shares, not by their squares",
         "methods/steps/group.py",
-        "square += share**2 * found.pulled",
-        "square += share * found.pulled",
+        "square += part.share**2 * float",
+        "square += part.share * float",
         FACTORS,
     ),
     Patch(

@@ -12,7 +12,7 @@ import tidewolf as tw
 from naive_groups import price, spread, squares
 from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.learners import LyapunovDescent
-from tidewolf.methods.steps.adagrad import DescentSums, descend_in_factors, into_balls, reaches
+from tidewolf.methods.steps.adagrad import DescentSums, descend, into_balls, reaches
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.projection.active import ExactPoint
 from tidewolf.projection.factored import FactoredActiveSet
@@ -57,7 +57,7 @@ def test_prices_are_never_more_than_theory_says_nor_than_one_step_for_all(seed, 
         apart = 0.3 * rng.standard_normal(n) * (t % 3 > 0) * spread(R, g, factors)
         reach = reaches(factors, apart, np.zeros(n))
         farthest, S = np.maximum(farthest, reach), S + squares(g, factors)
-        after = descend_in_factors(np.zeros(n), g, own, reach, factors, scale).sums
+        after = descend(np.zeros(n), g, squares(g, factors), own, reach, factors, scale).sums
         prices, own = prices + price(own, after, squares(g, factors), reach), after
     live = D > 0.0
     terms = farthest[live] ** 2 / (scale * D[live]) + scale * farthest[live]
@@ -110,9 +110,12 @@ def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
     for share in shares:
         sums = DescentSums.start(factors)
         if rng.random() < 0.5:
-            sums = descend_in_factors(x, rng.random(n), sums, factors.radii, factors).sums
+            first = rng.random(n)
+            norms2 = squares(first, factors)
+            sums = descend(x, first, norms2, sums, factors.radii, factors).sums
         parts.append(Part(rng.standard_normal(n), float(share), sums, factors.diameters))
-        step = descend_in_factors(x, share * grad.g, sums, factors.diameters, factors)
+        g, D = share * grad.g, factors.diameters
+        step = descend(x, g, squares(g, factors), sums, D, factors)
         etas.append(spread(step.etas, a, factors))
     stepped = descend_together(parts, grad, 1.0, keep, factors)
     return Step(parts, grad, a, etas, [y for y, _ in stepped])
@@ -125,7 +128,7 @@ def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
 def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_it(
     seed, keep, owed
 ):
-    """The inequality of overshoot.py, in the metric of the etas, jointly over points and factors:
+    """The inequality of steps/group.py, in the metric of the etas, jointly over points and factors:
     z of the group keeps the limit as sum_j phi_j z_j.
     """
     rng = np.random.default_rng(seed)
@@ -186,9 +189,9 @@ def test_units_of_gradients_change_nothing(seed, unit):
     first, g = sparse_gradient(rng, n), sparse_gradient(rng, n)
     y = np.zeros(n)
     D = reaches(factors, y, y)
-    sums = descend_in_factors(y, first, DescentSums.start(factors), D, factors).sums
-    here = descend_in_factors(y, g, sums, D, factors)
-    there = descend_in_factors(y, unit * g, sums.in_units(unit), D, factors)
+    sums = descend(y, first, squares(first, factors), DescentSums.start(factors), D, factors).sums
+    here = descend(y, g, squares(g, factors), sums, D, factors)
+    there = descend(y, unit * g, squares(unit * g, factors), sums.in_units(unit), D, factors)
     np.testing.assert_array_equal(there.etas * unit, here.etas)
     assert sums.in_units(1.0) == sums
 

@@ -61,10 +61,9 @@ def recorded(learner, stream) -> Recording:
 
 def numbers(state) -> list[float]:
     dual, sums = state.dual, state.descents[0].sums
-    assert sums.factors is not None
-    own = (sums.square_sum, state.oracle_budget, dual.violation, dual.paid, *dual.sums[2:])
+    own = (state.oracle_budget, dual.violation, dual.paid, *dual.sums[2:])
     more = (*dual.slopes, dual.least_ratio, dual.exponent)
-    return [*own, *more, *(float(array.sum()) for array in sums.factors)]
+    return [*own, *more, *(float(array.sum()) for array in sums)]
 
 
 @every_set

@@ -134,7 +134,7 @@ def told(state):
         "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7]], dtype=float),
         "gradients": np.array([*(each - each.mean() for each in dual.sums[:2])]),
         "products": np.array(dual.sums[2:]),
-        "descent": np.array([own.square_sum, own.inverse_step, own.largest]),
+        "descent": np.concatenate(own),
         "bank": np.array([state.oracle_budget, state.calls]),
     }
 
@@ -555,7 +555,7 @@ def ensemble_told(state):
         "p": state.upcoming.p,
         "y": np.array([own.y for own in state.descents]),
         "members": np.array([active.x for active in state.pool.actives]),
-        "steps": np.array([[*own.sums[:2], own.sums.largest] for own in state.descents]),
+        "steps": np.array([own.sums for own in state.descents]),
         "distances": np.array([own.distance for own in state.descents]),
         "mixer": np.array([*state.mixer.totals, *state.mixer[1:]]),
         "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7], *dual.sums[2:]], dtype=float),
@@ -733,7 +733,8 @@ def test_an_ensemble_counts_in_units_that_grow():
         *_, begun = tw.play(learner, given[:10])
         dual = begun.state.dual._replace(violation=1e4)
         small = [  # steps that are small in the old units
-            own._replace(sums=own.sums._replace(inverse_step=1e76)) for own in begun.state.descents
+            own._replace(sums=own.sums._replace(inverse_steps=np.array([1e76])))
+            for own in begun.state.descents
         ]
         state = begun.state._replace(dual=dual, descents=tuple(small))
         *_, ended = tw.play(learner, given[10:], state)

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
-from tidewolf.core.arrays import as_count, frozen
+from tidewolf.core.arrays import as_count, frozen, plus
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
@@ -31,7 +31,6 @@ from tidewolf.methods.settings import (
     ConstraintLipschitz,
     LossLipschitz,
 )
-from tidewolf.methods.steps.adagrad import DescentSums, descend
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets.base import ConvexSet
@@ -41,8 +40,8 @@ class State(NamedTuple):
     t: int
     x: Array
     dual: DualState
-    descent: DescentSums = DescentSums()
-    """in units of 2^exponent of the ledger"""
+    square_sum: float = 0.0
+    """sum |g|^2, in units of 2^exponent of the dual state"""
     calls: int = 0
     distance: float = 0.0
     pending: tuple[Deferred, ...] = ()
@@ -106,11 +105,11 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
 
     def step(self, state: State, block: FirstOrder) -> State:
         weighed = self._weights.weigh(state.dual, block, state.x)
-        x, descent = state.x, state.descent.in_units(weighed.unit)
+        x, S = state.x, state.square_sum * weighed.unit**2 + weighed.norm2
         if weighed.norm2 > 0.0:
-            y, descent = descend(x, weighed.g, weighed.norm2, descent, self.K.diameter)
+            y = plus(x, -self.K.diameter / math.sqrt(2.0 * S), weighed.g)
             x = frozen(self.exact_projection(y))
-        return state._replace(x=x, dual=weighed.dual, descent=descent)
+        return state._replace(x=x, dual=weighed.dual, square_sum=S)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:

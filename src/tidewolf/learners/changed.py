@@ -28,7 +28,7 @@ from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.migration import Move, apart, carried
 from tidewolf.methods.moves import capped
-from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
+from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 
 ALONE = ("descent",)
@@ -129,31 +129,19 @@ def _descent(
     descents, share = state.descents, state.migrations.remembered(state.t)
     if origin.itself is None:
         sums = _mean_sums([own.sums for own in descents], origin.part, scales / origin.scale)
-        return Descent(x, x, sums=move.sums(sums, share))
+        return Descent(x, x, move.sums(sums, share))
     own = descents[origin.itself]
     y = move.infeasible_iterate(own.y, x, whole)
     sums = move.sums(own.sums, share)
     if move.same:
         return own._replace(sums=sums)
-    return Descent(y, y, apart(x, y), sums)
+    return Descent(y, y, sums, apart(x, y))
 
 
 def _mean_sums(sums: list[DescentSums], part: Floats, longer: Floats) -> DescentSums:
     """The mean of what steps remember, each as many times as long as its own."""
-
-    def mean(each: Any, weights: Floats = part) -> Any:
-        return sum(w * one for w, one in zip(weights, each, strict=True))
-
-    factors = None
-    if sums[0].factors is not None:
-        S, sigma, largest = zip(*(one.factors for one in sums if one.factors), strict=True)
-        factors = FactorSums(mean(S), mean(sigma, part * longer), mean(largest))
-    return DescentSums(
-        float(mean(one.square_sum for one in sums)),
-        float(mean((one.inverse_step for one in sums), part * longer)),
-        factors=factors,
-        largest=float(mean(one.largest for one in sums)),
-    )
+    S, sigma, largest = map(np.array, zip(*sums, strict=True))
+    return DescentSums(*map(frozen, (part @ S, (part * longer) @ sigma, part @ largest)))
 
 
 def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed | None:

@@ -80,17 +80,16 @@ from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
-    into_ball,
     into_balls,
     price_at_most,
     reaches,
+    step_factors,
 )
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
-from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
 
 CELL_SCALE = 1.0
@@ -106,9 +105,9 @@ class Descent(NamedTuple):
     y: Array
     before_projection: Array
     """where y was before the last projection"""
+    sums: DescentSums
     distance: float = 0.0
     """|x - y|"""
-    sums: DescentSums = DescentSums()
 
 
 class Committed(NamedTuple):
@@ -238,7 +237,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             t=0,
             upcoming=Committed(1, x, x, weights, shares, absent),
             pool=pool,
-            descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
+            descents=(Descent(x, x, DescentSums.start(self._factors)),) * points,
             cells=CellSums.start(self.K, cells),
             dual=self._weights.start(),
             mixer=Mixer.start(experts),
@@ -643,25 +642,19 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         """The iterate moved, within the balls unless it is projected exactly before its next
         step, as it is not if several rounds arrive together.
         """
-        K, factors = self.K, self._factors
-        if factors is None:
-            target = into_ball(target, K.center, K.radius)
-        elif rounds > 1 or not factors.exact:
-            target = into_balls(target, K.center, factors)
+        if rounds > 1 or not self._factors.exact:
+            target = into_balls(target, self.K.center, self._factors)
         target = frozen(target)
-        return Descent(target, target, own.distance, sums)
+        return Descent(target, target, sums, own.distance)
 
     def _part(self, own: Descent, z: Array, share: float, pending: float | None = None) -> Part:
-        K, factors = self.K, self._factors
-        if factors is None:
-            reach = min(2.0 * K.radius, K.diameter + own.distance)
-            return Part(own.y, share, own.sums, reach, pending)
-        return Part(own.y, share, own.sums, reaches(factors, z, own.y), pending)
+        reach = reaches(self._factors, z, own.y, own.distance)
+        return Part(own.y, share, own.sums, reach, pending)
 
     @cached_property
-    def _factors(self) -> Factors | None:
-        """Those that have steps of their own."""
-        return factors_of(self.K)
+    def _factors(self) -> Factors:
+        """What has steps of its own."""
+        return step_factors(self.K)
 
     def _projected(self, state: State, rounds: Sequence[Committed]) -> State:
         """The members of all companions that these rounds moved, on one bank of calls."""
@@ -772,8 +765,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             return Bound(0.0, 0.0)
         if self.max_move is not None:
             return Bound(None, None, HELD_BACK)
-        exact = self._factors is not None and self._factors.exact
-        e = 0.0 if exact else math.sqrt(self._tolerance2)
+        e = 0.0 if self._factors.exact else math.sqrt(self._tolerance2)
         if e and not self._pays_first:
             spent = f"{self.calls_per_round:g} oracle calls per round, in blocks of {self.block},"
             return Bound(

@@ -37,7 +37,7 @@ from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums, GradientSums
 from tidewolf.methods.kernel_functions import Functions, Records, read_only
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
+from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState
 from tidewolf.methods.steps.slopes import Slopes
@@ -125,7 +125,7 @@ class Arrays(NamedTuple):
             X=np.array([active.x for active in state.pool.actives]),
             Y=np.array([own.y for own in state.descents]),
             before=np.array([own.before_projection for own in state.descents]),
-            steps=np.array([_steps(own.sums) for own in state.descents]),
+            steps=np.array([own.sums for own in state.descents]),
             sums=np.array(moved),
             gradients=gradients,
             Z=Z,
@@ -134,12 +134,6 @@ class Arrays(NamedTuple):
             totals=state.mixer.totals,
             accounts=np.array([getattr(state.accounts, name) for name in COUNTED]),
         )
-
-
-def _steps(own: DescentSums) -> Any:
-    if own.factors is None:
-        return [[own.square_sum], [own.inverse_step], [own.largest]]
-    return own.factors
 
 
 class ArrayState:
@@ -230,9 +224,8 @@ class ArrayState:
         """The state after the rounds played, with nothing committed for the next."""
         kernel, since, arrays = self.kernel, self.since, self.arrays
         s, (F, W) = arrays.s.tolist(), frozen(arrays.gradients.copy())
-        X, Y, before, weights = (
-            frozen(a.copy())
-            for a in (arrays.X, arrays.Y, arrays.before, self.weights[:, : self.count])
+        X, Y, before, steps, weights = (
+            frozen(a.copy()) for a in (*arrays[2:6], self.weights[:, : self.count])
         )
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
         dual = DualState(
@@ -251,15 +244,12 @@ class ArrayState:
             x, aimed = X[i], before[i]
             y = Y[i] if moved > 0.0 else aimed
             if kernel.exact:
+                y = x
                 actives.append(ExactPoint(x))
-                S, sigma, largest = frozen(arrays.steps[i].copy())
-                y, steps = x, DescentSums(float(S.sum()), 0.0, FactorSums(S, sigma, largest))
             else:
                 warm = getattr(since.pool.actives[i], "warm", None)
                 actives.append(ActiveSet(self.atoms, weights[i], x, warm))
-                S, sigma, largest = arrays.steps[i, :, 0].tolist()
-                steps = DescentSums(S, sigma, None, largest)
-            descents.append(type(since.descents[i])(y, aimed, apart, steps))
+            descents.append(type(since.descents[i])(y, aimed, DescentSums(*steps[i]), apart))
         counted = zip(COUNTED, arrays.accounts, strict=True)
         accounts = Accounts(
             **{name: frozen(a.copy()) for name, a in counted},
@@ -309,9 +299,9 @@ class CompiledRounds:
     """The rounds of one learner: settings and scratch arrays; states go in and come out."""
 
     def __init__(self, learner: Core, K: KernelGeometry, geometry: tuple[Any, Any]) -> None:
-        whole, factors = learner.K, factors_of(learner.K)
+        whole, factors = learner.K, step_factors(learner.K)
         self.learner, self.n, self._geometry_of = learner, len(whole.center), K
-        self.exact, self.experts = factors is not None, len(learner.names)
+        self.exact, self.experts = factors.exact, len(learner.names)
         self.cells = 0 if learner.context is None else learner.context.cells
         self.plain, self.measures = len(learner.scales), self.experts
         steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
@@ -336,12 +326,9 @@ class CompiledRounds:
             "VALUED": learner.wants_functions,
         }.items():
             self.settings[getattr(names, name)] = value
-        sizes: tuple[Any, ...] = np.array([0]), np.array([whole.radius]), np.array([whole.diameter])
-        if factors is not None:
-            sizes = factors[:3]
-        places = np.append(sizes[0], self.n).astype(np.int64)
-        self._set = (whole.center, places, *(np.array(a, dtype=np.float64) for a in sizes[1:]))
-        self._set = tuple(map(read_only, self._set))
+        places = np.append(factors.starts, self.n).astype(np.int64)
+        sizes = (np.array(a, dtype=np.float64) for a in (factors.radii, factors.diameters))
+        self._set = tuple(map(read_only, (whole.center, places, *sizes)))
         data = np.zeros(1, np.uint8) if self.exact else as_bytes(K)  # type: ignore[arg-type]
         self._geometry = tuple(map(read_only, (data, *geometry)))
         scales = (*learner.scales, *(learner.cell_scale,) * self.cells)

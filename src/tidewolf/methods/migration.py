@@ -26,14 +26,8 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Dense, LowRank, Outer, Sparse, Vertex
 from tidewolf.methods.base import Bound, Learner, refuse_state
-from tidewolf.methods.late import Deferred
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.steps.adagrad import (
-    DescentSums,
-    FactorSums,
-    into_ball,
-    into_balls,
-)
+from tidewolf.methods.steps.adagrad import DescentSums, into_balls, step_factors
 from tidewolf.projection.active import Active, ExactPoint, factors_of
 from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.factored import FactoredActiveSet, FactorTable, as_sparse, parts_of
@@ -224,20 +218,17 @@ class Move:
         """What steps remember, this share of it where the set is another; steps of factors that are
         new, or are told apart only now, begin anew.
         """
-        after = factors_of(self.new)
+        after = step_factors(self.new)
         if self.same:
             return sums
-        if (sums.factors is None) is not (after is None):
+        if len(step_factors(self.old).starts) == len(after.starts) == 1:
+            source = np.zeros(1, dtype=np.int64)
+        elif factors_of(self.old) is None or factors_of(self.new) is None:
             return DescentSums.start(after)
-        sums = sums._replace(
-            square_sum=sums.square_sum * share, inverse_step=sums.inverse_step * math.sqrt(share)
-        )
-        if sums.factors is None:
-            return sums
-        _, source = self.owners
-        S, sigma, largest = (np.where(source >= 0, each[source], 0.0) for each in sums.factors)
-        own = FactorSums(frozen(S * share), frozen(sigma * math.sqrt(share)), frozen(largest))
-        return sums._replace(square_sum=float(own.square_sums.sum()), factors=own)
+        else:
+            _, source = self.owners
+        S, sigma, largest = (np.where(source >= 0, each[source], 0.0) for each in sums)
+        return DescentSums(*map(frozen, (S * share, sigma * math.sqrt(share), largest)))
 
     def infeasible_iterate(self, y: Array, x: Array, whole: bool) -> Array:
         """y near the member x: where it was, if all vertices of its member are still there, else
@@ -245,18 +236,11 @@ class Move:
         """
         if self.same:
             return y
-        K, factors = self.new, factors_of(self.new)
-        if not whole or (factors is not None and factors.exact):
+        K, factors = self.new, step_factors(self.new)
+        if not whole or factors.exact:
             return x
         y = K.center + K.tangent(self.scattered(y) - K.center)
-        if factors is None:
-            return frozen(into_ball(y, K.center, K.radius))
         return frozen(into_balls(y, K.center, factors))
-
-    def round(self, deferred: Deferred) -> Deferred | None:
-        """A pending round; None where what it played is not in the new set."""
-        x = self.point(deferred.x)
-        return None if x is None else Deferred(deferred.round, x, self.point(deferred.own))
 
 
 def _owner(starts: Int64s, size: int) -> Int64s:

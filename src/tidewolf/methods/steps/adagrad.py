@@ -33,87 +33,110 @@ the sum of their shares in it: what waits of other cells does not pull at this o
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arrays import flat, frozen, inner, plus
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats, NDArray
-from tidewolf.kernels.groups import factor_squares, factor_steps, onto_balls, overshoot
-from tidewolf.kernels.groups import give_back as add_steps
+from tidewolf.core.types import Array, Floats
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
 
 
-class FactorSums(NamedTuple):
-    """What the factors of a product remember of their steps, an entry for each."""
-
-    square_sums: Floats
-    """S_b"""
-    inverse_steps: Floats
-    """sigma_b; 0 before the first step"""
-    largest: Floats
-    """the largest |g_b| so far"""
+def step_factors(K: HasLMO) -> Factors:
+    """What has a step of its own: the factors of a product, or the set as one."""
+    whole = np.array([0]), np.array([K.radius]), np.array([K.diameter])
+    return factors_of(K) or Factors(*whole, exact=False)
 
 
 class DescentSums(NamedTuple):
-    """What descent remembers of its steps so far."""
+    """What descent remembers of its steps so far, a number for each factor."""
 
-    square_sum: float = 0.0
+    squares: Floats
     """S"""
-    inverse_step: float = 0.0
-    """sigma = 1/(2 eta); 0 before the first step, and where factors have their own"""
-    factors: FactorSums | None = None
-    """None: there is one step for all"""
-    largest: float = 0.0
-    """the largest |g| so far; 0 where factors have their own"""
+    inverse_steps: Floats
+    """sigma = 1/(2 eta); 0 before the first step"""
+    largest: Floats
+    """the largest |g| so far"""
 
     @classmethod
-    def start(cls, factors: Factors | None) -> DescentSums:
-        """Before the first step, on a product of these factors."""
-        if factors is None:
-            return cls()
+    def start(cls, factors: Factors) -> DescentSums:
+        """Before the first step."""
         none = frozen(np.zeros(len(factors.starts)))
-        return cls(factors=FactorSums(none, none, none))
+        return cls(none, none, none)
 
     def in_units(self, unit: float) -> DescentSums:
         """The same where gradients are `unit` times as long."""
-        own = self.factors
-        if own is not None and unit != 1.0:
-            squares = frozen(own.square_sums * unit * unit)
-            steps, largest = own.inverse_steps * unit, own.largest * unit
-            own = FactorSums(squares, frozen(steps), frozen(largest))
-        return DescentSums(
-            self.square_sum * unit * unit,
-            self.inverse_step * unit,
-            own,
-            self.largest * unit,
-        )
+        if unit == 1.0:
+            return self
+        scaled = self.squares * unit * unit, self.inverse_steps * unit, self.largest * unit
+        return DescentSums(*map(frozen, scaled))
+
+
+def squares(d: Array, factors: Factors) -> Floats:
+    """|d_b|^2 of each factor."""
+    if len(factors.starts) == 1:
+        return np.array([inner(d, d)])
+    found: Floats = np.add.reduceat(flat(d) ** 2, factors.starts)
+    return found
+
+
+def spread(numbers: Floats, factors: Factors, d: Array) -> Any:
+    """The number of each factor at all of its entries, as d has them; of one factor the number."""
+    if len(factors.starts) == 1:
+        return float(numbers[0])
+    return np.repeat(numbers, np.diff(factors.starts, append=d.size)).reshape(d.shape)
+
+
+class Step(NamedTuple):
+    """A step: where it leads before the ball, the sums with it, and eta of each factor, 0 where
+    none was taken.
+    """
+
+    y: Array
+    sums: DescentSums
+    etas: Floats
 
 
 def descend(
     y: Array,
     g: Array,
-    g_norm2: float,
+    norms2: Floats,
     sums: DescentSums,
-    D_y: float,
+    D: Floats,
+    factors: Factors,
     scale: float = 1.0,
     share: float = 1.0,
-    pending: float = 0,
-) -> tuple[Array, DescentSums]:
-    """One step from y along -share g, |share g|^2 = g_norm2 > 0: where it leads before the ball,
-    and the sums with it.
+    pending: float = 0.0,
+) -> Step:
+    """One step from y along -share g in every factor, |g_b|^2 = norms2_b, no member farther than D
+    from y; factors that are single points, D_b = 0, have nowhere to go.
     """
-    S, largest = sums.square_sum + g_norm2, sums.largest
-    if pending:
-        length = math.sqrt(g_norm2)
-        largest = max(largest, length)
-        S += 2.0 * pending * length * largest
-    elif g_norm2 > largest * largest:
-        largest = math.sqrt(g_norm2)
-    sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))
-    return plus(y, -(0.5 * share / sigma), g), DescentSums(S, sigma, largest=largest)
+    own2 = share * share * norms2
+    lengths = np.sqrt(own2)
+    largest = np.maximum(sums.largest, lengths)
+    S = sums.squares + own2 + 2.0 * pending * lengths * largest
+    moves = (S > 0.0) & (D > 0.0)
+    needed = np.where(moves, np.sqrt(0.5 * S) / np.where(moves, scale * D, 1.0), 0.0)
+    sigma = np.maximum(sums.inverse_steps, needed)
+    etas = np.where(moves, 0.5 / np.where(moves, sigma, 1.0), 0.0)
+    return Step(
+        plus(y, -share * spread(etas, factors, g), g),
+        DescentSums(*map(frozen, (S, sigma, largest))),
+        etas,
+    )
+
+
+def reaches(factors: Factors, x: Array, y: Array, distance: float | None = None) -> Floats:
+    """D_b,t = min(2 R_b, D_b + |x_b - y_b|); the distance, where it is known, is that of all."""
+    far = factors.diameters
+    if len(far) == 1 and distance is not None:
+        far = far + distance
+    elif x is not y:
+        far = far + np.sqrt(squares(x - y, factors))
+    found: Floats = np.minimum(2.0 * factors.radii, far)
+    return found
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:
@@ -123,94 +146,18 @@ def into_ball(y: Array, center: Array, radius: float) -> Array:
     return y if length <= radius else plus(center, radius / length, z)
 
 
-def squares(d: Array, factors: Factors) -> Floats:
-    """|d_b|^2 of each factor."""
-    found = np.empty(len(factors.starts))
-    factor_squares(_entries(d), _entries(factors.starts), found)
-    return found
-
-
-def reaches(factors: Factors, x: Array, y: Array) -> Floats:
-    """D_b,t = min(2 R_b, D_b + |x_b - y_b|)."""
-    far = factors.diameters
-    if x is not y:
-        far = far + np.sqrt(squares(x - y, factors))
-    found: Floats = np.minimum(2.0 * factors.radii, far)
-    return found
-
-
-class FactorStep(NamedTuple):
-    """A step of factors: where it leads, the sums with it, and eta of each, 0 where none was
-    taken.
-    """
-
-    y: Array
-    sums: DescentSums
-    etas: Floats
-
-
-def descend_in_factors(
-    y: Array,
-    g: Array,
-    sums: DescentSums,
-    D: Floats,
-    factors: Factors,
-    scale: float = 1.0,
-    share: float = 1.0,
-    pending: float = 0,
-) -> FactorStep:
-    """One step from y along -share g in every factor, no member farther than D from y; factors that
-    are single points, D_b = 0, have nowhere to go.
-    """
-    assert sums.factors is not None
-    q, target = len(factors.starts), np.empty(y.shape)
-    after, etas = np.empty((3, q)), np.empty(q)
-    square_sum = factor_steps(
-        *(_entries(g), share, _entries(y), _entries(factors.starts), _entries(D)),
-        *(float(pending), scale, tuple(map(_entries, sums.factors))),
-        *(after, etas, flat(target)),
-    )
-    own = FactorSums(*map(frozen, after))
-    return FactorStep(target, DescentSums(square_sum, 0.0, own), etas)
-
-
-def past_limit(y: Array, x: Array, P: Array, factors: Factors, etas: Floats) -> Past:
-    """What the limits' part P of the gradient says of y, and what steps along it do."""
-    along, pulled, held = overshoot(
-        *(_entries(P), _entries(y), _entries(x), _entries(factors.starts)),
-        *(_entries(factors.diameters), _entries(etas)),
-    )
-    return Past(along, pulled, held)
-
-
-class Past(NamedTuple):
-    """How far a step went along the limits' part P of its gradient."""
-
-    along: float
-    """<P, y - x>"""
-    pulled: float
-    """sum_b eta_b |P_b|^2"""
-    held: bool
-    """whether P pulls at a factor that no gradient has moved"""
-
-
-def give_back(y: Array, P: Array, share: float, factors: Factors, etas: Floats) -> None:
-    """y_b + share eta_b P_b in place of y_b."""
-    add_steps(flat(y), _entries(P), share, _entries(factors.starts), _entries(etas))
-
-
 def into_balls(y: Array, center: Array, factors: Factors) -> Array:
     """The nearest point of the product of the factors' balls."""
-    nearest, starts = np.empty(y.shape), _entries(factors.starts)
-    radii = _entries(factors.radii)
-    outside = onto_balls(_entries(y), _entries(center), radii, starts, flat(nearest))
-    return nearest if outside else y
-
-
-def _entries(x: Array) -> NDArray:
-    """The entries of an array that is read: kernels are compiled for one kind of array."""
-    read: NDArray = np.ascontiguousarray(flat(x))
-    return frozen(read.view()) if read.flags.writeable else read
+    if len(factors.starts) == 1:
+        return into_ball(y, center, float(factors.radii[0]))
+    z = y - center
+    lengths = np.sqrt(squares(z, factors))
+    outside = lengths > factors.radii
+    if not outside.any():
+        return y
+    shares = np.where(outside, factors.radii / np.where(outside, lengths, 1.0), 1.0)
+    inside = np.repeat(~outside, np.diff(factors.starts, append=z.size)).reshape(z.shape)
+    return np.where(inside, y, center + spread(shares, factors, z) * z)
 
 
 def price_at_most(K: HasLMO, scale: float, e: float) -> float:
@@ -218,10 +165,8 @@ def price_at_most(K: HasLMO, scale: float, e: float) -> float:
     at most e R_b/R in every factor: (sum_b (D_b'^2/(k D_b) + k D_b')^2)^(1/2)/D with
     D_b' = min(2 R_b, D_b + e R_b/R), by Cauchy-Schwarz over the factors.
     """
-    factors, R, D = factors_of(K), K.radius, K.diameter
-    sizes = [(R, D)]
-    if factors is not None:
-        sizes = list(zip(factors.radii.tolist(), factors.diameters.tolist(), strict=True))
+    factors, R, D = step_factors(K), K.radius, K.diameter
+    sizes = zip(factors.radii.tolist(), factors.diameters.tolist(), strict=True)
     return math.hypot(*(_price(*size, e / R, scale) for size in sizes)) / D
 
 

@@ -17,28 +17,39 @@ P = w grad g^+ and w h at the point x that was played,
     back = min( 1, (-w h - <P, sum_j phi_j u_j - x>)^+ / sum_j eta_j phi_j^2 |P|^2 ),
     y_j  = u_j + (1 - keep) back eta_j phi_j P.
 
-Proof: overshoot.py in the metric sum_j |.|^2/eta_j, in which the gradient of the limit is
-(eta_j phi_j P)_j and has the square sum_j eta_j phi_j^2 |P|^2; there eta is 1. It needs that all
+Proof: as for one point, below, in the metric sum_j |.|^2/eta_j, in which the gradient of the limit
+is (eta_j phi_j P)_j and has the square sum_j eta_j phi_j^2 |P|^2; there eta is 1. It needs that all
 that P pulls at may move: nothing is given back while P acts on a factor that no gradient has moved.
+
+Of one point with the share 1: a step along g = V grad f + P, P = w grad g^+, made at x where the
+limit is broken by h, ends at y' = y - eta g. Linearised at x the limit there says
+(w h + <P, y' - x>)/w, and where that is negative the penalty's step along P was longer than needed.
+With `keep` from 0 to 1
+
+    y'' = y' + (1 - keep) back P,        back = min( eta, (-w h - <P, y' - x>)^+/|P|^2 ):
+
+keep = 1 is the plain step, keep = 0 goes no further than the limit. Nothing is lost in theory: for
+every z that keeps the limit
+
+    |y'' - z|^2  <=  |y - z|^2 - 2 eta ( V <grad f, y - z> + w h + <P, y - x> ) + eta^2 |g|^2,
+
+which is all that a bound on regret and violation uses of a step. Proof: the losses alone lead to
+u = y' + eta P, and y'' = u - lam P. As w h + <P, z - x> <= 0, <P, u - z> >= w h + <P, u - x> =: m,
+so |u - lam P - z|^2 <= |u - z|^2 - 2 lam m + lam^2 |P|^2. That parabola is least at m/|P|^2; lam
+lies between there (0 or eta where it is outside) and eta, so eta is no better, and gives the
+right-hand side above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import inner
+from tidewolf.core.arrays import inner, plus
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.adagrad import (
-    DescentSums,
-    Past,
-    descend,
-    descend_in_factors,
-    give_back,
-    past_limit,
-)
+from tidewolf.methods.steps.adagrad import DescentSums, descend, spread, squares
 from tidewolf.methods.steps.lyapunov import Surrogate
 from tidewolf.sets.base import Factors
 
@@ -50,10 +61,11 @@ class Part(NamedTuple):
     share: float
     """phi, above 0"""
     sums: DescentSums
-    reach: float | Floats
-    """D: no member is farther from y; one for each factor, where there are factors"""
+    reach: Floats
+    """D: no member is farther from y, one for each factor"""
     pending: float | None = None
-    """rounds that are not observed yet, by their shares of it; None: as many as the push says"""
+    """rounds that are not observed yet, by their shares of it; None: as many as the gradient says
+    """
 
 
 class StepGradient(NamedTuple):
@@ -77,49 +89,31 @@ class StepGradient(NamedTuple):
         return cls(weighed.g, weighed.norm2, x, P, value, pending)
 
 
-NO_PAST = Past(0.0, 0.0, held=False)
-"""Of a step that no limit pulled at."""
-
-
 def descend_together(
-    parts: Sequence[Part],
-    grad: StepGradient,
-    scale: float,
-    keep: float,
-    factors: Factors | None = None,
+    parts: Sequence[Part], grad: StepGradient, scale: float, keep: float, factors: Factors
 ) -> list[tuple[Array, DescentSums]]:
     """Where each point goes before its ball, and its sums; |g|^2 > 0."""
-    P, past, square, held = grad.penalty_gradient, -grad.penalty_value, 0.0, False
-    moved: list[tuple[Array, DescentSums]] = []
-    etas: list[Any] = []
-    P2 = inner(P, P) if P is not None and factors is None else 0.0
-    for y, share, sums, reach, own in parts:
-        pending = grad.pending if own is None else own
-        if factors is None:
-            assert not isinstance(reach, np.ndarray)
-            norm2 = share * share * grad.norm2
-            u, sums = descend(y, grad.g, norm2, sums, reach, scale, share, pending)
-            eta: Any = 0.5 / sums.inverse_step
-            found = Past(inner(P, u - grad.x), eta * P2, held=False) if P2 > 0.0 else NO_PAST
-        else:
-            assert isinstance(reach, np.ndarray)
-            u, sums, eta = descend_in_factors(
-                y, grad.g, sums, reach, factors, scale, share, pending
-            )
-            found = NO_PAST if P is None else past_limit(u, grad.x, P, factors, eta)
-        moved.append((u, sums))
-        etas.append(eta)
-        past -= share * found.along
-        square += share**2 * found.pulled
-        held = held or found.held
-    if P is None or past <= 0.0 or square <= 0.0 or held:
+    norms2, P, past, square = squares(grad.g, factors), grad.penalty_gradient, 0.0, 0.0
+    steps = [
+        descend(
+            *(part.y, grad.g, norms2, part.sums, part.reach, factors, scale, part.share),
+            grad.pending if part.pending is None else part.pending,
+        )
+        for part in parts
+    ]
+    moved = [(step.y, step.sums) for step in steps]
+    if P is None:
+        return moved
+    pulls = np.where(factors.diameters > 0.0, squares(P, factors), 0.0)
+    past = -grad.penalty_value
+    for part, step in zip(parts, steps, strict=True):
+        past -= part.share * inner(P, step.y - grad.x)
+        square += part.share**2 * float(step.etas @ pulls)
+    held = any(bool(((pulls > 0.0) & (step.etas == 0.0)).any()) for step in steps)
+    if past <= 0.0 or square <= 0.0 or held:
         return moved
     back = (1.0 - keep) * min(1.0, past / square)
-    softened: list[tuple[Array, DescentSums]] = []
-    for part, eta, (u, sums) in zip(parts, etas, moved, strict=True):
-        if factors is None:
-            softened.append((u + back * part.share * eta * P, sums))
-        else:
-            give_back(u, P, back * part.share, factors, eta)
-            softened.append((u, sums))
-    return softened
+    return [
+        (plus(step.y, back * part.share * spread(step.etas, factors, P), P), step.sums)
+        for part, step in zip(parts, steps, strict=True)
+    ]
