@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_groups as naive
-from tidewolf.methods.steps.adagrad import DescentSums, descend, squares
+from tidewolf.methods.steps.adagrad import DescentSums, descend, reaches, squares
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.sets.base import Factors
 
@@ -73,7 +73,9 @@ def test_every_factor_steps_for_itself(seed, share, pending):
     D = FACTORS.diameters * (rng.random(2) < 0.8)
     g = rng.standard_normal(N) * np.repeat(rng.random(2) < 0.7, np.diff(FACTORS.starts, append=N))
     before = DescentSums(*(rng.random((3, 2)) * (rng.random(2) < 0.7)))
-    y = rng.standard_normal(N)
+    x, y = rng.standard_normal((2, N))
+    far = FACTORS.diameters + np.sqrt(naive.squares(x - y, FACTORS))
+    assert reaches(FACTORS, x, y) == pytest.approx(np.minimum(2.0 * FACTORS.radii, far))
     found = descend(y, g, squares(g, FACTORS), before, D, FACTORS, scale, share, pending)
     for b, own in enumerate(np.split(np.arange(N), FACTORS.starts[1:])):
         length = share * math.sqrt(float(g[own] @ g[own]))

@@ -10,14 +10,20 @@ slept in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import math
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from tidewolf.core.arrays import is_array
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.round_info import is_present
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.round_info import RoundInfo, is_present
+from tidewolf.core.types import Array, Floats
+from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
 
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
@@ -70,6 +76,51 @@ def proposals_of(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
     """What an adviser proposes; None where it sleeps."""
     ask = _ASK.get()
     return adviser.propose(*args) if ask is None else ask(name, adviser, args)
+
+
+class Asked(NamedTuple):
+    """What all advisers of a learner propose, an entry for each of their names."""
+
+    points: list[Array | None]
+    states: tuple[Any, ...]
+    """what each adviser remembers"""
+    calls: Floats
+    """oracle calls; those of an adviser with several names are shared between these"""
+    solves: Floats
+    """linear programs, likewise"""
+    found: tuple[Vertex, ...]
+    """vertices of the set that they met"""
+
+
+def ask_all(
+    K: HasLMO,
+    advisers: Sequence[Adviser],
+    names: Sequence[str],
+    states: Sequence[Any],
+    kept: Sequence[Sequence[Array | None] | None],
+    info: RoundInfo | None,
+    number: int,
+    budget: float,
+    vertices: tuple[Vertex, ...],
+) -> Asked:
+    """Ask every adviser for the round of this number, but those whose points are `kept`."""
+    asked, sizes = list[Proposals](), [len(adviser.names) for adviser in advisers]
+    for adviser, state, points in zip(advisers, states, kept, strict=True):
+        found: Proposals | None
+        if points is not None:
+            found = Proposals(tuple(points), state)
+        else:
+            name, left = names[sum(sizes[: len(asked)])], math.floor(budget + 1e-9)
+            found = proposals_of(name, adviser, K, state, info, number, left, vertices)
+        asked.append(found or Proposals((None,) * len(adviser.names), state))  # skipped
+        budget -= asked[-1].calls
+    return Asked(
+        [z for one in asked for z in one.points],
+        tuple(one.state for one in asked),
+        np.repeat([one.calls / size for one, size in zip(asked, sizes, strict=True)], sizes),
+        np.repeat([one.solves / size for one, size in zip(asked, sizes, strict=True)], sizes),
+        tuple(vertex for one in asked for vertex in one.found),
+    )
 
 
 class asking:

@@ -36,7 +36,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, reduce
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,9 +54,10 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.experts.asking import proposals_of
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.asking import ask_all
+from tidewolf.experts.base import Adviser
 from tidewolf.experts.context import Context
+from tidewolf.learners.state import Committed, Descent, State
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
@@ -67,17 +68,15 @@ from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
 from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.kernel_functions import Functions, is_plain
 from tidewolf.methods.late import (
-    Overrides,
     forget,
     in_order,
     next_round,
     require_no_pending,
     without,
 )
-from tidewolf.methods.migration import Migrations, require_of_one_kind
+from tidewolf.methods.migration import require_of_one_kind
 from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
     into_balls,
@@ -88,7 +87,7 @@ from tidewolf.methods.steps.adagrad import (
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
+from tidewolf.methods.steps.lyapunov import LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets.base import Factors
 
@@ -97,80 +96,6 @@ CELL_SCALE = 1.0
 NEAR_TIE = 1e-9
 """By which share urgencies differ at least. While points stand at the center, every iterate on the
 ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
-
-
-class Descent(NamedTuple):
-    """One companion y outside K; its member is a point of the pool."""
-
-    y: Array
-    before_projection: Array
-    """where y was before the last projection"""
-    sums: DescentSums
-    distance: float = 0.0
-    """|x - y|"""
-
-
-class Committed(NamedTuple):
-    """What is committed for a round without feedback: the next one, or one that is pending."""
-
-    round: int
-    """of the coming one, where nothing is settled yet, another"""
-    x: Array
-    """the decision"""
-    mix: Array
-    """sum p z, which the decision is unless something holds it back"""
-    p: Floats
-    shares: Floats
-    """phi, one a cell of the context; zeros where it is unknown"""
-    points: tuple[Array | None, ...]
-    """z of every expert; None where it is absent"""
-
-    @property
-    def free(self) -> Array:
-        """What would be decided if nothing held it back."""
-        return self.mix
-
-
-class State(NamedTuple):
-    """Where all descents stand, and what is committed for the next round."""
-
-    t: int
-    upcoming: Committed
-    pool: Pool
-    descents: tuple[Descent, ...]
-    """one per step scale, then one per cell"""
-    cells: CellSums
-    """of the context, for the bound against its policies"""
-    dual: DualState
-    mixer: Mixer
-    accounts: Accounts
-    advisers: tuple[Any, ...]
-    oracle_budget: float = 0.0
-    calls: int = 0
-    solves: int = 0
-    vertices: int = 0
-    """rows of the pool's table that advisers have got"""
-    vertices_of_waiting: int = 0
-    """the same for those that wait for side information"""
-    distance: float = 0.0
-    """|x - y| of the descent with the longest steps"""
-    open: FirstOrder | None = None
-    """the sums of a block that is not over yet"""
-    pending: tuple[Committed, ...] = ()
-    """rounds that were decided and not observed yet, oldest first"""
-    lost: int = 0
-    overrides: Overrides = Overrides()
-    last: Array | None = None
-    """what was played last, where moves are capped"""
-    proposed: tuple[Array | None, ...] | None = None
-    """what advisers that do not wait proposed, where entries are out in the next round"""
-    migrations: Migrations = Migrations()
-
-    @property
-    def point(self) -> ProjectedPoint:
-        """That of the first descent."""
-        own = self.descents[0]
-        return ProjectedPoint(self.pool.active(0), own.before_projection, own.y, own.distance)
 
 
 class Core(HasKernel, Diagnosed, Learner[State]):
@@ -310,51 +235,44 @@ class Core(HasKernel, Diagnosed, Learner[State]):
     def _advised(
         self, state: State, info: RoundInfo | None, waiting: bool, number: int, out: Bools | None
     ) -> tuple[State, tuple[Array | None, ...]]:
-        """Who does not wait proposes again where that uses entries that are out, and sleeps where
-        it still does.
+        """The state with what advisers propose, those that wait or the others; also what uses
+        entries that are out is proposed again, and left out if it still does.
         """
-        advice: list[Array | None] = []
-        since = state.vertices_of_waiting if waiting else state.vertices
-        vertices = state.pool.vertices_since(since)
-        advisers, oracle_budget, calls, solves, pool = [], state.oracle_budget, 0, 0, state.pool
-        at, first = 0, self._groups
+        first, at, kept, pool = self._groups, 0, list[Any](), state.pool
         before = state.upcoming.points[first:] if state.proposed is None else state.proposed
-        own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
-        for adviser, own in zip(self.advisers, state.advisers, strict=True):
-            count = len(adviser.names)
-            in_use = out is not None and any(
-                z is not None and uses(z, out) for z in before[at : at + count]
+        for adviser in self.advisers:
+            own = before[at : at + len(adviser.names)]
+            in_use = out is not None and any(z is not None and uses(z, out) for z in own)
+            is_asked = adviser.waits is waiting or in_use
+            kept.append(None if is_asked else own if waiting else (None,) * len(own))
+            at += len(own)
+        vertices = pool.vertices_since(state.vertices_of_waiting if waiting else state.vertices)
+        found = ask_all(
+            *(self.K, self.advisers, self.names[first:], state.advisers, kept),
+            *(info, number, state.oracle_budget, vertices),
+        )
+        accounts, calls, solves = (
+            state.accounts,
+            round(found.calls.sum()),
+            round(found.solves.sum()),
+        )
+        if self.advisers:
+            more = np.concatenate([np.zeros((2, first)), [found.calls, found.solves]], axis=1)
+            accounts = accounts._replace(
+                calls=frozen(accounts.calls + more[0]), solves=frozen(accounts.solves + more[1])
             )
-            if adviser.waits is waiting or in_use:
-                budget = math.floor(oracle_budget + 1e-9)
-                name = self.names[first + at]
-                found = proposals_of(name, adviser, self.K, own, info, number, budget, vertices)
-                if found is None:  # it sleeps, and is as it was
-                    found = Proposals((None,) * count, own)
-                advice += found.points
-                oracle_budget, calls, solves = (
-                    oracle_budget - found.calls,
-                    calls + found.calls,
-                    solves + found.solves,
-                )
-                own, pool = found.state, pool.with_vertices(found.found)
-                own_calls[first + at : first + at + count] += found.calls / count
-                own_solves[first + at : first + at + count] += found.solves / count
-            else:
-                advice += before[at : at + count] if waiting else (None,) * count
-            advisers.append(own)
-            at += count
         state = state._replace(
-            advisers=tuple(advisers),
-            oracle_budget=oracle_budget,
+            advisers=found.states,
+            oracle_budget=state.oracle_budget - calls,
             calls=state.calls + calls,
             solves=state.solves + solves,
-            pool=pool,
-            vertices=state.vertices if waiting else state.pool.count,
-            vertices_of_waiting=state.pool.count if waiting else state.vertices_of_waiting,
-            accounts=state.accounts._replace(calls=frozen(own_calls), solves=frozen(own_solves)),
+            pool=pool.with_vertices(found.found),
+            vertices=state.vertices if waiting else pool.count,
+            vertices_of_waiting=pool.count if waiting else state.vertices_of_waiting,
+            accounts=accounts,
             proposed=None if out is None else before,
         )
+        advice = found.points
         if out is not None:
             advice = [z if z is None or not uses(z, out) else None for z in advice]
         return state, tuple(advice)

@@ -38,7 +38,8 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.experts import Context, Season
 from tidewolf.experts.base import Adviser
 from tidewolf.experts.setting import ExpertsSetting
-from tidewolf.learners.core import Core, State
+from tidewolf.learners.core import Core
+from tidewolf.learners.state import State
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (

@@ -28,7 +28,8 @@ from tidewolf.core.arrays import norm
 from tidewolf.core.feedback import Arrival, FirstOrder, played_at, require_limits
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
-from tidewolf.learners.core import Core, State
+from tidewolf.learners.core import Core
+from tidewolf.learners.state import State
 from tidewolf.methods.base import Learner
 from tidewolf.methods.clock import add_sums, empty_sums
 from tidewolf.methods.expert_feedback import PlayedRound

@@ -24,8 +24,7 @@ from tidewolf.core.jit import MODE
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
-from tidewolf.experts.asking import proposals_of
-from tidewolf.experts.base import Proposals
+from tidewolf.experts.asking import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.resolve import Resolve
 from tidewolf.experts.season import Season
@@ -48,7 +47,8 @@ from tidewolf.sets.base import CompiledGeometry, KernelGeometry
 from tidewolf.sets.calculus import Product
 
 if TYPE_CHECKING:
-    from tidewolf.learners.core import Core, State
+    from tidewolf.learners.core import Core
+    from tidewolf.learners.state import State
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_SHARES = np.zeros((1 << 20, 0))
@@ -337,7 +337,6 @@ class CompiledRounds:
         self._spare: list[_Scratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:-1]
         self._asked = 0
-        self._sizes = tuple(len(adviser.names) for adviser in learner.advisers)
 
     def plays(self, stream: Stream) -> bool:
         """Whether it can play a stream whose functions it can read: advisers are asked without side
@@ -568,37 +567,31 @@ class CompiledRounds:
 
     def _advised(self, now: ArrayState, seen: FullInformation, x: Floats) -> None:
         """Advisers see the last round and propose for the next one."""
-        learner, K, arrays = self.learner, self.learner.K, now.arrays
-        count, at = now.count, learner._groups
+        learner, arrays, count, first = self.learner, now.arrays, now.count, self.learner._groups
         vertices = now.atoms.vertices[now.vertices : count] if now.vertices < count else ()
-        solves, states = np.array(now.solves), list(now.advisers)
-        for i, adviser in enumerate(learner.advisers):
-            state = adviser.observe_round(K, states[i], seen, x, now.number - 1)
-            budget = math.floor(arrays.s[names.ORACLE_BUDGET] + 1e-9)
-            found = proposals_of(
-                learner.names[at], adviser, K, state, None, now.number, budget, tuple(vertices)
-            )
-            size = self._sizes[i]
-            if found is None:
-                found = Proposals((None,) * size, state)
-            states[i] = found.state
-            for j, z in enumerate(found.points, at):
-                arrays.awake[j] = z is not None
-                if z is not None:
-                    arrays.Z[j] = z
-            if found.calls:
-                arrays.s[names.ORACLE_BUDGET] -= found.calls
-                arrays.s[names.ALL_CALLS] += found.calls
-                arrays.accounts[names.CALLS_BY, at : at + size] += found.calls / size
-            solves[at : at + size] += found.solves / size
-            for vertex in () if self.exact else found.found:
-                if now.atoms.find(vertex, now.count) is None:
-                    now.atoms = now.atoms.append(vertex, now.count)
-                    now.weights = _longer(now.weights, now.count, now.count + 1)
-                    now.count += 1
-            at += size
-        now.vertices, now.solves = count, solves
-        now.advised(states)
+        states = [
+            adviser.observe_round(learner.K, state, seen, x, now.number - 1)
+            for adviser, state in zip(learner.advisers, now.advisers, strict=True)
+        ]
+        found = ask_all(
+            *(learner.K, learner.advisers, learner.names[first:], states, [None] * len(states)),
+            *(None, now.number, float(arrays.s[names.ORACLE_BUDGET]), tuple(vertices)),
+        )
+        for i, z in enumerate(found.points, first):
+            arrays.awake[i] = z is not None
+            if z is not None:
+                arrays.Z[i] = z
+        arrays.s[names.ORACLE_BUDGET] -= found.calls.sum()
+        arrays.s[names.ALL_CALLS] += found.calls.sum()
+        arrays.accounts[names.CALLS_BY, first:] += found.calls
+        for vertex in () if self.exact else found.found:
+            if now.atoms.find(vertex, now.count) is None:
+                now.atoms = now.atoms.append(vertex, now.count)
+                now.weights = _longer(now.weights, now.count, now.count + 1)
+                now.count += 1
+        now.vertices, now.solves = count, np.array(now.solves)
+        now.solves[first:] += found.solves
+        now.advised(found.states)
 
 
 class _Scratch:

@@ -1,0 +1,93 @@
+"""The state of the Lyapunov family (core.py): where all descents stand, what experts remember, and
+what is committed for the next round.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.types import Array, Floats
+from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.certificate import CellSums
+from tidewolf.methods.late import Overrides
+from tidewolf.methods.migration import Migrations
+from tidewolf.methods.pool import Pool
+from tidewolf.methods.projected import ProjectedPoint
+from tidewolf.methods.steps.adagrad import DescentSums
+from tidewolf.methods.steps.hedge import Mixer
+from tidewolf.methods.steps.lyapunov import DualState
+
+
+class Descent(NamedTuple):
+    """One companion y outside K; its member is a point of the pool."""
+
+    y: Array
+    before_projection: Array
+    """where y was before the last projection"""
+    sums: DescentSums
+    distance: float = 0.0
+    """|x - y|"""
+
+
+class Committed(NamedTuple):
+    """What is committed for a round without feedback: the next one, or one that is pending."""
+
+    round: int
+    """of the coming one, where nothing is settled yet, another"""
+    x: Array
+    """the decision"""
+    mix: Array
+    """sum p z, which the decision is unless something holds it back"""
+    p: Floats
+    shares: Floats
+    """phi, one a cell of the context; zeros where it is unknown"""
+    points: tuple[Array | None, ...]
+    """z of every expert; None where it is absent"""
+
+    @property
+    def free(self) -> Array:
+        """What would be decided if nothing held it back."""
+        return self.mix
+
+
+class State(NamedTuple):
+    """Where all descents stand, and what is committed for the next round."""
+
+    t: int
+    upcoming: Committed
+    pool: Pool
+    descents: tuple[Descent, ...]
+    """one per step scale, then one per cell"""
+    cells: CellSums
+    """of the context, for the bound against its policies"""
+    dual: DualState
+    mixer: Mixer
+    accounts: Accounts
+    advisers: tuple[Any, ...]
+    oracle_budget: float = 0.0
+    calls: int = 0
+    solves: int = 0
+    vertices: int = 0
+    """rows of the pool's table that advisers have got"""
+    vertices_of_waiting: int = 0
+    """the same for those that wait for side information"""
+    distance: float = 0.0
+    """|x - y| of the descent with the longest steps"""
+    open: FirstOrder | None = None
+    """the sums of a block that is not over yet"""
+    pending: tuple[Committed, ...] = ()
+    """rounds that were decided and not observed yet, oldest first"""
+    lost: int = 0
+    overrides: Overrides = Overrides()
+    last: Array | None = None
+    """what was played last, where moves are capped"""
+    proposed: tuple[Array | None, ...] | None = None
+    """what advisers that do not wait proposed, where entries are out in the next round"""
+    migrations: Migrations = Migrations()
+
+    @property
+    def point(self) -> ProjectedPoint:
+        """That of the first descent."""
+        own = self.descents[0]
+        return ProjectedPoint(self.pool.active(0), own.before_projection, own.y, own.distance)
