@@ -251,11 +251,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             *(self.K, self.advisers, self.names[first:], state.advisers, kept),
             *(info, number, state.oracle_budget, vertices),
         )
-        accounts, calls, solves = (
-            state.accounts,
-            round(found.calls.sum()),
-            round(found.solves.sum()),
-        )
+        accounts, calls = state.accounts, round(found.calls.sum())
         if self.advisers:
             more = np.concatenate([np.zeros((2, first)), [found.calls, found.solves]], axis=1)
             accounts = accounts._replace(
@@ -265,7 +261,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             advisers=found.states,
             oracle_budget=state.oracle_budget - calls,
             calls=state.calls + calls,
-            solves=state.solves + solves,
+            solves=state.solves + round(found.solves.sum()),
             pool=pool.with_vertices(found.found),
             vertices=state.vertices if waiting else pool.count,
             vertices_of_waiting=pool.count if waiting else state.vertices_of_waiting,
