@@ -401,7 +401,7 @@ def test_sessions_that_were_not_used_for_longest_are_let_go_of(tmp_path):
     for name in "abcd":
         door.put(name, THREE)
         door.observe(name, {"round": 1, "costs": COSTS})
-    assert sorted(door.sessions._places) == ["c", "d"]
+    assert sorted(door.sessions._opened) == ["c", "d"]
     assert [door.get(name)["rounds"] for name in "abcd"] == [1] * 4
     door.sessions.close()
     assert door.sessions.overview()[0].costs == (0.5,)
@@ -432,7 +432,7 @@ def test_stale_and_breached(tmp_path):
     (one,) = door.sessions.overview()
     assert one.stale
     assert one.pending == 1
-    assert not door.sessions._places
+    assert not door.sessions._opened
     body = {"costs": COSTS, "capacities": [0.1, 0.5, 0.5]}
     for number in (1, 2):
         door.observe("a", {"round": number, **body})

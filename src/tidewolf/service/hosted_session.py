@@ -53,7 +53,6 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
-from tidewolf.functions.linear import Capacity
 from tidewolf.live.entries import follows_clock, given_demands
 from tidewolf.live.lines import NUMBERS
 from tidewolf.methods.available import entries_out
@@ -62,6 +61,7 @@ from tidewolf.methods.moves import distance_moved
 from tidewolf.service import models as m
 from tidewolf.service.description import Built, Point, Settings
 from tidewolf.session import Session
+from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import Round, SessionInfo
 
 if TYPE_CHECKING:
@@ -344,7 +344,7 @@ class ReadFeedback(NamedTuple):
         return cls(arguments)
 
     def outcome(
-        self, x: Array, names_of: Callable[[Batch], Sequence[str]]
+        self, x: Array, K: ConvexSet
     ) -> tuple[float | None, float | None, dict[str, float]]:
         """The cost and the violation of a point, None if unknown, and of each violated limit."""
         if self.functions is None:
@@ -359,8 +359,8 @@ class ReadFeedback(NamedTuple):
         violation = max(0.0, worst) if math.isfinite(worst) else None
         if worst <= BROKEN:
             return known, violation, {}
-        names = () if self.functions is None else names_of(self.functions[1])
-        names = names or [f"limit {i}" for i in range(1, len(values) + 1)]
+        own = () if self.functions is None else limit_names(K, self.functions[1])
+        names = own or [f"limit {i}" for i in range(1, len(values) + 1)]
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
@@ -403,7 +403,7 @@ class HostedSession:
         self.seconds = math.inf
         """what requests have taken lately"""
         self.lost = False
-        """whether it is to be opened again: memory is ahead of the disk, or the past changed"""
+        """whether it is to be opened again, because its past changed"""
         self.broken: dict[str, float] = {}
         """the total violation of each limit since the session was opened"""
         self.asked_at: dict[int, float] = {}
@@ -415,7 +415,6 @@ class HostedSession:
         self._fresh: dict[int, dict[str, Any]] = {}
         """observations of the request that is being answered, which are nowhere but here"""
         self._demands: list[float] | None = None
-        self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         self._remember()
 
@@ -430,7 +429,6 @@ class HostedSession:
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.entries.names)))
         self._follows_clock = follows_clock(built.learner)
         self.takes_late = isinstance(built.learner, LateFeedback)
-        self._capacities: Sequence[str] | None = None
 
     def _remember(self) -> None:
         """Read the last rounds, and those that wait for feedback, from the store."""
@@ -687,18 +685,16 @@ class HostedSession:
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
         with SILENCE:
-            cost, violation, broken = feedback.outcome(x, self._limit_names)
+            cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:
             self._demands = given_demands(self.built.reader, content, self._demands)
-        rounds, saved = session.rounds, None
-        if played is not None or self._is_overridden:
-            found, self._is_overridden = session.overrides, True
-            saved = [found.saved_loss, found.saved_violation, found.rounds]
+        rounds, found = session.rounds, session.overrides
+        saved = [found.saved_loss, found.saved_violation, found.rounds]
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
             rounds=rounds,
             demands=self._demands,
-            saved=saved if saved and saved[2] else None,
+            saved=saved if found.rounds else None,
             at=self.host.clock(),
             cost=cost,
             violation=violation,
@@ -735,14 +731,6 @@ class HostedSession:
             for number in [one for one in self.asked_at if self._is_over(one)]:
                 del self.asked_at[number]
                 self.answers.pop(number, None)
-
-    def _limit_names(self, limits: Batch) -> Sequence[str]:
-        """The names of the limits of a round; those of capacities are the same in every round."""
-        if not isinstance(limits, Capacity):
-            return limit_names(self.K, limits)
-        if self._capacities is None:
-            self._capacities = limit_names(self.K, limits)
-        return self._capacities
 
     # --- looking ----------------------------------------------------------------------------------
 

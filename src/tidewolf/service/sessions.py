@@ -23,9 +23,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
+from weakref import WeakValueDictionary
 
 from tidewolf.core import errors
 from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
@@ -158,14 +158,12 @@ class Reply(NamedTuple):
     after: Future[None] | None = None
 
 
-@dataclass
 class _Place:
-    """The place of a session: its lock, and the session once it is open."""
+    """The place of a session: its lock, and the session while it is open."""
 
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    hosted: HostedSession | None = None
-    gone: bool = False
-    """whether another place has taken over from it"""
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.hosted: HostedSession | None = None
 
 
 @final
@@ -213,7 +211,10 @@ class Sessions:
         self.limits = limits or Limits()
         self.counters: Counter[tuple[str, str]] = Counter()
         """events since the start, by name and label"""
-        self._places: OrderedDict[str, _Place] = OrderedDict()
+        self._places: WeakValueDictionary[str, _Place] = WeakValueDictionary()
+        """of sessions that are open, or that a request waits for"""
+        self._opened: OrderedDict[str, _Place] = OrderedDict()
+        """of sessions that are open, in the order of their last use"""
         self._mutex = threading.Lock()
         """of the places and the counters"""
         self._overview: tuple[float, Sequence[Overview]] = (-1e9, [])
@@ -278,9 +279,8 @@ class Sessions:
             with self.store.transaction(name) as transaction:
                 self.store.delete(name)
                 self.store.audit(caller.who, name, "delete", why)
-                place.hosted = None
+                self._let_go(name, place)
             on_disk(transaction.future)  # no request finds it half deleted
-            self._forget(name, place)
         finally:
             place.lock.release()
         return Reply(200, {"name": name, "deleted": True})
@@ -297,9 +297,7 @@ class Sessions:
                 answer = hosted.decide(body)
         except UNREADABLE as error:
             return self._without_session(name, body, error)
-        if transaction.writes:
-            return Reply(200, answer, self._watched(hosted, transaction.future))
-        return Reply(200, answer, self._after(hosted))
+        return Reply(200, answer, transaction.future if transaction.writes else self._after(hosted))
 
     def observe(self, name: str, body: m.Observation | m.Observations) -> Reply:
         """Learn from what a round, or several, turned out to be."""
@@ -311,7 +309,7 @@ class Sessions:
                     answer = self._observed(hosted, body.observations)
             finally:
                 hosted.trim()
-        return Reply(200, answer, self._watched(hosted, transaction.future))
+        return Reply(200, answer, transaction.future)
 
     def _observed(self, hosted: HostedSession, items: Sequence[Any]) -> dict[str, Any]:
         """Each in order, up to the first that is refused."""
@@ -382,7 +380,7 @@ class Sessions:
             what = operate(hosted, body)
             self.store.audit(caller.who, name, what, body.why or "")
             answer = hosted.description()
-        return Reply(200, answer, self._watched(hosted, transaction.future))
+        return Reply(200, answer, transaction.future)
 
     # --- looking ----------------------------------------------------------------------------------
 
@@ -420,7 +418,7 @@ class Sessions:
     def _overview_of(self, info: SessionInfo, before: Mapping[str, Any]) -> Overview:
         place = self._places.get(info.name)
         hosted = None if place is None else place.hosted
-        if hosted is not None and not hosted.lost:
+        if hosted is not None and not hosted.lost and self.store.holds(info.name):
             notes, waits = list(hosted.recent.values())[-SHOWN:], list(hosted.asked_at.values())
             info = info._replace(rounds=hosted.session.rounds)
             found = _overview(info, hosted.settings, notes, waits, self.clock())
@@ -437,7 +435,7 @@ class Sessions:
     def close(self) -> None:
         """Close all sessions; the store stays open."""
         with self._mutex:
-            names = list(self._places)
+            names = list(self._opened)
         for name in names:
             with suppress(TidewolfError):
                 place = self._acquire(name)
@@ -446,21 +444,14 @@ class Sessions:
 
     def _acquire(self, name: str) -> _Place:
         """The place of a session, locked."""
-        while True:
-            with self._mutex:
-                place = self._places.get(name)
-                if place is not None:
-                    self._places.move_to_end(name)
-            if place is None:
-                self._info(name)
-                with self._mutex:
-                    place = self._places.setdefault(name, _Place())
-            if not place.lock.acquire(timeout=self.limits.wait):
-                what = f"The session {name} has answered others for {self.limits.wait:g} s"
-                raise errors.Overloaded(f"{what}: try again later.")
-            if not place.gone:
-                return place
-            place.lock.release()
+        with self._mutex:
+            place = self._places.setdefault(name, _Place())
+            if name in self._opened:
+                self._opened.move_to_end(name)
+        if not place.lock.acquire(timeout=self.limits.wait):
+            what = f"The session {name} has answered others for {self.limits.wait:g} s"
+            raise errors.Overloaded(f"{what}: try again later.")
+        return place
 
     @contextmanager
     def _held(self, name: str, *, looks: bool = False) -> Iterator[HostedSession]:
@@ -493,19 +484,18 @@ class Sessions:
     def _open(self, name: str, place: _Place, looks: bool) -> HostedSession:
         self._let_go(name, place)
         ended(self.store.flushed(name))
+        info = self._info(name)
+        built = _built(info)
         try:
-            info = self._info(name)
-            built = _built(info)
             place.hosted = HostedSession(self, info, built)
-        except UnknownSession:
-            self._forget(name, place)
-            raise
-        except (*UNREADABLE, errors.HeldElsewhere):
+        except (*UNREADABLE, UnknownSession, errors.HeldElsewhere):
             raise
         except CheckpointError:
             if not looks:
                 raise
             return HostedSession(self, info, built, looks=True)
+        with self._mutex:
+            self._opened[name] = place
         self._make_room()
         return place.hosted
 
@@ -515,42 +505,23 @@ class Sessions:
             with suppress(TidewolfError):
                 hosted.session.close()
             self.store.let_go(name)
-
-    def _forget(self, name: str, place: _Place) -> None:
-        place.gone = True
-        with self._mutex:
-            if self._places.get(name) is place:
-                del self._places[name]
+            with self._mutex:
+                self._opened.pop(name, None)
 
     def _make_room(self) -> None:
         """Close the sessions that have been idle for longest, unless a request uses them now."""
         with self._mutex:
-            places = list(self._places.items())
-        most = len(places) - self.limits.open
-        for name, place in places:
-            if most <= 0:
-                return
+            places = list(self._opened.items())
+        for name, place in places[: max(0, len(places) - self.limits.open)]:
             if place.lock.acquire(blocking=False):
                 try:
                     self._let_go(name, place)
-                    self._forget(name, place)
                 finally:
                     place.lock.release()
-                most -= 1
 
     def _after(self, hosted: HostedSession) -> Future[None] | None:
         """What a reply that was looked up waits for."""
         return None if hosted.looks else self.store.flushed(hosted.name)
-
-    def _watched(self, hosted: HostedSession, future: Future[None]) -> Future[None]:
-        """The same future; if it fails, the session is opened again before its next use."""
-
-        def done(one: Future[None]) -> None:
-            if one.cancelled() or one.exception() is not None:
-                hosted.lost = True
-
-        future.add_done_callback(done)
-        return future
 
 
 def _built(info: SessionInfo) -> Built:
