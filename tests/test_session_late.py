@@ -13,7 +13,7 @@ import tidewolf as tw
 from killed import COSTS, LEARNERS, LIMITS, TOLD, saved
 from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, first_order
-from tidewolf.storage.database import InPlace
+from tidewolf.storage.database import _Transaction
 
 K = tw.sets.Simplex(5)
 PLAIN = tw.LyapunovDescent(K)
@@ -286,20 +286,19 @@ def test_rounds_that_were_observed_together_are_one_moment(tmp_path):
 
 @pytest.mark.parametrize("after", [True, False])
 def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
-    require, calls = InPlace.require, []
+    commit = _Transaction.__exit__
 
-    def interrupted(self):
-        calls.append(0)
-        if len(calls) == 1 + after:
-            raise KeyboardInterrupt
-        require(self)
+    def interrupted(self, *error):
+        if after:
+            commit(self, *error)
+        raise KeyboardInterrupt
 
     session = tw.Session.open(tmp_path / "session.db", PLAIN)
     for t in range(5):
         met(session, t)
     before = saved(session)
     with monkeypatch.context() as patch:
-        patch.setattr(InPlace, "require", interrupted)
+        patch.setattr(_Transaction, "__exit__", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.rollback(2)
     assert session.rounds == (2 if after else 5)

@@ -208,21 +208,6 @@ class Slow:
             time.sleep(self._seconds)
             self.kept.append(self._open)
 
-    def savepoint(self) -> Any:
-        return _Part(self)
-
-
-class _Part:
-    def __init__(self, db: Slow) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._before = list(self._db._open)
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        if kind is not None:
-            self._db._open[:] = self._before
-
 
 def callers(commits: Commits, count: int, each: int) -> float:
     """So many callers, each with so many items, one after another; the seconds that took."""

@@ -76,7 +76,7 @@ class Cluster:
         self.holder = f"{own}#{secrets.token_hex(4)}"  # no other server has it
         self.writer = Postgres(url)
         self.where = self.writer.where
-        self.reader, self._opener = Postgres(url, lazy=True), Postgres(url, lazy=True)
+        self.reader, self._opener = Postgres(url), Postgres(url)
         try:
             prepare(self.writer)
             self._heartbeat = Heartbeat(url, self.holder)

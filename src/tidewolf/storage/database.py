@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -84,20 +84,6 @@ class SQLite:
     def transaction(self) -> AbstractContextManager[None]:
         """With the file locked for writing from its beginning."""
         return _Transaction(self)
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Part of a transaction, undone if an error leaves it."""
-        self.execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            if self.connection.in_transaction:  # a full disk may have ended it
-                self.execute("ROLLBACK TO part")
-            raise
-        finally:
-            if self.connection.in_transaction:
-                self.execute("RELEASE part")
 
     def append_only(self, table: str) -> Iterable[str]:
         """Statements after which no row of a table can be changed or removed."""

@@ -39,12 +39,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo
 
-KINDS: dict[type, str] = {
-    SetInfo: "info",
-    Decide: "decide",
-    Observe: "observe",
-    Expire: "expire",
-}
+KINDS = {SetInfo: "info", Decide: "decide", Observe: "observe", Expire: "expire"}
 """What events are called in a database."""
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _OF_PARTS = (functions.Chain, functions.Max, functions.Sum)

@@ -103,7 +103,6 @@ class File:
             self._acknowledge(last)
         with self._db.transaction():
             do(self.tables)
-        self._in_place.require()
         if last != self._acknowledged:
             self._acknowledge(last)
 

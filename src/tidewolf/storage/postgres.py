@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, final
 from urllib.parse import unquote
@@ -101,14 +101,12 @@ def driver() -> Any:
 
 @final
 class Postgres:
-    """A database of PostgreSQL.
+    """A database of PostgreSQL, connected at its first use.
 
     Parameters
     ----------
     url : str
         postgresql://USER:PASSWORD@HOST/DATABASE
-    lazy : bool, default False
-        Whether to connect at the first use.
     """
 
     blob = "BYTEA"
@@ -116,7 +114,7 @@ class Postgres:
     keyed = ""
     locking = " FOR UPDATE"
 
-    def __init__(self, url: str, *, lazy: bool = False) -> None:
+    def __init__(self, url: str) -> None:
         self._driver = driver()
         self.where = without_password(url)
         host = re.split("[/?#]", url.partition("://")[2], maxsplit=1)[0]
@@ -133,8 +131,6 @@ class Postgres:
         self.errors: tuple[type[Exception], ...] = (self._driver.Error,)
         self._lock, self._depth, self._closed = threading.RLock(), 0, False
         self._now: Connection[Any] | None = None
-        if not lazy:
-            self._connection()
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Run a statement; how many rows it changed."""
@@ -187,7 +183,7 @@ class Postgres:
         what stands after BEGIN.
         """
         with self._lock:
-            assert not self._depth, "a transaction has parts, but no transactions"
+            assert not self._depth, "a transaction has no transactions in it"
             self._twice(lambda: self._connection().execute(f"BEGIN {how}"))
             connection = self._connection()
             self._depth += 1
@@ -199,19 +195,6 @@ class Postgres:
                 raise
             finally:
                 self._depth -= 1
-
-    @contextmanager
-    def savepoint(self) -> Iterator[None]:
-        """Part of a transaction, undone if an error leaves it."""
-        connection = self._connection()
-        connection.execute("SAVEPOINT part")
-        try:
-            yield
-        except BaseException:
-            with suppress(self._driver.Error):  # of a lost connection: the first error says more
-                connection.execute("ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part")
-            raise
-        connection.execute("RELEASE SAVEPOINT part")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -140,28 +140,26 @@ class Commits:
 
     def _run(self) -> None:
         while (group := self._group()) or not self._closing:
-            failed: dict[int, Exception] = {}
-            began, had_trouble = time.monotonic(), self.trouble is not None
+            began = time.monotonic()
             try:
                 self._look()
                 if group:
-                    failed = self._written(group)
-                elif had_trouble:  # find out whether it is over
+                    self._write(group)
+                elif self.trouble is not None:  # find out whether it is over
                     with self._db.transaction():
                         self._db.execute("UPDATE store SET value = value WHERE name = 'format'")
                 self.trouble = None
             except Exception as error:
                 self.trouble = self._sentence(error)
-                failed = {i: CheckpointError(self.trouble) for i in range(len(group))}
             if group:
                 self.syncs, self.items = self.syncs + 1, self.items + len(group)
                 self._lately.append(len(group) + len(self._waiting))
                 self._took.append(time.monotonic() - began)
-            for i, (_, future) in enumerate(group):
-                if i in failed:
-                    future.set_exception(failed[i])
-                else:
+            for _, future in group:
+                if not future.done() and self.trouble is None:
                     future.set_result(None)
+                elif not future.done():
+                    future.set_exception(CheckpointError(self.trouble))
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, database.FateUnknown):
@@ -191,11 +189,11 @@ class Commits:
             self._waiting.clear()
             return group
 
-    def _written(self, group: list[tuple[Write, Future[None]]]) -> dict[int, Exception]:
-        """Write all of a group; if that fails, each by itself within one transaction. Returns which
-        were not kept, and why; what keeps all of them from being kept is raised.
+    def _write(self, group: list[tuple[Write, Future[None]]]) -> None:
+        """Write all of a group in one transaction; if that fails, each in one of its own, and the
+        futures of those that are kept or refused are done. What keeps the database from keeping
+        anything is raised.
         """
-        failed: dict[int, Exception] = {}
         try:
             with self._db.transaction():
                 for write, _ in group:
@@ -203,16 +201,15 @@ class Commits:
         except database.FateUnknown:
             raise  # again could be twice
         except Exception:
-            with self._db.transaction():
-                for i, (write, _) in enumerate(group):
-                    try:
-                        with self._db.savepoint():
-                            write(self._db)
-                    except self._db.errors:
+            for write, future in group:
+                try:
+                    with self._db.transaction():
+                        write(self._db)
+                    future.set_result(None)
+                except Exception as error:
+                    if isinstance(error, (*self._db.errors, database.FateUnknown)):
                         raise
-                    except Exception as error:
-                        failed[i] = error
-        return failed
+                    future.set_exception(error)
 
 
 # --- folders --------------------------------------------------------------------------------------
