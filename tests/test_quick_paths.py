@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import tidewolf as tw
 from tidewolf.core.arrays import SILENCE, as_point, like
-from tidewolf.core.errors import TidewolfError
+from tidewolf.core.errors import NotFinite, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder, FullInformation
 from tidewolf.core.values import identity
 from tidewolf.functions import Capacity, Linear
@@ -64,12 +64,10 @@ def bits(seen: FirstOrder) -> list[object]:
 @given(feedback())
 @settings(max_examples=200, deadline=None)
 def test_what_is_kept_at_once_is_what_is_written_and_read(seen):
-    data, (arrival, _) = stored(Observe(Arrival(0, seen)), CUBE)
-    told = arrival.feedback
-    assert data == encode(seen)
-    assert bits(told) == bits(decode(data, np.zeros(1)))
-    with suppress(TidewolfError):  # of what is not finite
-        assert bits(told) == bits(decode(data, np.zeros(1), checked=True))
+    with suppress(NotFinite):
+        data, (arrival, _) = stored(Observe(Arrival(0, seen)), CUBE)
+        assert data == encode(seen)
+        assert bits(arrival.feedback) == bits(decode(data, np.zeros(1)))
 
 
 def test_what_is_kept_is_nobodys_to_change():

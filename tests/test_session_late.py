@@ -13,7 +13,7 @@ import tidewolf as tw
 from killed import COSTS, LEARNERS, LIMITS, TOLD, saved
 from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, first_order
-from tidewolf.storage.database import _Transaction
+from tidewolf.storage.database import SQLite
 
 K = tw.sets.Simplex(5)
 PLAIN = tw.LyapunovDescent(K)
@@ -286,7 +286,7 @@ def test_rounds_that_were_observed_together_are_one_moment(tmp_path):
 
 @pytest.mark.parametrize("after", [True, False])
 def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
-    commit = _Transaction.__exit__
+    commit = SQLite.__exit__
 
     def interrupted(self, *error):
         if after:
@@ -298,7 +298,7 @@ def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
         met(session, t)
     before = saved(session)
     with monkeypatch.context() as patch:
-        patch.setattr(_Transaction, "__exit__", interrupted)
+        patch.setattr(SQLite, "__exit__", interrupted)
         with pytest.raises(KeyboardInterrupt):
             session.rollback(2)
     assert session.rounds == (2 if after else 5)

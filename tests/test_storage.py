@@ -519,7 +519,7 @@ def test_other_settings_kinds_and_formats_are_refused(tmp_path, monkeypatch):
     path = as_if_killed(tmp_path / "functions.db")
     session.close()
     changed(path, "PRAGMA wal_checkpoint")
-    monkeypatch.setattr("tidewolf.storage.feedback._functions", lambda: {"Linear": Linear})
+    monkeypatch.setattr("tidewolf.functions.combined._kinds", lambda: {"Linear": Linear})
     refused(path, errors.NewerFormat, learner)
 
 

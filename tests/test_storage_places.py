@@ -248,7 +248,8 @@ BYTES = [
     told("Bandit", loss_values=np.zeros(1), constraint_values=np.zeros(1)),
     b'[["FirstOrder"], [["<f8", [1000000000000]]]]\n' + bytes(8),
     functions(function("Linear", C=np.full((1, 5), np.nan))),
-    functions(("Linear", (np.ones((1, 5)),))),
+    functions(("Linear", 3)),
+    functions(3),
     played("FirstOrder", point=np.full(5, 0.3)),
     played("FirstOrder", point=VERTEX, instead=(1.0, 2.0)),
 ]
@@ -269,6 +270,8 @@ NEWER = [
     info("RoundInfo", weather=1),
     {"data": played("FirstOrder", canary=0.1)},
     {"data": sums(per_constraint=1)},
+    {"data": functions(function("Cubic", C=np.ones((1, 5))))},
+    {"data": functions(function("Linear", C=np.ones((1, 5)), offset=1, slope=2))},
     {"kind": "forecast"},
 ]
 

@@ -18,7 +18,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, stacked
 from tidewolf.core.settings import Numbers
 from tidewolf.core.sparse import is_sparse, stack_rows
@@ -508,7 +508,8 @@ def _changed(part: Any, change: Callable[[Array], Array]) -> Any:
     return part.copy() if type(part) is np.ndarray and part.dtype.kind == "i" else change(part)
 
 
-# Batches of functions as names and fields, for states: no pickle, and the same functions back.
+# Batches of functions as names and fields, for states and databases: no pickle, and the same
+# functions back.
 #
 # Parts of a sum, a maximum or a chain are pairs of a name and fields themselves.
 
@@ -536,13 +537,14 @@ def saved_fields(batch: Batch) -> tuple[Any, ...]:
 
 def restored(name: str, saved: tuple[Any, ...]) -> Batch:
     """The batch again, checked as one that is made anew; a field that is younger than the file has
-    its default. A ValueError says what is wrong.
+    its default. A kind or a field that is not known here was written by a newer tidewolf.
     """
-    kind = _kinds().get(name)
-    if kind is None or name == "Custom":
-        raise ValueError(f"a {name} is none of the functions that are saved")
-    names = [field.name for field in fields(kind)]
-    named = dict(zip(names[: len(saved)], saved, strict=True))
+    kind = None if name == "Custom" else _kinds().get(name)
+    names = [] if kind is None else [field.name for field in fields(kind)]
+    if kind is None or len(saved) > len(names):
+        what = f"A function of the kind {name} with {len(saved)} fields is not known here"
+        raise NewerFormat(f"{what}. Install a newer tidewolf.")
+    named = dict(zip(names, saved, strict=False))
     if issubclass(kind, OfParts):
         named["parts"] = tuple(restored(*pair) for pair in named["parts"])
     batch: Batch = kind(**named)

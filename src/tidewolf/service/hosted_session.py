@@ -415,6 +415,7 @@ class HostedSession:
         self._fresh: dict[int, dict[str, Any]] = {}
         """observations of the request that is being answered, which are nowhere but here"""
         self._demands: list[float] | None = None
+        self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         self._remember()
 
@@ -688,13 +689,15 @@ class HostedSession:
             cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:
             self._demands = given_demands(self.built.reader, content, self._demands)
-        rounds, found = session.rounds, session.overrides
-        saved = [found.saved_loss, found.saved_violation, found.rounds]
+        rounds, saved = session.rounds, None
+        if played is not None or self._is_overridden:
+            found, self._is_overridden = session.overrides, True
+            saved = [found.saved_loss, found.saved_violation, found.rounds]
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
             rounds=rounds,
             demands=self._demands,
-            saved=saved if found.rounds else None,
+            saved=saved if saved and saved[2] else None,
             at=self.host.clock(),
             cost=cost,
             violation=violation,

@@ -12,9 +12,8 @@ import os
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
 from tidewolf.core.errors import BrokenFile, CheckpointError, InUse
 
@@ -81,9 +80,19 @@ class SQLite:
     def close(self) -> None:
         self.connection.close()
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """With the file locked for writing from its beginning."""
-        return _Transaction(self)
+    def transaction(self) -> Self:
+        """With the file locked for writing from its beginning.
+
+        No generator: one that an interrupt leaves suspended is closed whenever its traceback is
+        freed, and would then undo the transaction of that moment.
+        """
+        return self
+
+    def __enter__(self) -> None:
+        self.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, *error: Any) -> None:
+        self.connection.__exit__(*error)
 
     def append_only(self, table: str) -> Iterable[str]:
         """Statements after which no row of a table can be changed or removed."""
@@ -96,24 +105,6 @@ class SQLite:
     def changes(self) -> int:
         """Another number after another process wrote."""
         return int(self.rows("PRAGMA data_version")[0][0])
-
-
-@final
-class _Transaction:
-    """A transaction of SQLite.
-
-    No generator: one that an interrupt leaves suspended is closed whenever its traceback is freed,
-    and would then undo the transaction of that moment.
-    """
-
-    def __init__(self, db: SQLite) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, *error: Any) -> None:
-        self._db.connection.__exit__(*error)
 
 
 def locked(path: Path, in_use: str) -> SQLite:

@@ -12,13 +12,10 @@ So a later tidewolf may add fields with defaults, and reads what was written bef
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from tidewolf import functions
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import frozen, is_array, require_finite
 from tidewolf.core.batch import Batch
@@ -37,12 +34,12 @@ from tidewolf.core.feedback import (
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
+from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo
 
 KINDS = {SetInfo: "info", Decide: "decide", Observe: "observe", Expire: "expire"}
 """What events are called in a database."""
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
-_OF_PARTS = (functions.Chain, functions.Max, functions.Sum)
 _INFO = "RoundInfo"
 _HOW = ("point", "instead", "unsettled")
 """What was played; what that cost; whether the next round was not committed, as with deadlines."""
@@ -73,7 +70,7 @@ def stored(event: Event, K: HasLMO) -> tuple[bytes, Event]:
     how = {"point": point, "instead": None if instead is None else tuple(instead)}
     how["unsettled"] = None if committed else True
     data = encode(feedback, {name: part for name, part in how.items() if part is not None})
-    return data, _read_observation(number, data, K, checked=False)
+    return data, _read_observation(number, data, K)
 
 
 def read_event(kind: str, number: int, data: bytes, K: HasLMO) -> Event:
@@ -82,7 +79,7 @@ def read_event(kind: str, number: int, data: bytes, K: HasLMO) -> Event:
         case "info":
             return SetInfo(decode_info(data, K.center))
         case "observe":
-            return _read_observation(number, data, K, checked=True)
+            return _read_observation(number, data, K)
         case "decide":
             return Decide()
         case "expire" if not data:
@@ -90,7 +87,7 @@ def read_event(kind: str, number: int, data: bytes, K: HasLMO) -> Event:
     raise _newer(f"event of the kind {kind!r}")
 
 
-def _read_observation(number: int, data: bytes, K: HasLMO, *, checked: bool) -> Observe:
+def _read_observation(number: int, data: bytes, K: HasLMO) -> Observe:
     name, record, *more = checkpoint.unpacked(data, K.center)
     how = _checked_fields(more[0], _HOW, "observation") if more else {}
     point, instead = how.get("point"), how.get("instead")
@@ -98,7 +95,7 @@ def _read_observation(number: int, data: bytes, K: HasLMO, *, checked: bool) -> 
         if not is_member(K, point):
             raise ValueError("what was played is no member of the set")
         point, instead = frozen(point), None if instead is None else Instead(*map(float, instead))
-    feedback = _feedback(name, record, checked)
+    feedback = _feedback(name, record)
     return Observe(Arrival(number, feedback, point, instead), not how.get("unsettled"))
 
 
@@ -108,7 +105,7 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
     """
     usual: dict[str, Any] = feedback._field_defaults
     parts = {
-        name: encode_function(part) if isinstance(part, Batch) else part
+        name: _encode_function(part) if isinstance(part, Batch) else part
         for name, part in feedback._asdict().items()
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
@@ -139,54 +136,34 @@ def _is_plain(feedback: FirstOrder) -> bool:
     )
 
 
-def decode(data: bytes, center: Array, *, checked: bool = False) -> Feedback:
-    """Feedback again, its arrays where `center` lives. `checked`: functions are made with all
-    their checks, and numbers are finite.
-    """
+def decode(data: bytes, center: Array) -> Feedback:
+    """Feedback again, its arrays where `center` lives."""
     name, record, *_ = checkpoint.unpacked(data, center)
-    return _feedback(name, record, checked)
+    return _feedback(name, record)
 
 
-def _feedback(name: str, record: Any, checked: bool) -> Feedback:
+def _feedback(name: str, record: Any) -> Feedback:
     kind = _KINDS[name]
     parts = _checked_fields(record, kind._fields, name)
     if kind is FullInformation:
-        parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
+        parts = {key: restored(*part) for key, part in parts.items()}
     elif parts.get("limits") is not None:
         parts["limits"] = Limits(**_checked_fields(parts["limits"], Limits._fields, "Limits"))
     feedback: Feedback = kind(**parts)
-    for part in feedback if checked else ():
+    for part in feedback:
         if is_array(part):
             require_finite(part, "An observation")
     return feedback
 
 
-def encode_function(batch: Batch) -> tuple[str, SavedRecord]:
+def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
     """A batch as the name of its kind and its fields."""
-    kind = type(batch).written_as()
-    if kind is functions.Custom or _functions().get(kind.__name__) is not kind:
+    if not can_be_saved(batch):
         raise NotSupported(
-            f"A {kind.__name__} cannot be kept in a file. Use functions that are made of arrays, "
-            "a learner that needs less, or a Session in memory."
+            f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "
+            "are made of arrays, a learner that needs less, or a Session in memory."
         )
-    made: Any = batch  # a dataclass, which its type does not say
-    own = {field.name: getattr(batch, field.name) for field in fields(made)}
-    if isinstance(batch, _OF_PARTS):
-        own["parts"] = tuple(map(encode_function, batch.parts))
-    return kind.__name__, SavedRecord.of(own)
-
-
-def decode_function(encoded: Sequence[Any], *, checked: bool = True) -> Batch:
-    """A batch again; `checked`: made with all its checks."""
-    name, record = encoded
-    if name not in _functions():
-        raise _newer(f"function of the kind {name}")
-    kind: Any = _functions()[name]
-    own = _checked_fields(record, tuple(field.name for field in fields(kind)), name)
-    if kind in _OF_PARTS:
-        own["parts"] = tuple(decode_function(part, checked=checked) for part in own["parts"])
-    batch: Batch = kind(**own) if checked else kind._unchecked(**own)
-    return batch
+    return saved_name(batch), saved_fields(batch)
 
 
 def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
@@ -205,11 +182,6 @@ def _newer(what: str) -> NewerFormat:
     )
 
 
-@cache
-def _functions() -> dict[str, type[Batch]]:
-    return {kind.__name__: kind for kind in functions.every()}
-
-
 # --- side information -----------------------------------------------------------------------------
 
 
@@ -219,7 +191,7 @@ def encode_info(info: RoundInfo) -> bytes:
     if info.advice is not None:
         given["advice"] = tuple(info.advice.items())
     if info.forecast is not None:
-        given["forecast"] = tuple(map(encode_function, info.forecast))
+        given["forecast"] = tuple(map(_encode_function, info.forecast))
     return checkpoint.packed((_INFO, SavedRecord.of(given)))
 
 
@@ -230,6 +202,6 @@ def decode_info(data: bytes, center: Array) -> RoundInfo:
     if "advice" in given:
         given["advice"] = dict(given["advice"])
     if "forecast" in given:
-        given["forecast"] = tuple(map(decode_function, given["forecast"]))
+        given["forecast"] = tuple(restored(*each) for each in given["forecast"])
     skipped = tuple(given.pop("skipped", ()))
     return RoundInfo(**given).with_skipped(skipped)

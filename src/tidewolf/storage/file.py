@@ -38,8 +38,7 @@ class File:
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
         self.path = as_path(path, "The path of a session").resolve()
         self.where = self.store = str(self.path)
-        self._read_only = as_flag(read_only, "read_only")
-        self._process = os.getpid()
+        self.read_only = as_flag(read_only, "read_only")
         self._db: SQLite | None = None
         self._tables: Tables | None = None
         self._lock: SQLite | None = None
@@ -52,7 +51,7 @@ class File:
         before; made if there is no file.
         """
         try:
-            db = self._db = self._look() if self._read_only else self._opened(learner)
+            db = self._db = self._look() if self.read_only else self._opened(learner)
             self._tables = Tables(db)
             with db.connection:
                 db.execute("BEGIN")
@@ -75,11 +74,6 @@ class File:
             raise explained(error, self.where, fix) from None
 
     @property
-    def is_written(self) -> bool:
-        """Whether this is its writer."""
-        return self._lock is not None
-
-    @property
     def tables(self) -> Tables:
         """To be read; refused if it is closed."""
         if self._tables is None:
@@ -87,11 +81,8 @@ class File:
         return self._tables
 
     def require_writable(self) -> None:
-        """Refuse to write if it is closed, opened to look, forked, or gone."""
+        """Refuse to write if it is closed, or gone."""
         assert self.tables
-        if self._read_only or self._process != os.getpid():
-            how = "with read_only=True" if self._read_only else "by the process before a fork"
-            raise CheckpointError(f"The session in {self.where} was opened {how}: it only reads.")
         self._in_place.require()
 
     def write(self, do: Callable[[Tables], None], last: int) -> None:
@@ -99,10 +90,11 @@ class File:
         then, which is noted beside the file: the note is not flushed, and never too high.
         """
         assert self._db is not None
+        assert self._tables is not None
         if last < self._acknowledged:
             self._acknowledge(last)
         with self._db.transaction():
-            do(self.tables)
+            do(self._tables)
         if last != self._acknowledged:
             self._acknowledge(last)
 

@@ -11,6 +11,7 @@ versions that would have decided otherwise is noticed.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -101,7 +102,7 @@ class Journal(Generic[S]):
         self.learner, self._backend = learner, backend
         self._every = as_count(snapshot_every, "snapshot_every")
         self._keep_history = as_flag(keep_history, "keep_history")
-        self._mutex = threading.Lock()
+        self._mutex, self._process = threading.Lock(), os.getpid()
         self._is_unsure = False
         """whether something was written of which it is not known whether it was kept"""
         try:
@@ -160,7 +161,8 @@ class Journal(Generic[S]):
 
     def _committed(self, place: Place) -> Place:
         """With the next round committed."""
-        return place._replace(state=committed(self.learner, place.state))
+        state = committed(self.learner, place.state)
+        return place if state is place.state else place._replace(state=state)
 
     def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
         """Where an event leads, and the row to keep."""
@@ -223,9 +225,14 @@ class Journal(Generic[S]):
         return head if self._keep_history else head._replace(first=head.last, base=head.link)
 
     def _require_writable(self) -> None:
-        """Refuse to write if nothing could be kept, or if the last change was interrupted so that
-        this session may be behind the file.
+        """Refuse to write if the session only reads, if nothing could be kept, or if the last
+        change was interrupted so that this session may be behind the file.
         """
+        if self._backend.read_only or self._process != os.getpid():
+            is_reader = self._backend.read_only
+            how = "with read_only=True" if is_reader else "by the process before a fork"
+            what = f"The session in {self._backend.where} was opened {how}: it only reads."
+            raise CheckpointError(what)
         self._backend.require_writable()
         if self._is_unsure:
             raise CheckpointError(
@@ -387,8 +394,8 @@ class Journal(Generic[S]):
         """
         with self._mutex:
             try:
-                if self._backend.is_written and self._head.snapshot < self._head.last:
-                    with suppress(TidewolfError):  # no observation depends on it
+                if self._head.snapshot < self._head.last:
+                    with suppress(TidewolfError):  # a reader, or one that is closed, writes none
                         self._require_writable()
                         head = self._with_snapshot(self._head._replace(epoch=self._epoch))
                         self._commit(head, self._place)

@@ -673,17 +673,16 @@ class SessionHandle:
         self._store, self._backing, self._name = store, store._backing, name
         self.number = store._number(name)
         self.where, self.store = f"the session {name} in {store.where}", store.where
-        self._alone, self._read_only = alone, read_only
-        self._tables = Tables(self._backing.writer, self.number)
+        self._alone, self.read_only = alone, read_only
         self._epoch: int | None = None
-        self._lease, self._process = 0, os.getpid()
+        self._lease = 0
         self._lost: CheckpointError | None = None
 
     def open(self, learner: Learner[Any]) -> tuple[Content, int]:
         """All there is, checked, and the epoch; held by this server from now on, unless it is only
         read.
         """
-        if self._read_only:
+        if self.read_only:
             self._store.flushed(self._name).exception()  # waits
         else:
             self._claim(learner)
@@ -712,7 +711,7 @@ class SessionHandle:
     @property
     def is_written(self) -> bool:
         """Whether the session is this server's, as far as that can be known."""
-        if self._read_only or self._lost is not None:
+        if self.read_only or self._lost is not None:
             return False
         try:
             return self._lease == self._backing.lease()
@@ -722,16 +721,15 @@ class SessionHandle:
     @property
     def tables(self) -> Tables:
         """To be read."""
-        if not self._read_only:
+        if not self.read_only:
             self._store.flushed(self._name).exception()  # waits
             self.require_writable()
         return Tables(self._backing.reader, self.number)
 
     def require_writable(self) -> None:
-        """Whether the database is still there is looked at before every group."""
-        if self._read_only or self._process != os.getpid():
-            how = "with read_only=True" if self._read_only else "by the process before a fork"
-            raise CheckpointError(f"{self.where} was opened {how}: it only reads.")
+        """Refuse to write if another server may have it; whether the database is still there is
+        looked at before every group.
+        """
         if not self.is_written:
             raise self.lose(f"{self.where} may have been taken by another server: open it again.")
 
@@ -748,7 +746,8 @@ class SessionHandle:
 
     def write(self, do: Callable[[Tables], None], last: int) -> None:
         """One transaction, in which `last` becomes the last observation."""
-        future = self._store._queue(self._name, lambda _: do(self._tables))
+        tables = Tables(self._backing.writer, self.number)
+        future = self._store._queue(self._name, lambda _: do(tables))
         if self._alone:
             future.result()
 
