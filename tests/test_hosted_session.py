@@ -473,14 +473,14 @@ def test_rounds_that_expired_are_waited_for_no_more(tmp_path):
 def test_who_deletes_a_session_leaves_nothing_half_gone(door, monkeypatch):
     gate, writing = threading.Event(), threading.Event()
     commits = door.sessions.store.commits
-    write = commits._written
+    write = commits._write
 
     def slow(group):
         writing.set()
         assert gate.wait(30)
         return write(group)
 
-    monkeypatch.setattr(commits, "_written", slow)
+    monkeypatch.setattr(commits, "_write", slow)
     with ThreadPoolExecutor(5) as pool:
         deleting = pool.submit(door.delete, "a", "", ME)
         assert writing.wait(30)  # it is being deleted, and not yet gone

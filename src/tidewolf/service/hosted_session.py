@@ -412,8 +412,6 @@ class HostedSession:
         """the rounds that were observed last, in the order of their observation"""
         self.answers: dict[int, Note] = {}
         """the notes of rounds that are not over"""
-        self._fresh: dict[int, dict[str, Any]] = {}
-        """observations of the request that is being answered, which are nowhere but here"""
         self._demands: list[float] | None = None
         self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
@@ -643,11 +641,7 @@ class HostedSession:
         if number > current:
             what = f"Round {number + 1} was not asked for yet: ask for its decision first"
             raise InvalidInput(f"{what}. Round {current + 1} is current.")
-        if number in self._fresh:
-            if content != self._fresh[number]:
-                raise OtherContent(_OTHER_CONTENT.format(number + 1))
-            note = self.recent[number]
-        elif number < current and number not in pending:
+        if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:
                 played = note.decision.reshape(self.K.shape)
@@ -664,7 +658,6 @@ class HostedSession:
                 with suppress(OtherContent):  # it was asked without, and keeps its decision
                     session.play(time=body.time)
             note = self._observe(number, feedback, played, content)
-            self._fresh[number] = content
         return {
             "round": number + 1,
             "cost": note.cost,
@@ -727,7 +720,6 @@ class HostedSession:
 
     def trim(self) -> None:
         """Forget rounds that need not be remembered, at the end of a request."""
-        self._fresh = {}
         while len(self.recent) > self._kept:
             del self.recent[next(iter(self.recent))]
         if self.settings.expire_after is not None:

@@ -105,6 +105,8 @@ class Journal(Generic[S]):
         self._mutex, self._process = threading.Lock(), os.getpid()
         self._is_unsure = False
         """whether something was written of which it is not known whether it was kept"""
+        self._fresh: dict[int, str | None] = {}
+        """contents of rounds that may not be on disk yet; rounds from 1"""
         try:
             content, self._epoch = backend.open(learner)
             self._head, self._place = content.head, self._resumed(content)
@@ -188,7 +190,8 @@ class Journal(Generic[S]):
     def content_of(self, number: int) -> str | None:
         """The identity of what was observed of a round; None if it is not known."""
         with self._mutex:
-            return self._backend.tables.content_of(number + 1)
+            known = self._fresh.get(number + 1)
+            return self._backend.tables.content_of(number + 1) if known is None else known
 
     def commit_next(self) -> None:
         """Commit the next round, if it is not."""
@@ -297,6 +300,9 @@ class Journal(Generic[S]):
             raise
         self._head, self._place, self.numbered, self.state, self.info_ids = after
         self._is_unsure = False
+        if note is not None or len(self._fresh) > REMEMBERED:
+            self._fresh = {}
+        self._fresh.update(contents or {})
 
     def rollback(self, number: int) -> None:
         """To the moment when this round became the next one, and for good: what came later is
