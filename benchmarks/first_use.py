@@ -83,7 +83,7 @@ def bars() -> Iterator[Bar]:
         fresh("benchmarks.first_use:warm", environment=other)  # bytecode alone
         first = fresh("benchmarks.first_use:cold", Path(folder) / "out", environment=where)
         again = [fresh("benchmarks.first_use:warm", environment=where) for _ in range(REPEATS + 1)]
-    entries = [each for each in first["kernels"] if each["entry"]]
+    entries = first["kernels"]
     for each in entries:
         print(f"    {each['seconds']:6.2f} s  {each['name']}")
     note = f"{sum(each['seconds'] for each in entries):.1f} s of {first['seconds']:.1f}"

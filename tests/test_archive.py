@@ -417,7 +417,7 @@ def states():
 )
 def test_a_hand_made_state_with_a_right_checksum_is_refused(learner, change, states, tmp_path):
     (tmp_path / "state").write_bytes(forged(states[id(learner)], change))
-    with pytest.raises(BrokenFile, match="state: The saved state") as said:
+    with pytest.raises((BrokenFile, NewerFormat)) as said:
         tw.Session.load(tmp_path / "state", learner)
     assert str(said.value).count("\n") == 0
     assert str(said.value).endswith(".")

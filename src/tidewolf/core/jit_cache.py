@@ -58,9 +58,14 @@ SUFFIX = ".kernel"
 _SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 
 
-def dispatcher(linked: Any, key: str | None, name: str) -> Any:
-    """A numba function that looks on disk before it compiles, and leaves code there."""
-    made = numba.njit(nogil=True, error_model="numpy")(linked)
+def dispatcher(linked: Any, key: str | None, name: str, is_inner: bool) -> Any:
+    """A numba function that looks on disk before it compiles, and leaves code there; `is_inner`:
+    one for other kernels alone, whose code is a part of theirs.
+    """
+    wrappers = {"no_cpython_wrapper": is_inner, "no_cfunc_wrapper": is_inner}
+    made = numba.njit(nogil=True, error_model="numpy", **wrappers)(linked)
+    if is_inner:
+        return made
     folder = None if key is None else folder_of(linked.__code__.co_filename)
     if folder is None and key is not None:
         warn_once("no folder for it can be written")
@@ -154,7 +159,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
             except Exception as error:  # whatever it is, the code is there and right
                 warn_once(f"{type(error).__name__}: {error}")
         seconds = perf_counter() - CLOCK.began
-        COMPILED.append(CompiledKernel(self.name, seconds, entry=CLOCK.depth == 1))
+        COMPILED.append(CompiledKernel(self.name, seconds))
 
     def _forget(self, folder: Path) -> None:
         """Delete old entries; another process may delete the same ones."""
