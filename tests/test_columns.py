@@ -33,25 +33,6 @@ def test_projections_are_those_of_each_group(sizes, seed):
     np.testing.assert_allclose(np.add.reduceat(x, bounds[:-1]), 1.0, atol=1e-15)
 
 
-@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=9), seed=seeds, again=st.booleans())
-@settings(max_examples=60)
-def test_what_goes_in_comes_out_without_its_mean(sizes, seed, again):
-    rng, bounds = np.random.default_rng(seed), np.cumsum([0, *sizes]).astype(np.int64)
-    starts, a, count = bounds[:-1].copy(), rng.standard_normal(bounds[-1]), len(sizes)
-    held, work, back = np.zeros((max(sizes), C.WIDTH)), np.zeros(count), np.full(len(a), np.nan)
-    C.load_columns(a, starts, 0, count, max(sizes), 0.0, held)
-    C.store_columns(held, starts, 0, count, max(sizes), back)
-    assert back.tolist() == a.tolist()
-    C.sum_columns(held, max(sizes), work)
-    np.testing.assert_allclose(work, np.add.reduceat(a, starts), rtol=1e-14, atol=1e-14)
-    C.center_columns(held, max(sizes), np.array(sizes, dtype=float), 3.0, again, work)
-    C.store_columns(held, starts, 0, count, max(sizes), back)
-    means = np.repeat(np.add.reduceat(a, starts) / sizes, sizes)
-    np.testing.assert_allclose(back, 3.0 * (a - means), atol=1e-14)
-    C.square_columns(held, held, max(sizes), work)
-    np.testing.assert_allclose(work, np.add.reduceat(back**2, starts), rtol=1e-13, atol=1e-28)
-
-
 def test_a_part_of_the_groups_is_loaded_and_stored():
     a, starts = np.arange(9.0), np.array([0, 2, 4, 7])
     held, out = np.zeros((3, C.WIDTH)), np.zeros(9)

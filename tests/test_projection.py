@@ -812,13 +812,17 @@ def test_atoms_without_weight_are_not_in_use_and_their_vertices_keep_their_rows(
 def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     points, weights, y = a_combination(seed, count, n)
     table, found = table_of(points, Sparse.of), []
-    for kernel in (active_set.sparse_correct, active_set.sparse_correct.plain):
-        w, x = weights.copy(), np.empty(n)
-        rows = (table.starts, table.indices, table.values)
-        distance2 = kernel(rows, table.gram, w, y, steps, 1e-9, x)
-        found.append((w, x, distance2))
+    for kernel in (active_set.correct_from, active_set.correct_from.plain):
+        w, x, r, slopes = weights.copy(), weights @ points, np.empty(n), np.empty(count)
+        rows, chosen = (table.starts, table.indices, table.values), np.empty(count, np.int64)
+        ends = kernel(rows, table.gram, w, x, y, r, slopes, chosen, steps, 1e-9, False)
+        found.append((w, x, r, *ends))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+    slopes = points @ (weights @ points - y)
+    due = corrected(table, weights, slopes, steps, 1e-9)
+    np.testing.assert_allclose(found[0][0], due, atol=1e-10)
+    assert found[0][3] == pytest.approx(((due @ points - y) ** 2).sum(), rel=1e-9, abs=1e-12)
     found = []
     for kernel in (active_set.pairwise_steps, active_set.pairwise_steps.plain):
         w, slopes = weights.copy(), points @ (weights @ points - y)

@@ -155,27 +155,14 @@ def rescale(weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sparse_correct(rows, gram, weights, y, steps, stop, x):  # type: ignore[no-untyped-def]
-    """Corrective steps towards y on a sparse table, weights in place, and their point in x; returns
-    |x - y|^2.
-
-    Naive twin: `correct_any` of projection/weights.py.
-    """
-    starts, indices, values = rows
-    r, slopes, chosen = np.empty(len(x)), np.empty(len(weights)), np.empty(len(weights), np.int64)
-    fill(x, 0.0)
-    sparse_combine(starts, indices, values, weights, x)
-    return correct_from(rows, gram, weights, x, y, r, slopes, chosen, steps, stop, False)[0]
-
-
-@kernel
 def correct_from(  # type: ignore[no-untyped-def]
     rows, gram, weights, x, y, r, slopes, chosen, steps, stop, exact
 ):
-    """The same from x, the point of the weights, in place; r becomes x - y and `slopes` those of
-    all atoms. `exact`: x is the sum of its atoms to the last bit, and stays where no step is taken.
+    """Corrective steps towards y on a sparse table, weights in place, from x, their point, in
+    place; r becomes x - y and `slopes` those of all atoms. `exact`: x is the sum of its atoms to
+    the last bit, and stays where no step is taken.
 
-    Returns |x - y|^2 and how many atoms are in use. Naive twin: `correct_any` of
+    Returns |x - y|^2 and how many atoms are in use. Naive twin: `corrected` of
     projection/weights.py.
     """
     starts, indices, values = rows

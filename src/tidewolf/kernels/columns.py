@@ -60,43 +60,6 @@ def store_columns(columns, starts, first, stop, size, a):  # type: ignore[no-unt
 
 
 @kernel
-def center_columns(columns, size, sizes, share, again, means):  # type: ignore[no-untyped-def]
-    """Every group without its mean, times `share`, in place; where `again`, without what rounding
-    left of it, too. What a group is filled up with is 0, before and after.
-    """
-    count = len(sizes)
-    for _ in range(2 if again else 1):
-        for r in range(count):
-            means[r] = 0.0
-        for j in range(size):
-            column = columns[j]
-            for r in range(count):
-                means[r] += column[r]
-        for r in range(count):
-            means[r] /= sizes[r]
-        for j in range(size):
-            column, place = columns[j], float(j)
-            for r in range(count):
-                column[r] = column[r] - means[r] if place < sizes[r] else 0.0
-    for j in range(size):
-        column = columns[j]
-        for r in range(count):
-            column[r] *= share
-
-
-@kernel
-def square_columns(a, b, size, squares):  # type: ignore[no-untyped-def]
-    """<a, b> of every group."""
-    count = len(squares)
-    for r in range(count):
-        squares[r] = 0.0
-    for j in range(size):
-        left, right = a[j], b[j]
-        for r in range(count):
-            squares[r] += left[r] * right[r]
-
-
-@kernel
 def simplex_columns(columns, size, top, tau, shift, above):  # type: ignore[no-untyped-def]
     """Every group's nearest member of its simplex, in place (Michelot 1986): as `onto_simplices` of
     simplices.py, with all groups at once and as often as the slowest needs it. Groups are filled up
@@ -141,18 +104,6 @@ def simplex_columns(columns, size, top, tau, shift, above):  # type: ignore[no-u
         for r in range(count):
             over = column[r] - shift[r]
             column[r] = over if over > 0.0 else 0.0
-
-
-@kernel
-def sum_columns(columns, size, sums):  # type: ignore[no-untyped-def]
-    """The sum of every group."""
-    count = len(sums)
-    for r in range(count):
-        sums[r] = 0.0
-    for j in range(size):
-        column = columns[j]
-        for r in range(count):
-            sums[r] += column[r]
 
 
 @kernel

@@ -97,9 +97,7 @@ class HullProjection:
 
     @cached_property
     def _factor(self) -> Factor | None:
-        if self.nodes <= DENSE_NODES:
-            return self._dense_factor()
-        if self.method == "conjugate gradients":
+        if self.nodes > DENSE_NODES and self.method == "conjugate gradients":
             return None
         made = self._sparse_factor
         if not np.array_equal(made.perm_r, made.perm_c):
@@ -123,25 +121,6 @@ class HullProjection:
         how = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
         return splu(self._laplacian, diag_pivot_thresh=0.0, **how)
 
-    def _dense_factor(self) -> Factor:
-        """By Cholesky, nodes of the least degree first: what is 0 in it stays out."""
-        position = np.full(self.nodes, -1)
-        position[self._free] = np.arange(len(self._free))
-        order = least_degree(position[self.tails], position[self.heads], len(self._free))
-        places = self._free[order]
-        lower = np.linalg.cholesky(self._dense_laplacian[np.ix_(places, places)])
-        diagonal = np.diag(lower).copy()
-        unit = np.tril(lower / diagonal, -1)
-        columns, rows = np.nonzero(unit.T)
-        starts = np.searchsorted(columns, np.arange(len(places) + 1))
-        return Factor(
-            places.astype(np.int64),
-            starts.astype(np.int64),
-            rows.astype(np.int64),
-            unit[rows, columns],
-            1.0 / diagonal**2,
-        )
-
     @cached_property
     def _free(self) -> NDArray:
         """The positions that are not grounded."""
@@ -161,16 +140,13 @@ class HullProjection:
         )
         return full.tocsc()[self._free][:, self._free]
 
-    @property
-    def _dense_laplacian(self) -> Floats:
-        return dense_laplacian(self.tails, self.heads, self.nodes)
-
     @cached_property
     def _inverse(self) -> Floats | None:
         if self.nodes > DENSE_NODES:
             return None
         inside = np.ix_(self._free, self._free)
-        inverse: Floats = np.linalg.inv(self._dense_laplacian[inside])
+        laplacian = dense_laplacian(self.tails, self.heads, self.nodes)
+        inverse: Floats = np.linalg.inv(laplacian[inside])
         padded = np.zeros((self.nodes, self.nodes))
         padded[inside] = 0.5 * (inverse + inverse.T)
         return padded
@@ -239,28 +215,6 @@ def dense_laplacian(a: NDArray, b: NDArray, nodes: int) -> Floats:
     for one, other, sign in ((a, a, 1.0), (b, b, 1.0), (a, b, -1.0), (b, a, -1.0)):
         np.add.at(laplacian, (one, other), sign)
     return laplacian
-
-
-def least_degree(tails: NDArray, heads: NDArray, nodes: int) -> NDArray:
-    """An order of elimination: always a node with the fewest neighbours left, the first of those;
-    ends that are below 0 are grounded.
-    """
-    beside: list[set[int]] = [set() for _ in range(nodes)]
-    for a, b in zip(tails.tolist(), heads.tolist(), strict=True):
-        if a >= 0 and b >= 0 and a != b:
-            beside[a].add(b)
-            beside[b].add(a)
-    left = {i: len(beside[i]) for i in range(nodes)}
-    order = []
-    while left:
-        i = min(left, key=lambda node: (left[node], node))
-        order.append(i)
-        del left[i]
-        for j in beside[i]:
-            beside[j] |= beside[i]
-            beside[j] -= {i, j}
-            left[j] = len(beside[j])
-    return np.array(order, dtype=np.int64)
 
 
 def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
