@@ -351,7 +351,7 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
     """Whom the bank serves first, those who are trusted and far from their y; returns how many are
     served: cells without a share are not.
 
-    Naive twin: `Ensemble._order`.
+    Naive twin: `Core._order`.
     """
     plain, served, urgency = int(settings[PLAIN]), 0, np.empty(len(X))
     for i in range(len(X)):
@@ -378,7 +378,7 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
 @kernel
 def mean_of(p, Z, low, high, x):  # type: ignore[no-untyped-def]
     """sum_i p_i z_i over the rows from `low` up to `high` with weight, in x; a row itself where
-    they all are the same. Naive twin: `_mix` of learners/ensemble.py.
+    they all are the same. Naive twin: `mixed` of learners/core.py.
     """
     first, same, n = -1, True, len(x)
     for i in range(low, high):
@@ -399,7 +399,7 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
     """The descents' points among the proposals Z, weights p among those awake, and their mean x.
     One descent alone, without a mixer, is played as it is.
 
-    Naive twin: `Mixer.weights` of methods/steps/hedge.py, and `_mix` of learners/ensemble.py.
+    Naive twin: `Mixer.weights` of methods/steps/hedge.py, and `mixed` of learners/core.py.
     """
     experts = len(Z)
     if experts == 0:
@@ -577,7 +577,7 @@ def value_experts(  # type: ignore[no-untyped-def]
 def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-def]
     """Steps, mixer and accounts in the units of new weights.
 
-    Naive twin: `_in_units` of learners/ensemble.py.
+    Naive twin: `State.in_units` of learners/state.py.
     """
     unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
     for i in range(len(steps)):
@@ -596,7 +596,7 @@ def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-de
 @kernel
 def idle_rows(weights, count):  # type: ignore[no-untyped-def]
     """How many of the first `count` rows have no weight in any point. Naive twin:
-    `CompiledEnsemble._tidied`.
+    `Pool.tidied`.
     """
     idle = 0
     for q in range(count):

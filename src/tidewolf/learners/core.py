@@ -376,7 +376,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         x, n = observed[0].x, sum(one.block.rounds for one in observed)
         block = reduce(add_sums, (played_at(one.block, one.x, x) for one in observed))
         weighed = self._weights.weigh(state.dual, block, x)
-        state = _in_units(state, weighed.unit)._replace(t=state.t + n, dual=weighed.dual)
+        state = state.in_units(weighed.unit)._replace(t=state.t + n, dual=weighed.dual)
         waiting = len(state.pending)
         each = by_gradients(self.K, observed, self._groups, weighed, waiting)
         state = self._with_cells(state, rounds, [one.grads[0] for one in each], weighed)
@@ -790,15 +790,3 @@ def mixed(p: Floats, points: Sequence[Array | None]) -> Array:
     for w, z in there[1:]:
         mixed = mixed + w * z
     return frozen(mixed)
-
-
-def _in_units(state: State, unit: float) -> State:
-    """The same sums where gradients are `unit` times as long."""
-    if unit == 1.0:
-        return state
-    return state._replace(
-        descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in state.descents),
-        cells=state.cells.in_units(unit),
-        mixer=state.mixer.in_units(unit),
-        accounts=state.accounts.in_units(unit),
-    )

@@ -4,7 +4,7 @@ what is committed for the next round.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats
@@ -91,3 +91,14 @@ class State(NamedTuple):
         """That of the first descent."""
         own = self.descents[0]
         return ProjectedPoint(self.pool.active(0), own.before_projection, own.y, own.distance)
+
+    def in_units(self, unit: float) -> Self:
+        """The same sums where gradients are `unit` times as long."""
+        if unit == 1.0:
+            return self
+        return self._replace(
+            descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in self.descents),
+            cells=self.cells.in_units(unit),
+            mixer=self.mixer.in_units(unit),
+            accounts=self.accounts.in_units(unit),
+        )

@@ -489,11 +489,11 @@ class CompiledRounds:
         else:
             record, columns, settings = records.arrays, records.columns, settings.copy()
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
-        weights = now.weights
+        weights = now.weights.copy()
         while True:
             with atoms.lock:  # others may make it larger until then
                 gram = atoms.gram
-                if weights is now.weights or weights.shape[1] < len(gram):
+                if weights.shape[1] < len(gram):
                     weights = _longer(weights, count, len(gram))
                 if scratch.room < len(gram) or scratch.pieces < functions.pieces:
                     scratch.fit(len(gram), functions.pieces)
