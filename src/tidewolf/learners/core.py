@@ -343,15 +343,15 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
-        state = self._learned(self.committed(state), arrivals)
-        return self._committed(state, None, waiting=False)
+        return self.committed(self._learned(self.committed(state), arrivals))
 
     def learned(self, state: State, arrival: Arrival) -> State:
-        state = self._learned(state, (arrival,))
-        return state._replace(upcoming=state.upcoming._replace(round=next_round(state) + 1))
+        return self._learned(state, (arrival,))
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """The state after feedback, with nothing committed for the next round."""
+        """The state after feedback. Nothing is committed for the next round, unless that needs no
+        adviser.
+        """
         arrivals = in_order(arrivals)
         if (after := self._learned_at_once(state, arrivals)) is not None:
             return after
@@ -399,7 +399,9 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             )
             state = state._replace(advisers=tuple(advisers))
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
-        return self._projected(state, rounds)
+        state = self._projected(state, rounds)
+        uncommitted = state.upcoming._replace(round=next_round(state) + 1)
+        return state._replace(upcoming=uncommitted)
 
     def _mixed(
         self,
@@ -462,15 +464,17 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         if functions is None or self.wants_functions is not (observed.functions is not None):
             return None
         after: State | None = kernel.learned(state, functions)
-        if after is None:
-            return None
-        seen, number = observed.functions or observed.block, state.upcoming.round
-        advisers = (
-            adviser.observe_round(self.K, remembered, seen, observed.x, number)
-            for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
-        )
+        if after is not None and self.advisers:
+            seen, number = observed.functions or observed.block, state.upcoming.round
+            advisers = (
+                adviser.observe_round(self.K, remembered, seen, observed.x, number)
+                for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
+            )
+            after = after._replace(advisers=tuple(advisers))
         overrides = state.overrides.and_of(arrivals[0])
-        return after._replace(advisers=tuple(advisers), overrides=overrides)
+        if after is None or overrides is state.overrides:
+            return after
+        return after._replace(overrides=overrides)
 
     def _observed(self, state: State, own: Committed, arrival: Arrival) -> PlayedRound:
         """A round as it is observed."""

@@ -205,28 +205,22 @@ class ArrayState:
         """The state, whose next round is committed."""
         if self._state is None:
             x, arrays = self.x, self.arrays
-            points: tuple[Floats | None, ...] = (x,)
+            after, points = self.undecided(), list[Floats | None]([x])
             if self.kernel.experts:
-                there = zip(arrays.Z, arrays.awake, strict=True)
-                points = tuple(frozen(z.copy()) if awake > 0.0 else None for z, awake in there)
-            upcoming = self.since.upcoming._replace(
-                round=self.number,
-                x=x,
-                mix=x,
-                p=frozen(arrays.p.copy()),
-                shares=frozen(self.shares[0].copy()),
-                points=points,
-            )
-            self._state = self.undecided()._replace(upcoming=upcoming)
+                there = zip(arrays.Z, arrays.awake > 0.0, strict=True)
+                points = [z if is_there else None for z, is_there in there]
+            made = type(after.upcoming)
+            shares = frozen(self.shares[0].copy())
+            upcoming = made(self.number, x, x, arrays.p, shares, tuple(points))
+            self._state = after._replace(upcoming=upcoming)
         return self._state
 
     def undecided(self) -> State:
         """The state after the rounds played, with nothing committed for the next."""
         kernel, since, arrays = self.kernel, self.since, self.arrays
-        s, (F, W) = arrays.s.tolist(), frozen(arrays.gradients.copy())
-        X, Y, before, steps, weights = (
-            frozen(a.copy()) for a in (*arrays[2:6], self.weights[:, : self.count])
-        )
+        for array in (*arrays, self.weights, self.solves):
+            array.setflags(write=False)  # from here on they are parts of a state
+        s, (F, W) = arrays.s.tolist(), arrays.gradients
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
         dual = DualState(
             int(rounds),
@@ -239,32 +233,31 @@ class ArrayState:
             GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
             since.dual.carried,
         )
-        descents, actives = [], list[Active]()
+        descents, actives, weights = [], list[Active](), self.weights[:, : self.count]
         for i, (apart, _, moved) in enumerate(arrays.sums.tolist()):
-            x, aimed = X[i], before[i]
-            y = Y[i] if moved > 0.0 else aimed
+            x, aimed = arrays.X[i], arrays.before[i]
+            y = arrays.Y[i] if moved > 0.0 else aimed
             if kernel.exact:
                 y = x
                 actives.append(ExactPoint(x))
             else:
                 warm = getattr(since.pool.actives[i], "warm", None)
                 actives.append(ActiveSet(self.atoms, weights[i], x, warm))
-            descents.append(type(since.descents[i])(y, aimed, DescentSums(*steps[i]), apart))
-        counted = zip(COUNTED, arrays.accounts, strict=True)
-        accounts = Accounts(
-            **{name: frozen(a.copy()) for name, a in counted},
-            unseen=self.unseen,
-            played=self.played,
-            solves=frozen(self.solves),
-        )
+            sums = DescentSums(*arrays.steps[i])
+            descents.append(type(since.descents[i])(y, aimed, sums, apart))
         return since._replace(
             t=self.t,
             pool=Pool(tuple(actives), None if kernel.exact else self.atoms, self.count),
             descents=tuple(descents),
             cells=CellSums(F[1:], W[1:], s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT]),
             dual=dual,
-            mixer=Mixer(frozen(arrays.totals.copy()), s[names.GAP], s[names.RANGE]),
-            accounts=accounts,
+            mixer=Mixer(arrays.totals, s[names.GAP], s[names.RANGE]),
+            accounts=Accounts(
+                **dict(zip(COUNTED, arrays.accounts, strict=True)),
+                unseen=self.unseen,
+                played=self.played,
+                solves=self.solves,
+            ),
             advisers=tuple(self.advisers),
             oracle_budget=s[names.ORACLE_BUDGET],
             calls=int(s[names.ALL_CALLS]),
@@ -337,6 +330,7 @@ class CompiledRounds:
         self._spare: list[_Scratch] = []
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:-1]
         self._asked = 0
+        self._last: ArrayState | None = None
 
     def plays(self, stream: Stream) -> bool:
         """Whether it can play a stream whose functions it can read: advisers are asked without side
@@ -366,13 +360,18 @@ class CompiledRounds:
         )
 
     def begin(self, state: State) -> ArrayState:
-        """The arrays of a state that it takes."""
-        return ArrayState(self, state)
+        """The arrays of a state that it takes: those that it was made of, if it is the last one."""
+        last = self._last
+        return last if last is not None and last._state is state else ArrayState(self, state)
 
     def learned(self, state: State, functions: Functions) -> State | None:
-        """The state after one round at the point that was decided, with nothing committed for the
-        next; None if the round is not for the kernel.
+        """The state after one round at the point that was decided, None if the round is not for the
+        kernel. The next round is committed if that needs no adviser.
         """
+        if not self.learner.advisers:
+            found = self.play(self.begin(state), functions, 0, 1)
+            self._last = found.after
+            return found.state if found.done else None
         now = ArrayState(self, state).copy()
         done, _, _ = self._run(now, functions, 0, 1, None, now.shares)
         return now.undecided() if done else None
