@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from functools import partial
@@ -29,8 +30,8 @@ from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two workers share two cores; before NumPy
-if os.access("/dev/shm", os.W_OK):  # nobody waits for a disk, the children neither
-    tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"
+if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 1 << 30:
+    tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"  # nobody waits for a disk
 
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
