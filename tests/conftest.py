@@ -41,7 +41,7 @@ from tidewolf.evaluation import recording
 from tidewolf.experts import Resolve
 from tidewolf.functions import Capacity, Linear
 from tidewolf.methods import compiled_rounds
-from tidewolf.sets import Simplex, SimplexProduct
+from tidewolf.sets import Product, Simplex, SimplexProduct
 
 ALLOWED = (
     r"(torch|jax) is not installed",
@@ -212,12 +212,11 @@ def _kernels(request):
     worker = getattr(request.config, "workerinput", {"workercount": 1})
     if worker["workercount"] != 2 or len(request.session.items) < 1000:
         return
-    small = Simplex(4)
     learners = [
         LyapunovDescent(problems.routing(rounds=1).K),
+        Ensemble(Simplex(4), experts=[Resolve()]),
         LyapunovDescent(SimplexProduct([3, 2, 4])),
-        LyapunovDescent(small),
-        Ensemble(small, experts=[Resolve()]),
+        LyapunovDescent(Product(Simplex(3), Simplex(2))),
     ]
     for learner in learners[int(worker["workerid"] == "gw1") :: 2]:
         ones = np.ones((2, *learner.K.shape))
