@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections import Counter
 from functools import partial
@@ -29,8 +30,8 @@ from _pytest.mark import ParameterSet
 from hypothesis import settings
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two workers share two cores; before NumPy
-if os.access("/dev/shm", os.W_OK):  # nobody waits for a disk, the children neither
-    tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"
+if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 1 << 30:
+    tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"  # nobody waits for a disk
 
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
@@ -40,7 +41,7 @@ from tidewolf.evaluation import recording
 from tidewolf.experts import Resolve
 from tidewolf.functions import Capacity, Linear
 from tidewolf.methods import compiled_rounds
-from tidewolf.sets import Simplex, SimplexProduct
+from tidewolf.sets import Product, Simplex, SimplexProduct
 
 ALLOWED = (
     r"(torch|jax) is not installed",
@@ -211,12 +212,11 @@ def _kernels(request):
     worker = getattr(request.config, "workerinput", {"workercount": 1})
     if worker["workercount"] != 2 or len(request.session.items) < 1000:
         return
-    small = Simplex(4)
     learners = [
         LyapunovDescent(problems.routing(rounds=1).K),
+        Ensemble(Simplex(4), experts=[Resolve()]),
         LyapunovDescent(SimplexProduct([3, 2, 4])),
-        LyapunovDescent(small),
-        Ensemble(small, experts=[Resolve()]),
+        LyapunovDescent(Product(Simplex(3), Simplex(2))),
     ]
     for learner in learners[int(worker["workerid"] == "gw1") :: 2]:
         ones = np.ones((2, *learner.K.shape))

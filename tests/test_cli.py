@@ -12,6 +12,7 @@ import sys
 
 import pytest
 
+from covering import few
 from tidewolf import baselines, functions, learners, problems, sets
 from tidewolf.cli import main
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
@@ -384,3 +385,31 @@ def test_without_the_extra_one_sentence_names_it(package, short, monkeypatch, ca
     assert printed.out == ""
     assert f"needs {package}," in printed.err
     assert '"tidewolf[app]"' in printed.err
+
+
+# --- the module -----------------------------------------------------------------------------------
+
+
+def shell(folder, *program):
+    command = [sys.executable, *program]
+    given = {"cwd": folder, "capture_output": True, "text": True, "timeout": 120}
+    done = subprocess.run(command, **given, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", few(1, [("run", "tidewolf.toml"), (), ("--version",), ("list",), ("no-such-command",)])
+)
+def test_the_module_is_the_command(tmp_path, words):
+    """Whatever the folder it is typed in holds."""
+    (tmp_path / "tidewolf.toml").write_text("problem = 3\n")
+    (tmp_path / "tidewolf").mkdir()
+    code, out, error = shell(tmp_path, "-m", "tidewolf", *words)
+    assert (code, out, error) == shell(tmp_path, "-c", PROGRAM, *words)
+    assert code == (2 if error else 0)
+    assert "Traceback" not in error
+    assert "__main__" not in out + error
+
+
+def test_importing_the_module_runs_nothing(tmp_path):
+    assert shell(tmp_path, "-c", "import tidewolf.__main__") == (0, "", "")

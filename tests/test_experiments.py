@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from tidewolf.experiments.building import TABLES, build_choice
 from tidewolf.experiments.jobs import plan_sweep as plan
 from tidewolf.experiments.keys import Place, function_kinds, kind_keys, parse, set_kinds, to_toml
 from tidewolf.experiments.models import File, Outputs
-from tidewolf.experiments.templates import template
+from tidewolf.experiments.templates import network_template, template
 from tidewolf.files import FileFormat
 
 LINKS = [
@@ -289,19 +290,26 @@ def test_the_commented_file_loads_as_it_is(tmp_path, problem):
     assert [each.name for each in load(path).learners] == ["Ensemble", "SinhaVaze"]
 
 
-def test_the_commented_file_explains_every_key_and_no_other():
+@pytest.mark.parametrize("of_network", [False, True])
+def test_the_commented_file_explains_every_key_and_no_other(of_network):
     text = template("mine", "adversarial")
+    if of_network:
+        text = network_template(Path("mine.toml"))[Path("mine.toml")].decode()
     keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
     network = kind_keys(tw.networks.Network)
     files = settings_of(FileFormat)
-    more = ("problem", "kind", "phase", "horizons", "gaps", "context", "advice")
     known = {*(File.model_fields.keys() - {"left_out"}), *TABLES, *network}
-    known |= {*Outputs.model_fields, *files, *more}
-    assert known <= keys
+    known |= {*Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
     settings = {"calls_per_round", "season", "experts"}
-    assert keys - known == {"cap", "total", *settings, "returns", "A", "b"}
+    if of_network:
+        known, settings = known - {"weights", "budgets"}, {*settings, "headroom"}
+    else:
+        known |= {"problem", "kind", "phase"}
+        settings |= {"cap", "total", "returns", "A", "b"}
+    assert known <= keys
+    assert keys - known == settings
     assert "CappedSimplex" in set_kinds()
     assert max(map(len, text.splitlines())) <= 100
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from itertools import permutations
 
 import numpy as np
@@ -80,15 +79,6 @@ def test_lengths_decide_and_capacities_are_kept():
     assert tunnels.lengths.tolist() == [5.0, 1.0, 1.5]
     assert tunnels.capacities.tolist() == [10.0, 2.0, 4.0]
     assert Tunnels([("s", "t", 5.0, 10), ("s", "a", 1)], [("s", "t")]).capacities is None
-
-
-def test_it_is_a_value():
-    tunnels = Tunnels(iter(DIAMOND), iter([("s", "t")]))
-    again = Tunnels([list(link) for link in DIAMOND], [["s", "t"]])
-    assert tunnels == again == pickle.loads(pickle.dumps(tunnels))
-    assert hash(tunnels) == hash(again)
-    assert tunnels != Tunnels(DIAMOND, [("s", "t")], k=2)
-    assert Tunnels(np.array([[0, 1], [1, 2]]), [(0, 2)]).names == ("0 > 2 via 1",)
 
 
 def test_networkx_graphs():

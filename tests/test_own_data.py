@@ -21,13 +21,6 @@ import pandas as pd
 import pytest
 
 from tidewolf.cli import main
-from tidewolf.core.settings import settings_of
-from tidewolf.experiments.building import TABLES
-from tidewolf.experiments.keys import kind_keys
-from tidewolf.experiments.models import File, Outputs
-from tidewolf.experiments.templates import network_template
-from tidewolf.files import FileFormat
-from tidewolf.networks import Network
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 ROUNDS = 12
@@ -338,21 +331,3 @@ def test_its_other_tables_run_when_their_marks_are_taken_away(
     said("run", "wan.toml", "--rounds", "6", "--learner", "Resolve", "--out", "out", "--quiet")
     names = pd.read_csv("out/paths.csv")["commodity"].unique().tolist()
     assert names == ["SEA > NYC", "LAX > BOS", "MIA > SFO"]
-
-
-def test_the_networks_file_explains_every_key_and_no_other() -> None:
-    text = network_template(Path("network.toml"))[Path("network.toml")].decode()
-    keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
-        re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
-    )
-    stream = {*TABLES, "gaps", "context", "advice"} - {"weights", "budgets"}
-    known = {
-        *(File.model_fields.keys() - {"left_out"}),
-        *kind_keys(Network),
-        *stream,
-        *Outputs.model_fields,
-    }
-    known |= {*settings_of(FileFormat), "horizons"}
-    assert known <= keys
-    assert keys - known == {"season", "experts", "calls_per_round", "headroom"}
-    assert max(map(len, text.splitlines())) <= 100
