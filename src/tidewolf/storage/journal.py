@@ -48,19 +48,19 @@ if TYPE_CHECKING:
     from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
+# Events after which a round does not wait any more.
 _OVER = ("observe", "expire")
-"""Events after which a round does not wait any more."""
 
 
 class Place(NamedTuple):
     """Where a session stands."""
 
     state: Any
+    # the number of the last event
     last: int
-    """the number of the last event"""
     link: bytes
+    # the identities of the side information of rounds that wait, and of the next one; from 0
     info_ids: Mapping[int, str] = {}
-    """the identities of the side information of rounds that wait, and of the next one; from 0"""
 
     def after(self, row: Row, event: Event, state: Any) -> Place:
         """The place after an event, which led to this state."""
@@ -75,12 +75,12 @@ class Place(NamedTuple):
 class Step(NamedTuple):
     """Something that happened."""
 
+    # the state right before it
     before: Any
-    """the state right before it"""
+    # what it is
     events: tuple[Event, ...]
-    """what it is"""
+    # where it led
     place: Place
-    """where it led"""
 
 
 @final
@@ -91,8 +91,8 @@ class Journal(Generic[S]):
 
     state: S
     info_ids: Mapping[int, str]
+    # whether contents of rounds are kept
     numbered: bool
-    """whether contents of rounds are kept"""
     _place: Place
     _head: Head
 
@@ -103,10 +103,10 @@ class Journal(Generic[S]):
         self._every = as_count(snapshot_every, "snapshot_every")
         self._keep_history = as_flag(keep_history, "keep_history")
         self._mutex, self._process = threading.Lock(), os.getpid()
+        # whether something was written of which it is not known whether it was kept
         self._is_unsure = False
-        """whether something was written of which it is not known whether it was kept"""
+        # contents of rounds that may not be on disk yet; rounds from 1
         self._fresh: dict[int, str | None] = {}
-        """contents of rounds that may not be on disk yet; rounds from 1"""
         try:
             content, self._epoch = backend.open(learner)
             self._head, self._place = content.head, self._resumed(content)
@@ -310,22 +310,18 @@ class Journal(Generic[S]):
         """
         with self._mutex:
             self._require_writable()
-            upcoming, place = next_round(self.state), self._back_to(number)
+            upcoming, (place, steps) = next_round(self.state), self._replay(number)
+            for step in steps:
+                if next_round(place.state) == number and not isinstance(step.events[0], Expire):
+                    break
+                place = step.place
+            if next_round(place.state) != number:
+                what = f"Round {number} was observed together with the rounds before it."
+                raise InvalidInput(what)
             last, link = place.last, place.link
             head = self._head._replace(last=last, link=link, snapshot=last, epoch=self._epoch)
             note = _note(f"from round {upcoming + 1} to round {number + 1}")
             self._commit(head, place, note=("rolled back", note))
-
-    def _back_to(self, number: int) -> Place:
-        """Where it stood when this round became the next one."""
-        place, steps = self._replay(number)
-        for step in steps:
-            if next_round(place.state) == number and not isinstance(step.events[0], Expire):
-                break
-            place = step.place
-        if next_round(place.state) != number:
-            raise InvalidInput(f"Round {number} was observed together with the rounds before it.")
-        return place
 
     def _replay(self, number: int, *, nearest: bool = False) -> tuple[Place, Iterator[Step]]:
         """The place of the last state before this round, and all steps after it. `nearest`: the
