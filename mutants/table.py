@@ -827,6 +827,20 @@ PATCHES = (
         f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
     ),
     Patch(
+        "costs of 0 stay equal",
+        "kernels/boxed_dual.py",
+        "c[j] = costs[j] if costs[j] != 0.0 else apart(j, size)",
+        "c[j] = costs[j]",
+        "tests/test_boxed_dual.py",
+    ),
+    Patch(
+        "simplices with capacities take the dearest first",
+        "kernels/boxed_dual.py",
+        "    for j in order:",
+        "    for j in order[::-1]:",
+        "tests/test_boxed_dual.py",
+    ),
+    Patch(
         "a program re-solved in a kernel is that of the round before",
         "kernels/resolving.py",
         "row_of_round(t + 1 - backs[a], costs",
