@@ -109,7 +109,6 @@ NEEDS = {
     "test_tournament.py": "typer",
     "test_arrays.py::test_a_long_seed_goes_through_a_run_folder_and_back": "pyarrow",
     "test_arrays.py::test_a_table_names_the_line_and_the_column": "typer",
-    "test_arrays.py::test_absurd_numbers_are_refused_in_a_file": "typer",
     "test_arrays.py::test_absurd_numbers_are_refused_in_the_shell": "typer",
     "test_arrays.py::test_long_numbers_go_through_a_sweep_and_back": "pyarrow",
     "test_arrays.py::test_memory_that_is_not_there_is_a_sentence": "typer",

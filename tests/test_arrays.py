@@ -128,24 +128,6 @@ def test_absurd_numbers_are_refused_in_the_shell(line, here, capsys):
 
 
 @pytest.mark.parametrize(
-    ("line", "place"),
-    [
-        (f"seeds = [1, {ABSURD}]", "line 1, column 1, item 2: seeds "),
-        (f"seeds = {'9' * 5000}", "cannot be read"),
-        (f"caution = 1{'0' * 400}", "line 1, column 1: caution "),
-        (f"a = {'[' * 5000}{']' * 5000}", "cannot be read"),
-    ],
-    ids=["seed", "digits", "float", "nested"],
-)
-def test_absurd_numbers_are_refused_in_a_file(line, place, here, capsys):
-    (here / "x.toml").write_text(f'{line}\n[stream]\nproblem = "routing"\n')
-    assert main(["run", "x.toml"]) == 2
-    said = capsys.readouterr().err
-    assert place in said
-    assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize(
     "make",
     [
         lambda: tw.LyapunovDescent(Simplex(3), horizon=10**20),

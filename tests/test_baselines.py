@@ -361,18 +361,6 @@ def test_no_member_does_better_than_the_best_point(K, room):
         assert room < 0.2 or least <= 1e-8
 
 
-@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
-def test_the_best_point_has_no_units(size):
-    rng = np.random.default_rng(5)
-    points, c, a = rng.standard_normal((12, 3)), rng.standard_normal(3), rng.standard_normal((2, 3))
-    for b in (0.2, -9.0):
-        plain = BestPoint(VertexHull(points), "A test")(Linear.one(c), MaxAffine.one(a, [b, b]))
-        for f, g in ((1.0, 1.0), (1e-8, 1e7), (1e9, 1e-6)):
-            limits = MaxAffine.one(g * a, [g * size * b] * 2)
-            scaled = BestPoint(VertexHull(size * points), "A test")(Linear.one(f * c), limits)
-            np.testing.assert_allclose(scaled / size, plain, atol=1e-6)
-
-
 def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):
     solve = WarmModel.__call__
     off = lambda found: found._replace(v=found.v + 1e-8)  # noqa: E731

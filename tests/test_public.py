@@ -283,10 +283,3 @@ def test_the_users_functions_are_called_once_a_round() -> None:
     assert asked == sorted(asked)
     assert asked[-5:] == [10, 11, 12, 13, 14]
     assert max(map(asked.count, range(10))) <= 20
-
-
-def test_no_rounds_are_no_trouble() -> None:
-    stream = tw.Stream(tw.functions.Linear(np.ones((0, 3))), tw.functions.Capacity(np.ones((0, 3))))
-    run = tw.run(tw.LyapunovDescent(K), stream)
-    assert run.regret == (0.0, 0.0)
-    assert "rounds 0" in repr(run)
