@@ -78,7 +78,7 @@ def proposals_of(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
     return adviser.propose(*args) if ask is None else ask(name, adviser, args)
 
 
-class Asked(NamedTuple):
+class Advice(NamedTuple):
     """What all advisers of a learner propose, an entry for each of their names."""
 
     points: list[Array | None]
@@ -102,7 +102,7 @@ def ask_all(
     number: int,
     budget: float,
     vertices: tuple[Vertex, ...],
-) -> Asked:
+) -> Advice:
     """Ask every adviser for the round of this number, but those whose points are `kept`."""
     asked, sizes = list[Proposals](), [len(adviser.names) for adviser in advisers]
     for adviser, state, points in zip(advisers, states, kept, strict=True):
@@ -114,7 +114,7 @@ def ask_all(
             found = proposals_of(name, adviser, K, state, info, number, left, vertices)
         asked.append(found or Proposals((None,) * len(adviser.names), state))  # skipped
         budget -= asked[-1].calls
-    return Asked(
+    return Advice(
         [z for one in asked for z in one.points],
         tuple(one.state for one in asked),
         np.repeat([one.calls / size for one, size in zip(asked, sizes, strict=True)], sizes),

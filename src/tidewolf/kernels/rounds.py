@@ -378,7 +378,7 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
 @kernel
 def mean_of(p, Z, low, high, x):  # type: ignore[no-untyped-def]
     """sum_i p_i z_i over the rows from `low` up to `high` with weight, in x; a row itself where
-    they all are the same. Naive twin: `mixed` of learners/core.py.
+    they all are the same. Naive twin: `mixed` of learners/state.py.
     """
     first, same, n = -1, True, len(x)
     for i in range(low, high):
@@ -399,7 +399,7 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
     """The descents' points among the proposals Z, weights p among those awake, and their mean x.
     One descent alone, without a mixer, is played as it is.
 
-    Naive twin: `Mixer.weights` of methods/steps/hedge.py, and `mixed` of learners/core.py.
+    Naive twin: `Mixer.weights` of methods/steps/hedge.py, and `mixed` of learners/state.py.
     """
     experts = len(Z)
     if experts == 0:

@@ -23,8 +23,8 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.types import Array, Floats
-from tidewolf.learners.core import CELL_SCALE, Core, mixed
-from tidewolf.learners.state import Committed, Descent, State
+from tidewolf.learners.core import CELL_SCALE, Core
+from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.migration import Move, apart, carried

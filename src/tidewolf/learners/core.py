@@ -57,7 +57,7 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts.asking import ask_all
 from tidewolf.experts.base import Adviser
 from tidewolf.experts.context import Context
-from tidewolf.learners.state import Committed, Descent, State
+from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
@@ -777,20 +777,3 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     def slopes(self, state: State) -> Slopes:
         return state.dual.slopes
-
-
-def mixed(p: Floats, points: Sequence[Array | None]) -> Array:
-    """sum_i p_i z_i, over those that are there; a point itself where they all are the same, or if
-    there is no mixer.
-    """
-    if not len(p):
-        assert points[0] is not None
-        return points[0]
-    there = [(float(w), z) for w, z in zip(p, points, strict=True) if z is not None and w > 0.0]
-    first = there[0][1]
-    if all(z is first or bool((z == first).all()) for _, z in there[1:]):
-        return first
-    mixed = there[0][0] * first
-    for w, z in there[1:]:
-        mixed = mixed + w * z
-    return frozen(mixed)

@@ -4,8 +4,10 @@ what is committed for the next round.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
+from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.accounts import Accounts
@@ -102,3 +104,20 @@ class State(NamedTuple):
             mixer=self.mixer.in_units(unit),
             accounts=self.accounts.in_units(unit),
         )
+
+
+def mixed(p: Floats, points: Sequence[Array | None]) -> Array:
+    """sum_i p_i z_i, over those that are there; a point itself where they all are the same, or if
+    there is no mixer.
+    """
+    if not len(p):
+        assert points[0] is not None
+        return points[0]
+    there = [(float(w), z) for w, z in zip(p, points, strict=True) if z is not None and w > 0.0]
+    first = there[0][1]
+    if all(z is first or bool((z == first).all()) for _, z in there[1:]):
+        return first
+    mixed = there[0][0] * first
+    for w, z in there[1:]:
+        mixed = mixed + w * z
+    return frozen(mixed)
