@@ -39,7 +39,7 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.errors import WrongShape
-from tidewolf.core.feedback import FirstOrder, limits_of, other_count
+from tidewolf.core.feedback import FirstOrder, Limits, limits_of, other_count
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import Bound
 from tidewolf.methods.capabilities import LimitBound
@@ -63,28 +63,8 @@ class LimitWeights(LyapunovWeights):
         if len(each.violations) != feedback.in_all:
             raise WrongShape(other_count(feedback.in_all, len(each.violations)))
         dual, grad_f = self._with_losses(dual, block, x)
-        G, Q, which, n = each.slopes.copy(), each.violations.copy(), feedback.which, block.rounds
-        gradients, breaches, impossible = list[Array](), np.zeros(len(which)), dual.impossible
-        for row, i in enumerate(which.tolist()):
-            known = max(float(G[i]), float(feedback.slopes[row]))
-            gradient, slope = tangent_part(
-                self.K,
-                "constraint",
-                feedback.gradients[row, ...],
-                n,
-                self.constraint_lipschitz,
-                known,
-            )
-            gradients.append(gradient)
-            one = block._replace(
-                violation=float(feedback.violations[row]),
-                constraint_gradient=feedback.gradients[row, ...],
-                constraint_offset=float(feedback.offsets[row]),
-            )
-            G[i] = max(float(G[i]), slope_of_rounds(self.K, slope, one))
-            reach = n * float(G[i]) * self.K.diameter
-            breaches[row], beyond = kept_possible(one, reach, self.K.center)
-            impossible = impossible or beyond
+        which, n, Q = feedback.which, block.rounds, each.violations.copy()
+        G, gradients, breaches, impossible = self._breaches(dual, block, feedback, each.slopes)
         Q[which] += breaches
         slopes = Slopes(dual.slopes.loss, max(dual.slopes.constraint, float(G.max())))
         dual = dual._replace(slopes=slopes, impossible=impossible)
@@ -131,6 +111,34 @@ class LimitWeights(LyapunovWeights):
             penalty_offset=offset,
             shares=w / largest if largest > 0.0 else w,
         )
+
+    def _breaches(
+        self, dual: DualState, block: FirstOrder, feedback: Limits, slopes: Floats
+    ) -> tuple[Floats, list[Array], Floats, bool]:
+        """The largest slopes with these rounds; the gradient within aff(K) and the violation of
+        each limit that was broken; whether some limit was broken by more than a point can avoid.
+        """
+        G, n, gradients, impossible = slopes.copy(), block.rounds, list[Array](), dual.impossible
+        breaches = np.zeros(len(feedback.which))
+        for row, i in enumerate(feedback.which.tolist()):
+            given, known = (
+                feedback.gradients[row, ...],
+                max(float(G[i]), float(feedback.slopes[row])),
+            )
+            gradient, slope = tangent_part(
+                self.K, "constraint", given, n, self.constraint_lipschitz, known
+            )
+            gradients.append(gradient)
+            one = block._replace(
+                violation=float(feedback.violations[row]),
+                constraint_gradient=given,
+                constraint_offset=float(feedback.offsets[row]),
+            )
+            G[i] = max(float(G[i]), slope_of_rounds(self.K, slope, one))
+            reach = n * float(G[i]) * self.K.diameter
+            breaches[row], beyond = kept_possible(one, reach, self.K.center)
+            impossible = impossible or beyond
+        return G, gradients, breaches, impossible
 
     def _begun(self, count: int) -> EachLimit:
         none, slope = np.zeros(count), self.constraint_lipschitz or 0.0
