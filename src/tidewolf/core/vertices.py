@@ -73,8 +73,8 @@ class Vertex(Stored):
     """A member of a set, stored in its own size."""
 
     shape: Shape
+    # the arguments of the class, which are attributes, too
     saved: ClassVar[tuple[str, ...]]
-    """the arguments of the class, which are attributes, too"""
 
     def parts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.saved}
@@ -122,8 +122,8 @@ class Atoms(ABC):
 
     def __init__(self) -> None:
         self.gram: Floats = np.zeros((FIRST_ROWS, FIRST_ROWS))
+        # held while it grows: states that share it may be continued in several threads
         self.lock = threading.RLock()
-        """held while it grows: states that share it may be continued in several threads"""
         self._vertices: list[Vertex] = []
         self._rows: dict[bytes, int] = {}
 
@@ -583,10 +583,10 @@ class Factored(Vertex):
 
     factors: tuple[Array, ...]
     ridge = 0.0
+    # of A'A, if B is A
     trace = 0.0
-    """of A'A, if B is A"""
+    # <v, v>
     square: float
-    """<v, v>"""
 
     def inner(self, direction: Array) -> float:
         left, right = self.factors[0], self.factors[-1]
@@ -890,12 +890,12 @@ class PlacedAtoms(Atoms):
     def __init__(self, reference: Array) -> None:
         super().__init__()
         self.home = zeros((0,), reference)
+        # row i has the entries from ends[i] up to ends[i + 1]
         self.ends = [0]
-        """row i has the entries from ends[i] up to ends[i + 1]"""
         self.indices, self.owners = np.zeros((2, 0), dtype=np.int64)
         self.values = np.zeros(0)
+        # the points of full vertices by their rows
         self.full: dict[int, Array] = {}
-        """the points of full vertices by their rows"""
 
     def _empty(self) -> Atoms:
         return PlacedAtoms(self.home)
@@ -911,8 +911,8 @@ class PlacedAtoms(Atoms):
         self.owners = np.append(self.owners, np.full(count, row))
         self.indices = np.append(self.indices, vertex.indices[:count])
         self.values = np.append(self.values, vertex.values[:count])
+        # the entries in u, and where in u each entry of a row is
         used, self.places = np.unique(self.indices, return_inverse=True)
-        """the entries in u, and where in u each entry of a row is"""
         self.u = placed(used, self.home)
         return self.inner(point, row + 1)
 
