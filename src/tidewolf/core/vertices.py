@@ -356,8 +356,7 @@ class SparseAtoms(Atoms):
     """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1].
 
     Kernels append rows themselves (kernels/active_set.py), under its lock: `filled` counts all of
-    them, and vertices are made from them on first use. The same holds for
-    keys, and with the products of rows that no kernel needed any of (kernels/corners.py).
+    them. Vertices, keys and products that no kernel made are made on first use.
     """
 
     kind = Sparse
@@ -405,20 +404,6 @@ class SparseAtoms(Atoms):
         """A kernel has made it so many rows, with their products; called with the lock held."""
         if count > self.filled:
             self.filled = self._multiplied = count
-
-    def extended(self, count: int, indices: NDArray, values: float) -> SparseAtoms:
-        """A table whose rows from `count` on have one entry each: this one if no row was appended
-        meanwhile, else a fork of its first `count` rows.
-        """
-        with self.lock:
-            table = self if count == self.filled else self.only(np.arange(count))
-            begin, rows = int(table.starts[count]), len(indices)
-            table.make_room(count + rows, begin + rows)
-            table.starts[count + 1 : count + rows + 1] = np.arange(begin + 1, begin + rows + 1)
-            table.indices[begin : begin + rows] = indices
-            table.values[begin : begin + rows] = values
-            table.filled = count + rows
-        return table
 
     @property
     def vertices(self) -> list[Vertex]:
