@@ -21,7 +21,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self
 
@@ -277,6 +276,8 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 @cache
 def writer() -> dict[str, str]:
     """The versions and the arithmetic that decide whether resuming gives the same bits."""
+    from importlib.metadata import version  # a quarter of the time that importing tidewolf took
+
     return {
         **{name: version(name) for name in ("tidewolf", "numpy", "scipy", "numba")},
         "python": platform.python_version(),
