@@ -21,8 +21,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, ClassVar, NamedTuple, Self
 
@@ -278,6 +276,8 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 @cache
 def writer() -> dict[str, str]:
     """The versions and the arithmetic that decide whether resuming gives the same bits."""
+    from importlib.metadata import version  # a quarter of the time that importing tidewolf took
+
     return {
         **{name: version(name) for name in ("tidewolf", "numpy", "scipy", "numba")},
         "python": platform.python_version(),
@@ -290,13 +290,12 @@ def writer() -> dict[str, str]:
 
 def _cpu() -> str:
     """The processor, and the instructions that NumPy and compiled kernels use of it."""
-    umath: Any = import_module("numpy._core._multiarray_umath")
     model = platform.processor() or platform.machine()
     with suppress(OSError):
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
         model = found[1].strip() if found else model
-    used = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
-    vectors = (*umath.__cpu_baseline__, *used)[-1:]
+    instructions: Any = np.show_config(mode="dicts")["SIMD Extensions"]
+    vectors = (*instructions["baseline"], *instructions.get("found", ()))[-1:]
     kernels = os.environ.get("NUMBA_CPU_NAME", "")
     return " with ".join(part for part in (model, *vectors, kernels) if part)
 

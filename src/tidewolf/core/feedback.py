@@ -37,17 +37,17 @@ class Limits(NamedTuple):
     which it was, at the played point.
     """
 
+    # limits that a round has
     in_all: int
-    """limits that a round has"""
+    # those that were broken, from 0, in order; one entry, or row, each in what follows
     which: Int64s
-    """those that were broken, from 0, in order; one entry, or row, each in what follows"""
     violations: Floats
+    # (broken, *shape)
     gradients: Array
-    """(broken, *shape)"""
+    # the largest norm of a single round's gradient
     slopes: Floats
-    """the largest norm of a single round's gradient"""
+    # sum <gradient, x_t - x> of rounds that were not played at x
     offsets: Floats
-    """sum <gradient, x_t - x> of rounds that were not played at x"""
 
     def and_of(self, other: Limits) -> Limits:
         """Both together."""
@@ -117,12 +117,11 @@ class Arrival(NamedTuple):
 
     round: int
     feedback: Feedback
+    # what was played in place of the decision; None: the decision
     played: Array | None = None
-    """what was played in place of the decision; None: the decision"""
+    # None where the functions were not seen, or the decision was played; where it is there, what
+    # is seen is of the decision
     instead: Instead | None = None
-    """None where the functions were not seen, or the decision was played; where it is there, what
-    is seen is of the decision
-    """
 
     @property
     def of_decision(self) -> bool:

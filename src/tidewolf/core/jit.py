@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, cached_property
-from multiprocessing import parent_process
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -243,6 +242,8 @@ def announce() -> None:
     Nothing shows that level by default, and compiling takes up to a minute. So if neither a level
     nor a handler was chosen, and stderr is a terminal, it is a line there.
     """
+    from multiprocessing import parent_process
+
     LOGGER.info(sentence := "Compiling for this machine, once (up to a minute) ...")
     is_configured = LOGGER.level != logging.NOTSET or LOGGER.hasHandlers()
     if not is_configured and parent_process() is None and sys.stderr and sys.stderr.isatty():

@@ -220,16 +220,16 @@ class Setting(NamedTuple):
     """One setting of a class or a function, as it is declared."""
 
     name: str
+    # its type, without the check
     takes: Any
-    """its type, without the check"""
+    # None where nothing can be said of it, so that no file can set it
     check: Check | None
-    """None where nothing can be said of it, so that no file can set it"""
+    # whether the check was declared; otherwise the type alone says what a file may write
     declared: bool
-    """whether the check was declared; otherwise the type alone says what a file may write"""
+    # `REQUIRED` if there is none
     default: Any
-    """`REQUIRED` if there is none"""
+    # what it does, and its unit if it has one
     meaning: str = ""
-    """what it does, and its unit if it has one"""
 
     @property
     def required(self) -> bool:

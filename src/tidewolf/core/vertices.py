@@ -73,8 +73,8 @@ class Vertex(Stored):
     """A member of a set, stored in its own size."""
 
     shape: Shape
+    # the arguments of the class, which are attributes, too
     saved: ClassVar[tuple[str, ...]]
-    """the arguments of the class, which are attributes, too"""
 
     def parts(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.saved}
@@ -122,8 +122,8 @@ class Atoms(ABC):
 
     def __init__(self) -> None:
         self.gram: Floats = np.zeros((FIRST_ROWS, FIRST_ROWS))
+        # held while it grows: states that share it may be continued in several threads
         self.lock = threading.RLock()
-        """held while it grows: states that share it may be continued in several threads"""
         self._vertices: list[Vertex] = []
         self._rows: dict[bytes, int] = {}
 
@@ -356,8 +356,7 @@ class SparseAtoms(Atoms):
     """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1].
 
     Kernels append rows themselves (kernels/active_set.py), under its lock: `filled` counts all of
-    them, and vertices are made from them on first use. The same holds for
-    keys, and with the products of rows that no kernel needed any of (kernels/corners.py).
+    them. Vertices, keys and products that no kernel made are made on first use.
     """
 
     kind = Sparse
@@ -405,20 +404,6 @@ class SparseAtoms(Atoms):
         """A kernel has made it so many rows, with their products; called with the lock held."""
         if count > self.filled:
             self.filled = self._multiplied = count
-
-    def extended(self, count: int, indices: NDArray, values: float) -> SparseAtoms:
-        """A table whose rows from `count` on have one entry each: this one if no row was appended
-        meanwhile, else a fork of its first `count` rows.
-        """
-        with self.lock:
-            table = self if count == self.filled else self.only(np.arange(count))
-            begin, rows = int(table.starts[count]), len(indices)
-            table.make_room(count + rows, begin + rows)
-            table.starts[count + 1 : count + rows + 1] = np.arange(begin + 1, begin + rows + 1)
-            table.indices[begin : begin + rows] = indices
-            table.values[begin : begin + rows] = values
-            table.filled = count + rows
-        return table
 
     @property
     def vertices(self) -> list[Vertex]:
@@ -583,10 +568,10 @@ class Factored(Vertex):
 
     factors: tuple[Array, ...]
     ridge = 0.0
+    # of A'A, if B is A
     trace = 0.0
-    """of A'A, if B is A"""
+    # <v, v>
     square: float
-    """<v, v>"""
 
     def inner(self, direction: Array) -> float:
         left, right = self.factors[0], self.factors[-1]
@@ -890,12 +875,12 @@ class PlacedAtoms(Atoms):
     def __init__(self, reference: Array) -> None:
         super().__init__()
         self.home = zeros((0,), reference)
+        # row i has the entries from ends[i] up to ends[i + 1]
         self.ends = [0]
-        """row i has the entries from ends[i] up to ends[i + 1]"""
         self.indices, self.owners = np.zeros((2, 0), dtype=np.int64)
         self.values = np.zeros(0)
+        # the points of full vertices by their rows
         self.full: dict[int, Array] = {}
-        """the points of full vertices by their rows"""
 
     def _empty(self) -> Atoms:
         return PlacedAtoms(self.home)
@@ -911,8 +896,8 @@ class PlacedAtoms(Atoms):
         self.owners = np.append(self.owners, np.full(count, row))
         self.indices = np.append(self.indices, vertex.indices[:count])
         self.values = np.append(self.values, vertex.values[:count])
+        # the entries in u, and where in u each entry of a row is
         used, self.places = np.unique(self.indices, return_inverse=True)
-        """the entries in u, and where in u each entry of a row is"""
         self.u = placed(used, self.home)
         return self.inner(point, row + 1)
 
