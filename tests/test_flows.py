@@ -561,3 +561,13 @@ def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
         assert net.supply[cut].sum() > cut_capacity(net, cut) + 1e-9
         with pytest.raises(errors.EmptySet):
             CapacitatedFlow(net)
+
+
+@pytest.mark.parametrize("K", [*FlowPolytope.examples(), layered(3, 4), random_flow_polytope(3)])
+def test_the_kernel_projects_on_circulations_as_the_set_does(K):
+    d = np.random.default_rng(0).standard_normal((2, *K.shape))
+    for count in (1, 2):
+        out = np.empty_like(d)
+        K.tangents(d, count, *K.geometry, out)
+        for row, found in zip(d[:count], out[:count], strict=True):
+            np.testing.assert_allclose(found, K.tangent(row), atol=1e-13)

@@ -19,7 +19,7 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     """The parts of the first `count` rows of d, one or two, that are circulations: 0 on arcs that
     lead nowhere.
 
-    Naive twin: `HullProjection`, in tests/test_rounds.py.
+    Naive twin: `HullProjection`, in tests/test_flows.py.
     """
     nodes, m, free, size = ints[0], ints[1], ints[2], ints[3]
     arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]

@@ -15,31 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tidewolf.core.errors import SolverFailed
-from tidewolf.core.types import Floats, Int32s, Int64s, NDArray
+from tidewolf.core.types import Floats, Int32s, NDArray
 
 DENSE_NODES = 600
 PART_NODES = 40
 FACTOR_ENTRIES = 4_000_000
 CG_TOLERANCE = 1e-12
-
-
-class Factor(NamedTuple):
-    """L D L' of a Laplacian without its grounded nodes, for a kernel: L by columns, without its
-    diagonal of ones.
-    """
-
-    order: Int64s
-    """the positions of nodes, in the order of the factor"""
-    starts: Int64s
-    rows: Int64s
-    entries: Floats
-    inverse: Floats
-    """1/D"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,34 +71,22 @@ class HullProjection:
         """The graph and the factor of its Laplacian as kernels read them (kernels/laplacian.py);
         None where the factor is too large to make.
         """
-        factor = self._factor
-        if factor is None:
-            return None
-        sizes = [self.nodes, len(self.arcs), len(factor.order), len(factor.rows)]
-        by_head = np.argsort(self.heads, kind="stable")
-        first = np.searchsorted(self.heads[by_head], np.arange(self.nodes + 1))
-        graph = sizes, self.arcs[by_head], self.tails[by_head], first
-        ints = np.concatenate([*graph, factor.order, factor.starts, factor.rows])
-        return np.concatenate([factor.entries, factor.inverse]), ints.astype(np.int32)
-
-    @cached_property
-    def _factor(self) -> Factor | None:
         if self.nodes > DENSE_NODES and self.method == "conjugate gradients":
             return None
-        made = self._sparse_factor
-        if not np.array_equal(made.perm_r, made.perm_c):
+        factor = self._sparse_factor
+        if not np.array_equal(factor.perm_r, factor.perm_c):
             return None
-        lower = made.L.tocsc()
+        lower = factor.L.tocsc()  # by columns, without its diagonal of ones
         lower.setdiag(0.0)
         lower.eliminate_zeros()
         lower.sort_indices()
-        return Factor(
-            self._free[np.argsort(made.perm_c)].astype(np.int64),
-            lower.indptr.astype(np.int64),
-            lower.indices.astype(np.int64),
-            lower.data.astype(np.float64),
-            1.0 / made.U.diagonal(),
-        )
+        order = self._free[np.argsort(factor.perm_c)]
+        by_head = np.argsort(self.heads, kind="stable")
+        first = np.searchsorted(self.heads[by_head], np.arange(self.nodes + 1))
+        sizes = [self.nodes, len(self.arcs), len(order), len(lower.indices)]
+        graph = sizes, self.arcs[by_head], self.tails[by_head], first
+        ints = np.concatenate([*graph, order, lower.indptr, lower.indices])
+        return np.concatenate([lower.data, 1.0 / factor.U.diagonal()]), ints.astype(np.int32)
 
     @cached_property
     def _sparse_factor(self) -> Any:
