@@ -52,18 +52,18 @@ from tidewolf.functions.linear import Capacity, Linear
 if TYPE_CHECKING:
     import httpx
 
+# The first wait, and the longest. Unit: seconds.
 FIRST, LONGEST = 0.1, 30.0
-"""The first wait, and the longest. Unit: seconds."""
+# Answers that a later attempt may not get.
 AGAIN = frozenset({429, 502, 503, 504})
-"""Answers that a later attempt may not get."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# Errors whose title is not the name of an error of tidewolf.
 _BY_STATUS: dict[int, type[TidewolfError]] = {
     404: errors.UnknownSession,
     409: OtherContent,
     429: errors.TooMany,
     503: errors.Overloaded,
 } | dict.fromkeys((400, 413, 422), InvalidInput)
-"""Errors whose title is not the name of an error of tidewolf."""
 
 
 def as_json(body: Mapping[str, Any]) -> bytes:
@@ -140,8 +140,8 @@ def _httpx() -> Any:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
+# An answer is waited for a day, at most.
 _LONGEST = 86_400.0
-"""An answer is waited for a day, at most."""
 _WHY = "asked for by a client"
 _SENT = (
     "A service takes costs= and capacities=, functions.Linear and functions.Capacity of one "
@@ -211,12 +211,12 @@ class Client:
         self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
         self._attempts = as_count(attempts, "The number of attempts")
         self._open: httpx.Client | None = None
+        # held while the round of an observation is found, and the observation sent
         self._turn = threading.RLock()
-        """held while the round of an observation is found, and the observation sent"""
+        # the round that stands, from 0, as far as this client knows
         self._standing: int | None = None
-        """the round that stands, from 0, as far as this client knows"""
+        # the names of the entries of a point, in their order, and its shape
         self._known_entries: tuple[tuple[str, ...], Shape] | None = None
-        """the names of the entries of a point, in their order, and its shape"""
         if experiment is not None:
             try:
                 self._keep_entries(self._ask("PUT", "", _as_experiment(experiment)))

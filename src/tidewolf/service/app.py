@@ -51,25 +51,25 @@ from tidewolf.service.sessions import Reply, Sessions
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+# How the names of threads begin that answer requests.
 POOL = "tidewolf-"
-"""How the names of threads begin that answer requests."""
+# Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
-"""Threads that decide and observe, and threads for what takes long."""
 ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))
 LOOPBACK = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
+# Where the scope of a request has its caller.
 CALLER = "tidewolf.caller"
-"""Where the scope of a request has its caller."""
 ONE = "/v1/sessions/{name}"
+# Bytes of a body that may be answered without a thread.
 _AT_ONCE = 1 << 14
-"""Bytes of a body that may be answered without a thread."""
+# Headers of every response.
 _SAFE = [
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 ]
-"""Headers of every response."""
 _AGAIN = {"Retry-After": {"schema": {"type": "integer"}, "description": "Unit: seconds."}}
 _HEADERS = {401: {"WWW-Authenticate": {"schema": {"type": "string"}}}, 429: _AGAIN, 503: _AGAIN}
 _ABOUT = (
@@ -85,12 +85,12 @@ class Service(NamedTuple):
     tokens: Tokens
     quotas: Quotas
     traffic: Traffic
+    # threads that decide and observe
     quick: ThreadPoolExecutor
-    """threads that decide and observe"""
+    # threads for what takes long
     slow: ThreadPoolExecutor
-    """threads for what takes long"""
+    # unit: bytes
     longest_body: int
-    """unit: bytes"""
     body_seconds: float
 
 
@@ -388,8 +388,8 @@ Name = Annotated[str, Path(pattern=f"^{m.NAME.pattern}$", description="The name 
 Number = Annotated[int, Path(ge=1, le=10**15 - 1, description="Which round, from 1.")]
 _TOKEN = [Depends(HTTPBearer(auto_error=False, description="A token of the server's file."))]
 api = APIRouter(route_class=Operation, dependencies=_TOKEN)
+# What needs no token.
 _open = APIRouter(route_class=Operation)
-"""What needs no token."""
 
 
 @api.post(f"{ONE}/decisions", tags=["rounds"], response_model=m.Decision)

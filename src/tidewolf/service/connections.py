@@ -26,14 +26,14 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from tidewolf.service.requests import PROBLEM, Traffic, dumps, problem
 
+# How long the head of a request, or a client that reads nothing, may take.
 SECONDS = 10.0
-"""How long the head of a request, or a client that reads nothing, may take."""
+# Bytes of the head of a request, at most.
 LONGEST = 1 << 16
-"""Bytes of the head of a request, at most."""
+# Connections, at most.
 MOST = 2000
-"""Connections, at most."""
+# Bytes around each byte of a body that comes in the smallest of pieces.
 _FRAMING = 8
-"""Bytes around each byte of a body that comes in the smallest of pieces."""
 _Base: Any = AutoHTTPProtocol
 
 
@@ -54,12 +54,12 @@ class Careful(_Base):  # type: ignore[misc]
 
     _alarm: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
+    # Whether a request has begun, and not all of it has come.
     _open = False
-    """Whether a request has begun, and not all of it has come."""
+    # Bytes of it after the piece that it began in, and those that are its body.
     _came = _body = 0
-    """Bytes of it after the piece that it began in, and those that are its body."""
+    # When something came last.
     _heard = 0.0
-    """When something came last."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)

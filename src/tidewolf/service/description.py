@@ -53,12 +53,12 @@ from tidewolf.live.runner import paths_of
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
 
+# Lists and objects within each other.
 DEEPEST = 24
-"""Lists and objects within each other."""
+# Numbers, texts, lists and objects of a request.
 MOST_VALUES = 1_000_000
-"""Numbers, texts, lists and objects of a request."""
+# Characters of a name, or another text.
 LONGEST_TEXT = 1000
-"""Characters of a name, or another text."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 _REQUEST = Document("the request", {}, {})
 
@@ -92,8 +92,8 @@ class Built:
     ) -> None:
         self.reader, self.learner, self.K = reader, learner, reader.K
         self.entries = reader
+        # its entries, in C order
         self.fallback: tuple[float, ...] | None = None
-        """its entries, in C order"""
         if fallback is not None:
             point = self.member(fallback, "The fallback")
             self.fallback = tuple(point.reshape(-1).tolist())
@@ -266,8 +266,8 @@ def require_plain(data: Any) -> None:
 
 # --- how it is operated ---------------------------------------------------------------------------
 
+# The entries of a point, in C order.
 Point = tuple[float, ...]
-"""The entries of a point, in C order."""
 
 
 @final

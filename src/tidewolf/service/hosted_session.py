@@ -67,20 +67,20 @@ from tidewolf.storage.session_store import Round, SessionInfo
 if TYPE_CHECKING:
     from tidewolf.service.sessions import Sessions
 
+# Rounds that were observed last and are remembered: at most, at least, and entries of points.
 RECENT, FEWEST, ROOM = 32, 4, 100_000
-"""Rounds that were observed last and are remembered: at most, at least, and entries of points."""
+# Lines of the audit on the page of a session.
 SHOWN_ENTRIES = 20
-"""Lines of the audit on the page of a session."""
+# Observations from one stored state to the next: opening a session observes so many again.
 SNAPSHOT_EVERY = 500
-"""Observations from one stored state to the next: opening a session observes so many again."""
+# How long what is read waits for what is being written. Unit: seconds.
 TO_DISK = 30.0
-"""How long what is read waits for what is being written. Unit: seconds."""
+# The name of the incumbent's point in the advice of a request.
 INCUMBENT = "incumbent"
-"""The name of the incumbent's point in the advice of a request."""
+# Limits that are broken by less are not: that is rounding.
 BROKEN = 1e-9
-"""Limits that are broken by less are not: that is rounding."""
+# The name of a limit if a round has no other.
 ONLY_LIMIT = "the limit"
-"""The name of a limit if a round has no other."""
 _OTHER_INFORMATION = "Round {} was decided with other side information: roll back to decide again."
 _OTHER_CONTENT = "Round {} is over: it was observed with other content, or it expired."
 
@@ -98,8 +98,8 @@ def ended(future: Future[None]) -> None:
 
 
 _NUMBER = np.dtype("<f8")
+# Fields that are not in the line of JSON.
 _BESIDE = ("decision", "proposal", "at", "cost", "violation")
-"""Fields that are not in the line of JSON."""
 
 
 class Note(NamedTuple):
@@ -217,6 +217,7 @@ class Note(NamedTuple):
 
 # --- what is played -------------------------------------------------------------------------------
 
+# Sources of a decision, in words.
 CALLED = {
     "pinned": "the pinned point",
     "incumbent": "the incumbent's point",
@@ -224,7 +225,6 @@ CALLED = {
     "last": "the last decision",
     "static": "the static point",
 }
-"""Sources of a decision, in words."""
 
 
 class Candidate(NamedTuple):
@@ -232,8 +232,8 @@ class Candidate(NamedTuple):
 
     source: str
     point: Floats | None
+    # why it is played; if there is no point, why not
     reason: str = ""
-    """why it is played; if there is no point, why not"""
 
 
 def static(settings: Settings, K: Any) -> Candidate:
@@ -308,10 +308,10 @@ _NUMBERS = {*NUMBERS, "budget"}
 class ReadFeedback(NamedTuple):
     """What a round turned out to be."""
 
+    # as `Session.observe` takes it
     arguments: dict[str, Any]
-    """as `Session.observe` takes it"""
+    # the loss and the limits; None: only values, or gradients, at what was played are known
     functions: tuple[Batch, Batch] | None = None
-    """the loss and the limits; None: only values, or gradients, at what was played are known"""
 
     @classmethod
     def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
@@ -400,18 +400,18 @@ class HostedSession:
             read_only=looks,
             snapshot_every=SNAPSHOT_EVERY,
         )
+        # what requests have taken lately
         self.seconds = math.inf
-        """what requests have taken lately"""
+        # whether it is to be opened again, because its past changed
         self.lost = False
-        """whether it is to be opened again, because its past changed"""
+        # the total violation of each limit since the session was opened
         self.broken: dict[str, float] = {}
-        """the total violation of each limit since the session was opened"""
+        # when rounds that are not over were decided
         self.asked_at: dict[int, float] = {}
-        """when rounds that are not over were decided"""
+        # the rounds that were observed last, in the order of their observation
         self.recent: dict[int, Note] = {}
-        """the rounds that were observed last, in the order of their observation"""
+        # the notes of rounds that are not over
         self.answers: dict[int, Note] = {}
-        """the notes of rounds that are not over"""
         self._demands: list[float] | None = None
         self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from tidewolf.service.sessions import Sessions
 
+# Sessions and limits that have series of their own.
 WORST = 20
-"""Sessions and limits that have series of their own."""
+# Series that are there from the start, so that their first increase is one.
 SOURCES, FALLBACKS = ("learner", "last", "static", "pinned", "incumbent"), ("last", "static")
-"""Series that are there from the start, so that their first increase is one."""
 
+# A value and its labels each.
 Rows = Iterable[tuple[Any, ...]]
-"""A value and its labels each."""
 
 
 def exposition(sessions: Sessions, traffic: Traffic) -> bytes:

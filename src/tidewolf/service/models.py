@@ -23,10 +23,10 @@ from pydantic import (
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.models import One, Strict, refusal
 
+# What a session, or a token, may be called.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-"""What a session, or a token, may be called."""
+# What one answer lists, at most.
 MOST = 1000
-"""What one answer lists, at most."""
 
 
 def _numbers(*others: dict[str, Any]) -> WithJsonSchema:
@@ -120,8 +120,8 @@ class DecisionRequest(Request):
     )
 
 
+# A request without a body.
 NOTHING = DecisionRequest.read({})
-"""A request without a body."""
 
 
 class Observation(Request):

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from tidewolf.service.requests import Caller
     from tidewolf.service.sessions import Sessions
 
+# Sessions per page.
 MOST = 200
-"""Sessions per page."""
+# Sessions that an alarm names.
 NAMED = 12
-"""Sessions that an alarm names."""
+# Entries of a decision, experts and limits that are listed.
 ENTRIES = 40
-"""Entries of a decision, experts and limits that are listed."""
 
 Values = Sequence[float | None]
 

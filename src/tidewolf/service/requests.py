@@ -211,14 +211,14 @@ def _brought(authorization: bytes | None, basic: bool) -> bytes | None:
 
 # --- how much -------------------------------------------------------------------------------------
 
+# Upper ends of the buckets of times. Unit: seconds.
 EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
-"""Upper ends of the buckets of times. Unit: seconds."""
+# The route of requests for an address that does not exist.
 OTHER = "other"
-"""The route of requests for an address that does not exist."""
+# Reasons to refuse requests before they are read.
 REASONS = ("overload", "quota", "token", "host")
-"""Reasons to refuse requests before they are read."""
+# What a bucket of a quota holds. Unit: seconds of its rate.
 BURST = 2.0
-"""What a bucket of a quota holds. Unit: seconds of its rate."""
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
@@ -359,16 +359,16 @@ class Quotas:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         rates = {"requests": requests, "observations": observations}
+        # those that are bounded
         self.rates = {what: rate for what, rate in rates.items() if rate is not None}
-        """those that are bounded"""
         for what, most in {**self.rates, "sessions": 1 if sessions is None else sessions}.items():
             if not 0.0 < most < float("inf"):
                 raise InvalidInput(f"The quota of {what} is a number above 0, not {most:g}.")
+        # held while a session is created
         self.sessions, self.creating = sessions, threading.Lock()
-        """held while a session is created"""
         self._clock = clock
+        # what is left in each bucket, and when that was
         self._levels = dict[tuple[str, str], tuple[float, float]]()
-        """what is left in each bucket, and when that was"""
         self._lock = threading.Lock()
 
     def take(self, what: str, who: str, amount: int = 1) -> None:
@@ -387,8 +387,9 @@ class Quotas:
 
 # --- problems -------------------------------------------------------------------------------------
 
+# Of statuses that Python calls by older names.
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
-"""Of statuses that Python calls by older names."""
+# The first that an error is an instance of counts.
 _STATUS: dict[type[BaseException], int] = {
     errors.UnknownSession: 404,
     errors.OtherContent: 409,
@@ -401,7 +402,6 @@ _STATUS: dict[type[BaseException], int] = {
     errors.TidewolfError: 422,
     MemoryError: 422,
 }
-"""The first that an error is an instance of counts."""
 
 
 class Refused(Exception):
@@ -451,16 +451,16 @@ def problem_of(error: BaseException) -> Response:
 
 # --- bodies ---------------------------------------------------------------------------------------
 
+# Bytes of a body, at most.
 LONGEST = 4 << 20
-"""Bytes of a body, at most."""
+# Bytes of memory for each byte of the longest body, at most, once a body is parsed.
 LARGEST = 32
-"""Bytes of memory for each byte of the longest body, at most, once a body is parsed."""
+# Bytes of a body that takes little memory, whatever it holds.
 SHORT = 1 << 16
-"""Bytes of a body that takes little memory, whatever it holds."""
+# Bytes of memory for what a character of JSON may begin.
 _COSTS = {b",": 100, b":": 128, b"[": 64, b"{": 200}
-"""Bytes of memory for what a character of JSON may begin."""
+# How long a body may take.
 SECONDS = 30.0
-"""How long a body may take."""
 
 
 async def read_body(
@@ -518,8 +518,8 @@ def parsed_size(raw: bytes, longest: int = LONGEST) -> int:
 
 # --- JSON -----------------------------------------------------------------------------------------
 
+# Levels of lists and objects inside each other.
 DEEPEST = 64
-"""Levels of lists and objects inside each other."""
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from tidewolf.service.requests import Tokens
     from tidewolf.service.sessions import Sessions
 
+# How long requests under way may take once the server is stopping. Unit: seconds.
 DRAIN = 8
-"""How long requests under way may take once the server is stopping. Unit: seconds."""
+# How long threads have after that. Unit: seconds.
 GRACE = 1.0
-"""How long threads have after that. Unit: seconds."""
+# How long a connection may be idle; longer than clients keep theirs. Unit: seconds.
 KEEP_ALIVE = 75
-"""How long a connection may be idle; longer than clients keep theirs. Unit: seconds."""
+# Files that are no connections.
 SPARE = 200
-"""Files that are no connections."""
+# Python's thresholds for looking for garbage in cycles.
 COLLECT = (20_000, 20, 100)
-"""Python's thresholds for looking for garbage in cycles."""
+# How long a thread computes before another one may. Unit: seconds.
 SWITCH = 0.001
-"""How long a thread computes before another one may. Unit: seconds."""
 
 
 class Settings(NamedTuple):

@@ -40,8 +40,8 @@ from tidewolf.service.requests import Caller, Limits, problem, status_of
 from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
+# Rounds whose costs are shown.
 SHOWN = 60
-"""Rounds whose costs are shown."""
 
 
 class Overview(NamedTuple):
@@ -132,12 +132,12 @@ def _overview(
     )
 
 
+# Errors of a session that cannot be opened as it is on disk.
 UNREADABLE = (errors.BrokenFile, errors.OtherSettings, errors.NewerFormat, errors.OlderFormat)
-"""Errors of a session that cannot be opened as it is on disk."""
+# What a request may take without a thread, while others wait. Unit: seconds.
 QUICK = 0.003
-"""What a request may take without a thread, while others wait. Unit: seconds."""
+# How long an overview is reused. Unit: seconds.
 OVERVIEW_FOR = 1.0
-"""How long an overview is reused. Unit: seconds."""
 
 
 class Reply(NamedTuple):
@@ -209,17 +209,17 @@ class Sessions:
     ) -> None:
         self.store, self.clock = store, clock
         self.limits = limits or Limits()
+        # events since the start, by name and label
         self.counters: Counter[tuple[str, str]] = Counter()
-        """events since the start, by name and label"""
+        # of sessions that are open, or that a request waits for
         self._places: WeakValueDictionary[str, _Place] = WeakValueDictionary()
-        """of sessions that are open, or that a request waits for"""
+        # of sessions that are open, in the order of their last use
         self._opened: OrderedDict[str, _Place] = OrderedDict()
-        """of sessions that are open, in the order of their last use"""
+        # of the places and the counters
         self._mutex = threading.Lock()
-        """of the places and the counters"""
         self._overview: tuple[float, Sequence[Overview]] = (-1e9, [])
+        # what the store had of sessions that are not open
         self._read: dict[str, tuple[SessionInfo, list[Note], list[float]]] = {}
-        """what the store had of sessions that are not open"""
         self._looking = threading.Lock()
 
     def count(self, name: str, label: str = "") -> None:

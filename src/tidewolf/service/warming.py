@@ -25,12 +25,12 @@ from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import SessionStore
 
+# Sessions of a store whose descriptions are read at the start.
 MOST_SESSIONS = 1000
-"""Sessions of a store whose descriptions are read at the start."""
+# Sessions of a store that are built at the start, one for each kind of description.
 MOST_BUILT = 50
-"""Sessions of a store that are built at the start, one for each kind of description."""
+# Kinds of sessions that have played here.
 _WARM: set[Hashable] = set()
-"""Kinds of sessions that have played here."""
 
 
 def warm_up(built: Built) -> None:

@@ -38,25 +38,22 @@ from tidewolf.storage.tables import make_store, require_format
 if TYPE_CHECKING:
     from psycopg import Connection
 
+# How often a server asks whether it has its lock, and how long it believes the answer. Unit:
+# seconds.
 BEAT, FRESH = 1.0, 6.0
-"""How often a server asks whether it has its lock, and how long it believes the answer. Unit:
-seconds.
-"""
 assert FRESH < KEEPALIVE
+# How long a server waits for a lock of its own name: a killed one may just be going. Unit: seconds.
 _PATIENCE = 2.0
-"""How long a server waits for a lock of its own name: a killed one may just be going. Unit:
-seconds.
-"""
 _SERVERS = (
     "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
     "since DOUBLE PRECISION NOT NULL)"
 )
+# Without the rows of those who were killed.
 _SWEEP = "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)"
-"""Without the rows of those who were killed."""
+# The advisory lock of those who make tables.
 _MAKING = int.from_bytes(b"tidewolf", signed=True)
-"""The advisory lock of those who make tables."""
+# PostgreSQL's code for a row that another transaction has locked.
 _LOCKED = "55P03"
-"""PostgreSQL's code for a row that another transaction has locked."""
 
 
 @final
@@ -80,8 +77,8 @@ class Cluster:
         try:
             prepare(self.writer)
             self._heartbeat = Heartbeat(url, self.holder)
+            # another number after what was held may have been lost; refused while it may be
             self.lease = self.require_there = self._heartbeat.lease
-            """another number after what was held may have been lost; refused while it may be"""
         except BaseException as error:
             self.writer.close()
             if isinstance(error, self.writer.errors):

@@ -25,23 +25,23 @@ from tidewolf.storage.database import Database, SQLite, explained
 from tidewolf.storage.postgres import Postgres, is_address, without_password
 from tidewolf.storage.session_store import NAME, opened
 
+# Rows that are copied at a time.
 _AT_ONCE = 256
-"""Rows that are copied at a time."""
+# How long a writer is waited for. Unit: seconds.
 _PATIENCE = 60.0
-"""How long a writer is waited for. Unit: seconds."""
 _WHO = "tidewolf restore"
 _WRITE_SESSION = (
     "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '') ON CONFLICT (number) DO UPDATE SET description"
     " = excluded.description, settings = excluded.settings, created = excluded.created, holder = ''"
 )
+# What tells the servers of a PostgreSQL to look whether they lost a session.
 _RESTORED = (
     "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET value = "
     "CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
 )
-"""What tells the servers of a PostgreSQL to look whether they lost a session."""
 
+# Told how many sessions are done, and of how many.
 Progress = Callable[[int, int], None]
-"""Told how many sessions are done, and of how many."""
 
 
 def backup(

@@ -20,18 +20,18 @@ from tidewolf.core.errors import BrokenFile, CheckpointError, InUse
 if TYPE_CHECKING:
     from tidewolf.storage.postgres import Postgres
 
+# Settings under which a commit is on disk when it returns, and readers see the file meanwhile.
 DURABLE = ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON")
-"""Settings under which a commit is on disk when it returns, and readers see the file meanwhile."""
+# SQLite's errors that say nothing about what is in a file.
 _OF_THE_PLACE = {"BUSY", "CANTOPEN", "FULL", "IOERR", "NOMEM", "PERM", "READONLY"}
-"""SQLite's errors that say nothing about what is in a file."""
 
 
 class FateUnknown(CheckpointError):
     """A commit that may or may not have been kept."""
 
 
+# A connection to a database.
 Database: TypeAlias = "SQLite | Postgres"
-"""A connection to a database."""
 
 
 @final

@@ -37,21 +37,21 @@ from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo
 
+# What events are called in a database.
 KINDS = {SetInfo: "info", Decide: "decide", Observe: "observe", Expire: "expire"}
-"""What events are called in a database."""
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _INFO = "RoundInfo"
+# What was played; what that cost; whether the next round was not committed, as with deadlines.
 _HOW = ("point", "instead", "unsettled")
-"""What was played; what that cost; whether the next round was not committed, as with deadlines."""
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
+# What stands before the arrays of plain feedback, as `encode` writes it.
 _LINE = (
     '[{"list":["FirstOrder",{"record":{"loss_gradient":{"array":"a0","numpy":true},'
     '"violation":{"float":"%s"},"constraint_gradient":{"array":"a1","numpy":true},'
     '"loss_slope":{"float":"%s"},"constraint_slope":{"float":"%s"},"rounds":%d}}]},'
     f"[{_ARRAYS}]]\n"
 )
-"""What stands before the arrays of plain feedback, as `encode` writes it."""
 
 
 def stored(event: Event, K: HasLMO) -> tuple[bytes, Event]:

@@ -25,8 +25,8 @@ from tidewolf.storage import tables
 from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
 from tidewolf.storage.tables import Tables
 
+# How often files are copied again that a writer changed meanwhile.
 _ATTEMPTS = 20
-"""How often files are copied again that a writer changed meanwhile."""
 
 
 @final

@@ -48,19 +48,19 @@ if TYPE_CHECKING:
     from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
+# Events after which a round does not wait any more.
 _OVER = ("observe", "expire")
-"""Events after which a round does not wait any more."""
 
 
 class Place(NamedTuple):
     """Where a session stands."""
 
     state: Any
+    # the number of the last event
     last: int
-    """the number of the last event"""
     link: bytes
+    # the identities of the side information of rounds that wait, and of the next one; from 0
     info_ids: Mapping[int, str] = {}
-    """the identities of the side information of rounds that wait, and of the next one; from 0"""
 
     def after(self, row: Row, event: Event, state: Any) -> Place:
         """The place after an event, which led to this state."""
@@ -75,12 +75,12 @@ class Place(NamedTuple):
 class Step(NamedTuple):
     """Something that happened."""
 
+    # the state right before it
     before: Any
-    """the state right before it"""
+    # what it is
     events: tuple[Event, ...]
-    """what it is"""
+    # where it led
     place: Place
-    """where it led"""
 
 
 @final
@@ -91,8 +91,8 @@ class Journal(Generic[S]):
 
     state: S
     info_ids: Mapping[int, str]
+    # whether contents of rounds are kept
     numbered: bool
-    """whether contents of rounds are kept"""
     _place: Place
     _head: Head
 
@@ -103,10 +103,10 @@ class Journal(Generic[S]):
         self._every = as_count(snapshot_every, "snapshot_every")
         self._keep_history = as_flag(keep_history, "keep_history")
         self._mutex, self._process = threading.Lock(), os.getpid()
+        # whether something was written of which it is not known whether it was kept
         self._is_unsure = False
-        """whether something was written of which it is not known whether it was kept"""
+        # contents of rounds that may not be on disk yet; rounds from 1
         self._fresh: dict[int, str | None] = {}
-        """contents of rounds that may not be on disk yet; rounds from 1"""
         try:
             content, self._epoch = backend.open(learner)
             self._head, self._place = content.head, self._resumed(content)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _IDLE, _INTERVAL, _PROBES = 5, 2, 3
+# After how long a connection that says nothing is over. Unit: seconds.
 KEEPALIVE = _IDLE + _INTERVAL * _PROBES
-"""After how long a connection that says nothing is over. Unit: seconds."""
+# Settings for libpq, unless the address overrides them.
 _CONNECTION = {
     "connect_timeout": 10,
     "keepalives_idle": _IDLE,
@@ -40,7 +41,7 @@ _CONNECTION = {
     "tcp_user_timeout": 15_000,
     "target_session_attrs": "read-write",
 }
-"""Settings for libpq, unless the address overrides them."""
+# Settings for PostgreSQL, which the address cannot override.
 _SETTINGS = {
     "application_name": "tidewolf",
     "default_transaction_isolation": "read committed",
@@ -52,7 +53,6 @@ _SETTINGS = {
     "tcp_keepalives_interval": str(_INTERVAL),
     "tcp_keepalives_count": str(_PROBES),
 }
-"""Settings for PostgreSQL, which the address cannot override."""
 # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
 _COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
 _PASSWORD = re.compile(r"(?s)^(\w+://[^:@/?#]*):(.*)@")

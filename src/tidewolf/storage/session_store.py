@@ -71,12 +71,12 @@ NAME = "tidewolf.db"
 
 Write: TypeAlias = Callable[[database.Database], object]
 
+# Groups that are remembered.
 _LATELY = 8
-"""Groups that are remembered."""
+# How long a group is waited for at most, in parts of what groups took to write lately.
 _PATIENCE = 2.0
-"""How long a group is waited for at most, in parts of what groups took to write lately."""
+# How long the writer sleeps at most before it checks whether others wrote. Unit: seconds.
 _IDLE = 0.5
-"""How long the writer sleeps at most before it checks whether others wrote. Unit: seconds."""
 
 
 @final
@@ -107,13 +107,13 @@ class Commits:
         self._some = threading.Condition(threading.Lock())
         self._lately: deque[int] = deque([1], maxlen=_LATELY)
         self._took: deque[float] = deque([0.0], maxlen=_LATELY)
+        # so many waiting items wake the writer
         self._enough = 1
-        """so many waiting items wake the writer"""
         self._closing = False
+        # groups written so far, and what was in them
         self.syncs = self.items = 0
-        """groups written so far, and what was in them"""
+        # why the last group was not kept
         self.trouble: str | None = None
-        """why the last group was not kept"""
         self._thread = threading.Thread(target=self._run, name="tidewolf commits", daemon=True)
         self._thread.start()
 
@@ -249,8 +249,8 @@ class Folder:
             raise
         self._in_place = database.InPlace(self.path)
         self._in_place.require()
+        # refuse to write if the file was deleted or replaced
         self.require_there = self._in_place.require
-        """refuse to write if the file was deleted or replaced"""
 
     def claim(self, db: database.Database, number: int) -> None:
         """Hold a session, within a transaction: its epoch is one more."""
@@ -379,8 +379,8 @@ class Entry(NamedTuple):
 class Transaction:
     """What is written together: all that a thread writes of a session within a `with`."""
 
+    # done when it is on disk
     future: Future[None]
-    """done when it is on disk"""
 
     def __init__(self, name: str) -> None:
         self.name, self.writes = name, list[Write]()
@@ -782,8 +782,8 @@ class SessionHandle:
 _DONE: Future[None] = Future()
 _DONE.set_result(None)
 
+# Where a session is kept: a file of its own, or a place among others.
 Backend: TypeAlias = File | SessionHandle
-"""Where a session is kept: a file of its own, or a place among others."""
 
 
 def backend(

@@ -38,8 +38,8 @@ from tidewolf.core.errors import BrokenFile, NewerFormat, OlderFormat
 from tidewolf.storage.database import Database, SQLite
 
 FORMAT = 4
+# SQLite's application_id of our files.
 SESSION_FILE, STORE_FILE = int.from_bytes(b"tide"), int.from_bytes(b"tws1")
-"""SQLite's application_id of our files."""
 _COUNT, _BYTES = "BIGINT NOT NULL", "{blob} NOT NULL"
 SESSION_TABLES = {
     "head": (
@@ -72,8 +72,8 @@ STORE_TABLES = SESSION_TABLES | {
     ),
     "store": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
 }
+# Tables of a store whose rows belong to a session.
 OF_A_SESSION = (*SESSION_TABLES, "rounds")
-"""Tables of a store whose rows belong to a session."""
 
 
 def _statement(db: Database, table: str, columns: str) -> str:
@@ -137,12 +137,12 @@ def next_number(db: Database, table: str) -> int:
     return int(number)
 
 
+# Rows read at a time, so that no reader holds up the writer.
 _AT_ONCE = 256
-"""Rows read at a time, so that no reader holds up the writer."""
+# More than any number of an event.
 _ANY = 2**62
-"""More than any number of an event."""
+# States kept for going back, at most.
 _SNAPSHOTS = 8
-"""States kept for going back, at most."""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -154,26 +154,26 @@ class Head(NamedTuple):
     """What the file holds: events first + 1 to last, and the state after event `snapshot`."""
 
     first: int
+    # the link of event `first`
     base: bytes
-    """the link of event `first`"""
     last: int
+    # the link of event `last`
     link: bytes
-    """the link of event `last`"""
     snapshot: int
+    # of the last writer; each writer has a higher one, and none goes back
     epoch: int
-    """of the last writer; each writer has a higher one, and none goes back"""
 
 
 class Row(NamedTuple):
     """One event."""
 
+    # from 1, in the order in which they happened
     number: int
-    """from 1, in the order in which they happened"""
     kind: str
+    # the first round that it is about, from 1
     round: int
-    """the first round that it is about, from 1"""
+    # of the writer
     epoch: int
-    """of the writer"""
     data: bytes
 
     def link(self, before: bytes) -> bytes:
@@ -186,12 +186,12 @@ class Content(NamedTuple):
     """What opening begins from."""
 
     head: Head
+    # the last snapshot
     state: bytes
-    """the last snapshot"""
+    # the link of its event
     link: bytes
-    """the link of its event"""
+    # the events after it
     left: list[Row]
-    """the events after it"""
 
 
 _HEAD, _ROW = ", ".join(Head._fields), ", ".join(Row._fields)
