@@ -134,7 +134,7 @@ def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
             store.flushed("one").result()
         except CheckpointError:
             transport.before = transport.after = never
-            until(lambda: store.is_well() is None)
+            until(lambda: store.commits.trouble is None)
             session, failed = opened(store, "one"), failed + 1
             assert session.rounds in (t, t + 1)
             kept += session.rounds - t
@@ -188,9 +188,9 @@ def test_what_was_taken_is_written_to_by_nobody_else(
     session, transport.down = opened(first, "one"), True
     transport.cut()
     go_on(second, "one", 4)  # the first is gone as long as it has no connection
-    until(first.is_well)
+    until(lambda: first.commits.trouble)
     transport.down = False
-    until(lambda: first.is_well() is None)
+    until(lambda: first.commits.trouble is None)
     with pytest.raises(CheckpointError, match="may have been taken by another server"):
         observe(session, 3)
     assert not first.holds("one")
@@ -260,7 +260,7 @@ def test_what_the_database_cannot_keep_fails_alone(pair: tuple[SessionStore, Ses
     with pytest.raises(CheckpointError, match="cannot keep this"):
         bad.future.result()
     assert [entry.why for entry in first.entries("one")] == ["a reason"]
-    assert first.is_well() is None
+    assert first.commits.trouble is None
 
 
 def test_the_audit_is_never_changed(
@@ -463,7 +463,7 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
     for thread in threads:
         thread.join()
     assert set(acknowledged.values()) == {rounds}
-    assert store.is_well() is None
+    assert store.commits.trouble is None
     for name in acknowledged:
         session = opened(store, name)
         assert session.rounds == rounds

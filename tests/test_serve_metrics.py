@@ -18,8 +18,7 @@ from tidewolf.service.sessions import Overview
 
 def metrics(overviews=(), counters=(), traffic=None, trouble=None, syncs=4):
     """Every sample by name and labels, in the order of their keys; no two have both in common."""
-    commits = SimpleNamespace(syncs=syncs, items=10)
-    store = SimpleNamespace(commits=commits, is_well=lambda: trouble)
+    store = SimpleNamespace(commits=SimpleNamespace(syncs=syncs, items=10, trouble=trouble))
     counters = Counter(dict(counters))
     sessions = SimpleNamespace(overview=lambda: overviews, counters=counters, store=store)
     found = {}

@@ -27,7 +27,7 @@ HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'"
 
 
 def shown(overviews, after="", caller=Caller(), trouble=None):  # noqa: B008
-    store = SimpleNamespace(is_well=lambda: trouble)
+    store = SimpleNamespace(commits=SimpleNamespace(trouble=trouble))
     sessions = SimpleNamespace(overview=lambda: overviews, store=store)
     return sessions_page(sessions, caller, after).body.decode()
 

@@ -574,7 +574,7 @@ async def readyz(call: Call) -> Response:
     service = call.service
     why: str | None = "The server is starting, and compiles what is new here; or it is stopping."
     if service.traffic.ready:
-        why = service.sessions.store.is_well()
+        why = service.sessions.store.commits.trouble
         if why and service.tokens:  # callers without a token do not learn where things are stored
             why = "What is written cannot be stored now: / and refused requests give the reason."
     if why is None:

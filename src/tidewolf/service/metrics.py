@@ -54,12 +54,12 @@ _COUNTERS = {"decisions", "fallbacks", "observations", "refused", "breaches", "c
 
 def _gauges(sessions: Sessions) -> Iterator[tuple[str, str, str, Rows]]:
     """Name, description, names of labels and rows of each metric that may fall."""
-    seen, store = sessions.overview(), sessions.store
+    seen, commits = sessions.overview(), sessions.store.commits
     broken = [total for each in seen for total in each.limits.values()]
     oldest = [(each.oldest_pending or 0.0, each.name) for each in seen]
     last = [((each.violations or (0.0,))[-1] or 0.0, each.name) for each in seen]
     limits = ((total, each.name, limit) for each in seen for limit, total in each.limits.items())
-    per_sync = store.commits.items / store.commits.syncs if store.commits.syncs else 0.0
+    per_sync = commits.items / commits.syncs if commits.syncs else 0.0
     longest, stale = max(oldest, default=(0.0, ""))[0], sum(each.stale for each in seen)
     breached = sum(each.breached for each in seen)
     for name, about, value in (
@@ -72,7 +72,11 @@ def _gauges(sessions: Sessions) -> Iterator[tuple[str, str, str, Rows]]:
         ("violation_total", "Total violation of open sessions.", sum(broken)),
         ("limits_broken", "Limits violated since their sessions were opened.", len(broken)),
         ("commits_per_sync", "Writes in a group, on average.", per_sync),
-        ("commits_failing", "Whether nothing can be stored now.", store.is_well() is not None),
+        (
+            "commits_failing",
+            "Whether nothing can be stored now.",
+            commits.trouble is not None,
+        ),
     ):
         yield name, about, "", [(value,)]
     worst = f"the {WORST} worst"

@@ -50,7 +50,7 @@ def sessions_page(sessions: Sessions, caller: Caller, after: str = "") -> HTMLRe
     """The page of the sessions that a caller may see, from the first name after this one."""
     seen = [each for each in sessions.overview() if each.name.startswith(caller.prefix)]
     rest = [each for each in seen if each.name > after]
-    rows, trouble = rest[:MOST], sessions.store.is_well()
+    rows, trouble = rest[:MOST], sessions.store.commits.trouble
     breached, stale = [one for one in seen if one.breached], [one for one in seen if one.stale]
     modes = Counter(each.mode for each in seen if each.mode != "live")
     oldest = max((each.oldest_pending or 0.0 for each in seen), default=0.0)

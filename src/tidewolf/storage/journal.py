@@ -310,22 +310,18 @@ class Journal(Generic[S]):
         """
         with self._mutex:
             self._require_writable()
-            upcoming, place = next_round(self.state), self._back_to(number)
+            upcoming, (place, steps) = next_round(self.state), self._replay(number)
+            for step in steps:
+                if next_round(place.state) == number and not isinstance(step.events[0], Expire):
+                    break
+                place = step.place
+            if next_round(place.state) != number:
+                what = f"Round {number} was observed together with the rounds before it."
+                raise InvalidInput(what)
             last, link = place.last, place.link
             head = self._head._replace(last=last, link=link, snapshot=last, epoch=self._epoch)
             note = _note(f"from round {upcoming + 1} to round {number + 1}")
             self._commit(head, place, note=("rolled back", note))
-
-    def _back_to(self, number: int) -> Place:
-        """Where it stood when this round became the next one."""
-        place, steps = self._replay(number)
-        for step in steps:
-            if next_round(place.state) == number and not isinstance(step.events[0], Expire):
-                break
-            place = step.place
-        if next_round(place.state) != number:
-            raise InvalidInput(f"Round {number} was observed together with the rounds before it.")
-        return place
 
     def _replay(self, number: int, *, nearest: bool = False) -> tuple[Place, Iterator[Step]]:
         """The place of the last state before this round, and all steps after it. `nearest`: the

@@ -112,7 +112,7 @@ class Commits:
         self._closing = False
         # groups written so far, and what was in them
         self.syncs = self.items = 0
-        # why the last group was not kept
+        # why nothing can be kept at the moment: the last group was not
         self.trouble: str | None = None
         self._thread = threading.Thread(target=self._run, name="tidewolf commits", daemon=True)
         self._thread.start()
@@ -422,7 +422,6 @@ class SessionStore:
         self._last: dict[str, Future[None]] = {}
         self._local, self._mutex = threading.local(), threading.Lock()
         self._changes: int | None = None
-        self._closed = False
         within = as_number(commit_within, "commit_within", least=0.0)
         self.commits = Commits(backing.writer, within, self.where, self._look)
 
@@ -621,16 +620,10 @@ class SessionStore:
         last = self._last.get(name)
         return _DONE if last is None or (last.done() and last.exception() is None) else last
 
-    def is_well(self) -> str | None:
-        """None, or a sentence why nothing can be kept at the moment."""
-        return self.commits.trouble
-
     def close(self) -> None:
         """Write what waits, and close the database; twice does no harm."""
-        if not self._closed:
-            self._closed = True
-            self.commits.close()
-            self._backing.close()
+        self.commits.close()
+        self._backing.close()
 
     def _queue(self, name: str, write: Write) -> Future[None]:
         transaction: Transaction | None = getattr(self._local, "transaction", None)
