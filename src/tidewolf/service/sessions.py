@@ -109,29 +109,6 @@ def _last_notes(
     return [note for _, note in notes if note.observed][-SHOWN:], waits
 
 
-def _overview(
-    info: SessionInfo, settings: Settings, notes: list[Note], waits: list[float], now: float
-) -> Overview:
-    age = max(0.0, now - min(waits)) if waits else None
-    allowed = math.inf if settings.stale_after is None else settings.stale_after
-    last = notes[-1] if notes else Note(None)
-    return Overview(
-        info.name,
-        info.rounds,
-        settings.mode,
-        settings.learner,
-        costs=tuple(one.cost for one in notes),
-        violations=tuple(one.violation for one in notes),
-        pending=len(waits),
-        oldest_pending=age,
-        stale=age is not None and age > allowed,
-        breached=(last.violation or 0.0) > hosting.BROKEN,
-        saved=None if last.saved is None else last.saved[0],
-        pinned=settings.pin is not None,
-        at=last.at if notes else None,
-    )
-
-
 # Errors of a session that cannot be opened as it is on disk.
 UNREADABLE = (errors.BrokenFile, errors.OtherSettings, errors.NewerFormat, errors.OlderFormat)
 # What a request may take without a thread, while others wait. Unit: seconds.
@@ -419,16 +396,33 @@ class Sessions:
         place = self._places.get(info.name)
         hosted = None if place is None else place.hosted
         if hosted is not None and not hosted.lost and self.store.holds(info.name):
+            settings, rounds, limits = hosted.settings, hosted.session.rounds, dict(hosted.broken)
             notes, waits = list(hosted.recent.values())[-SHOWN:], list(hosted.asked_at.values())
-            info = info._replace(rounds=hosted.session.rounds)
-            found = _overview(info, hosted.settings, notes, waits, self.clock())
-            return found._replace(limits=dict(hosted.broken))
-        settings, known = Settings.shown(info.settings), before.get(info.name)
-        if known is None or known[0] != info:
-            known = info, *_last_notes(self.store, info, settings)
-        self._read[info.name] = known
-        _, notes, waits = known
-        return _overview(info, settings, notes, waits, self.clock())
+        else:
+            settings, rounds, limits = Settings.shown(info.settings), info.rounds, {}
+            known = before.get(info.name)
+            if known is None or known[0] != info:
+                known = info, *_last_notes(self.store, info, settings)
+            self._read[info.name] = known
+            _, notes, waits = known
+        age = max(0.0, self.clock() - min(waits)) if waits else None
+        last = notes[-1] if notes else Note(None)
+        return Overview(
+            info.name,
+            rounds,
+            settings.mode,
+            settings.learner,
+            costs=tuple(one.cost for one in notes),
+            violations=tuple(one.violation for one in notes),
+            pending=len(waits),
+            oldest_pending=age,
+            stale=age is not None and age > (settings.stale_after or math.inf),
+            breached=(last.violation or 0.0) > hosting.BROKEN,
+            saved=None if last.saved is None else last.saved[0],
+            limits=limits,
+            pinned=settings.pin is not None,
+            at=last.at if notes else None,
+        )
 
     # --- places -----------------------------------------------------------------------------------
 
