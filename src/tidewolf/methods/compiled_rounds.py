@@ -48,7 +48,7 @@ from tidewolf.sets.calculus import Product
 
 if TYPE_CHECKING:
     from tidewolf.learners.core import Core
-    from tidewolf.learners.state import State
+    from tidewolf.learners.state import Committed, State
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_SHARES = np.zeros((1 << 20, 0))
@@ -205,18 +205,17 @@ class ArrayState:
         """The state, whose next round is committed."""
         if self._state is None:
             x, arrays = self.x, self.arrays
-            after, points = self.undecided(), list[Floats | None]([x])
+            points: list[Floats | None] = [x]
             if self.kernel.experts:
                 there = zip(arrays.Z, arrays.awake > 0.0, strict=True)
                 points = [z if is_there else None for z, is_there in there]
-            made = type(after.upcoming)
-            shares = frozen(self.shares[0].copy())
+            made, shares = type(self.since.upcoming), frozen(self.shares[0].copy())
             upcoming = made(self.number, x, x, arrays.p, shares, tuple(points))
-            self._state = after._replace(upcoming=upcoming)
+            self._state = self.undecided(upcoming)
         return self._state
 
-    def undecided(self) -> State:
-        """The state after the rounds played, with nothing committed for the next."""
+    def undecided(self, upcoming: Committed | None = None) -> State:
+        """The state after the rounds played; nothing is committed for the next unless it is given."""
         kernel, since, arrays = self.kernel, self.since, self.arrays
         for array in (*arrays, self.weights, self.solves):
             array.setflags(write=False)  # from here on they are parts of a state
@@ -247,6 +246,7 @@ class ArrayState:
             descents.append(type(since.descents[i])(y, aimed, sums, apart))
         return since._replace(
             t=self.t,
+            upcoming=upcoming or since.upcoming,
             pool=Pool(tuple(actives), None if kernel.exact else self.atoms, self.count),
             descents=tuple(descents),
             cells=CellSums(F[1:], W[1:], s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT]),
