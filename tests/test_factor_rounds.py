@@ -78,7 +78,7 @@ def test_it_is_the_learner_without_its_kernel(K, limits):
     one, other = recorded(fast, stream), recorded(slow, stream)
     for name in ("losses", "violations", "distances", "calls"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-11)
-    np.testing.assert_allclose(one.movement.churn, other.movement.churn, atol=1e-11)
+    np.testing.assert_allclose(one.churn, other.churn, atol=1e-11)
     np.testing.assert_allclose(one.trajectory.means, other.trajectory.means, atol=1e-11)
     np.testing.assert_allclose(one.each, other.each, atol=1e-11)
     for mine, naive in zip(one.breaches.parts(), other.breaches.parts(), strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arguments import as_callback, as_flag, shown
-from tidewolf.core.arrays import as_count, to_numpy
+from tidewolf.core.arrays import as_count, frozen, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.registry import presenter_of
@@ -42,7 +42,7 @@ from tidewolf.evaluation.tracking import (
     KeptDecisions,
     Membership,
     TrajectorySummary,
-    decisions_of,
+    entry_names,
 )
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -550,8 +550,11 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     """What a recording tells of the rounds it has played, which are all there are."""
     ends, measures = recording.updates()
     kept, decisions = recording.decisions, None
+    K, stream = recording.learner.K, recording.stream
     if isinstance(kept, KeptDecisions):
-        decisions = decisions_of(recording.learner.K, recording.stream, kept)
+        rounds = np.arange(0, len(stream), kept.every)
+        times = None if stream.stamps is None else stream.stamps[rounds]
+        decisions = Decisions(frozen(rounds), times, entry_names(K), frozen(kept.points))
     same = "losses violations calls distances learner stream membership seconds audit trajectory"
     return Run(
         **{name: getattr(recording, name) for name in same.split()},
@@ -560,7 +563,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         ends=ends,
         measures=measures,
         known=comparator,
-        churn=RoundNumbers(recording.movement.churn),
+        churn=RoundNumbers(recording.churn),
         round_solves=recording.solves,
         untold_slopes=recording.untold,
         breaches=recording.breaches if len(recording.each) else None,

@@ -484,7 +484,7 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.
         places = np.transpose(np.unravel_index(largest, kept[0][2].means.shape[1:]))
         names = [f"entry {', '.join(map(str, place))}" for place in places.tolist()]
     return [
-        charts.ShownRun(style, run, names, mean[largest], np.array([0, *each.ends]))
+        charts.ShownRun(style, run, names, mean[largest], each.edges)
         for (style, run, each), mean in zip(kept, means, strict=True)
     ]
 
