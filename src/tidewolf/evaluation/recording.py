@@ -397,18 +397,11 @@ class GradientCheck:
         if not self.left:
             return
         self.left -= 1
-        center, one = self.learner.K.center, slice(t, t + 1)
-        others = support.members_of(
-            center, (self._before, "the decision before"), *self._vertices(played, center)
-        )
+        center, one, active = self.learner.K.center, slice(t, t + 1), active_set(played.state)
+        last = () if active is None else active.atoms.vertices[: len(active.weights)][-2:]
+        vertices = ((vertex.dense(center), "a vertex of the set") for vertex in last)
+        others = support.members_of(center, (self._before, "the decision before"), *vertices)
         x = Member(played.x, "the point that was played")
         for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
             support.require_subgradients(kind, batch.view(one), t, x, others)
         self._before = played.x
-
-    def _vertices(self, played: Played, center: Array) -> list[tuple[Array, str]]:
-        active = active_set(played.state)
-        if active is None:
-            return []
-        vertices = active.atoms.vertices[: len(active.weights)][-2:]
-        return [(vertex.dense(center), "a vertex of the set") for vertex in vertices]

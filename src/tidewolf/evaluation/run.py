@@ -17,14 +17,8 @@ from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.registry import presenter_of
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import certificate, metrics
-from tidewolf.evaluation.certificate import (
-    Audit,
-    Certificate,
-    feasibility_slack,
-)
-from tidewolf.evaluation.formatting import (
-    data_frame,
-)
+from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
+from tidewolf.evaluation.formatting import data_frame
 from tidewolf.evaluation.metrics import (
     SHOWN_LIMITS,
     Experts,
@@ -48,11 +42,7 @@ from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.capabilities import (
-    LimitBound,
-    WeighsConstraints,
-    experts_of,
-)
+from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
 from tidewolf.methods.late import Overrides
 
 INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."

@@ -44,7 +44,7 @@ import numpy as np
 from tidewolf.core.arrays import namespace, norm, to_numpy
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.core.vertices import Atoms, Vertex
+from tidewolf.core.vertices import Vertex
 from tidewolf.evaluation.formatting import aligned, data_frame, short_number
 from tidewolf.methods.pool import Pool
 from tidewolf.projection import ActiveSet
@@ -95,9 +95,8 @@ class Membership(Tracker):
         """the largest infeasibility of those that were asked"""
         self._points = self._combined = self._asked = 0
         self._last: Array | None = None
-        self._atoms: Atoms | None = None
-        self._vertices: list[tuple[Vertex, float]] = []
-        """the first rows of that table, and their excess"""
+        self._vertices: dict[int, tuple[Vertex, float]] = {}
+        """those of the last combination by identity, and their excess"""
 
     def see(self, points: Array, state: Any) -> None:
         """The points that were played from a state, (k, *shape)."""
@@ -137,20 +136,13 @@ class Membership(Tracker):
             return math.inf
         away = norm(x - active.atoms.combine(weights, x))
         off = abs(1.0 - float(weights.sum())) * (norm(self._K.center) + self._K.radius)
-        vertices = self._infeasibilities(active.atoms, len(weights))
-        return max(away + off, float(np.max(vertices[weights > 0.0], initial=0.0)))
-
-    def _infeasibilities(self, atoms: Atoms, count: int) -> Floats:
-        """The excess of each of the first rows of a table; related tables share vertices."""
         assert isinstance(self._K, CostlyMembership)
-        known: dict[int, tuple[Vertex, float]] = {}
-        if atoms is not self._atoms:
-            known = {id(each[0]): each for each in self._vertices}
-            self._atoms, self._vertices = atoms, []
-        for vertex in atoms.vertices[len(self._vertices) : count]:
-            new = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
-            self._vertices.append(new)
-        return np.array([infeasibility for _, infeasibility in self._vertices[:count]])
+        known, self._vertices = self._vertices, {}
+        for vertex in active.atoms.vertices[: len(weights)]:
+            found = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
+            self._vertices[id(vertex)] = found
+        used = (active.atoms.vertices[i] for i in np.flatnonzero(weights > 0.0))
+        return float(np.max([away + off, *(self._vertices[id(one)][1] for one in used)]))
 
     def _ask(self, x: Array) -> None:
         self._asked += 1

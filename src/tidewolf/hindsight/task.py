@@ -193,7 +193,8 @@ class Task:
     def weighted_slope(self, x: Floats, lam: Floats) -> Floats:
         """sum_i lam_i grad g_i."""
         if self.A is not None:
-            return np.asarray(self.A.T @ lam)
+            used = np.flatnonzero(lam)
+            return np.asarray(self.rows(used).T @ lam[used])
         return self._weighted(self.constraints, x, lam)
 
     def slopes(self, x: Floats, some: Any) -> Floats:
