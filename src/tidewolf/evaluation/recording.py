@@ -244,7 +244,7 @@ class Recording:
         each = self.learner.needs is Bandit
         points = played.x if each else played.x[None, ...]
         self.churn[now] = self.movement.see(played.x, stop - self.t, each=each)
-        self.membership.see(points, self.state)
+        self.membership.see(points, self.state, end=stop == len(self.stream))
         self.trajectory.see(points, stop - self.t)
         if self.decisions is not None:
             self.decisions.see(points, stop - self.t)

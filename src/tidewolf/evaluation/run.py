@@ -140,7 +140,7 @@ class Run(Record):
         """The largest infeasibility of a played point over the set, as far as `membership` knows
         it.
         """
-        return self.membership.infeasibility
+        return self.membership.worst
 
     @property
     def oracle_calls(self) -> int:

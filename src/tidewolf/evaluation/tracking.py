@@ -6,7 +6,7 @@ rounds.
     every point    excess(x) of each; for every set whose excess is cheap
     combination    |x - sum_i w_i v_i| and excess(v_i), for the weights w and vertices v that the
                    state holds; each vertex is looked at once
-    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and, when asked, of the last point
+    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and of the last point
 
 The latter two are for sets that declare their excess dear (`sets.base.CostlyMembership`): the
 combination if the learner's state has one, an `ActiveSet`, else some points. With w >= 0, and
@@ -87,31 +87,30 @@ class Tracker:
 class Membership(Tracker):
     """The largest infeasibility so far, and how it is known."""
 
-    kept = ("worst", "_points", "_combined", "_asked", "_last")
+    kept = ("worst", "_points", "_combined", "_asked")
 
     def __init__(self, K: HasLMO) -> None:
         self._K = K
         self.worst = 0.0
         """the largest infeasibility of those that were asked"""
         self._points = self._combined = self._asked = 0
-        self._last: Array | None = None
         self._vertices: dict[int, tuple[Vertex, float]] = {}
         """those of the last combination by identity, and their excess"""
 
-    def see(self, points: Array, state: Any) -> None:
-        """The points that were played from a state, (k, *shape)."""
+    def see(self, points: Array, state: Any, *, end: bool = False) -> None:
+        """The points that were played from a state, (k, *shape), with the last one of all at the
+        `end`.
+        """
         costly = isinstance(self._K, CostlyMembership)
         active = active_set(state) if costly else None
-        for i in range(points.shape[0]):
+        last = points.shape[0] - 1
+        for i in range(last + 1):
             x = points[i, ...]
             self._points += 1
             if active is not None:
                 self._prove(active, x)
-            elif costly and self._points & (self._points - 1):
-                self._last = x
-            else:
+            elif not costly or self._points & (self._points - 1) == 0 or (end and i == last):
                 self._ask(x)
-                self._last = None
 
     def took(self, points: int, worst: float) -> None:
         """So many more points, each asked elsewhere; the largest infeasibility is now this."""
@@ -153,30 +152,21 @@ class Membership(Tracker):
             self.worst = infeasibility
 
     @property
-    def infeasibility(self) -> float:
-        """The largest; the last point is asked now, once."""
-        if self._last is not None:
-            self._ask(self._last)
-            self._last = None
-        return self.worst
-
-    @property
     def law(self) -> str:
         """What was proved."""
-        if self._asked + (self._last is not None) + self._combined < self._points:
+        if self._asked + self._combined < self._points:
             return "the 1st, 2nd, 4th, 8th, ... and the last played point are members of the set"
         return "every played point is a member of the set"
 
     @property
     def how(self) -> str:
         """By what it was proved."""
-        asked = self._asked + (self._last is not None)  # which is asked on request
-        if asked == self._points:
+        if self._asked == self._points:
             return EVERY_POINT
-        some = f"{asked} of {self._points} points"
+        some = f"{self._asked} of {self._points} points"
         if not self._combined:
             return f"by the excess of {some}"
-        return COMBINATION + (f", {some} by their excess" if asked else "")
+        return COMBINATION + (f", {some} by their excess" if self._asked else "")
 
 
 def active_set(state: Any) -> ActiveSet | None:

@@ -156,13 +156,13 @@ class _Search:
                 margin = -self._largest(self.inside)
                 mixed = moved_inside(x, self.inside, self._largest(x), margin)
             merit = self._merit(mixed, 0.0, costs)
-            if merit < upper and (not costs or self._is_feasible(mixed)):
+            if merit < upper and (not costs or task.is_feasible(mixed)):
                 upper, best = merit, best._replace(point=mixed)
             if self._converged(upper, lower, costs):
                 break
             self._add_atom(vertex)
             w = np.pad(w, (0, len(self.atoms) - len(w)))
-        feasible = costs or (best.point is not None and self._is_feasible(best.point))
+        feasible = costs or (best.point is not None and task.is_feasible(best.point))
         return best if feasible else best._replace(point=None)
 
     def _converged(self, upper: float, lower: float, costs: bool) -> bool:
@@ -180,10 +180,6 @@ class _Search:
 
     def _largest(self, x: Floats) -> float:
         return float(self._values(x).max())
-
-    def _is_feasible(self, x: Floats) -> bool:
-        """Whether a point keeps every limit, up to what the solver may miss them by."""
-        return self._largest(x) <= _EXACT
 
     def _merit(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""
