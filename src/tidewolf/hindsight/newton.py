@@ -251,10 +251,10 @@ class _Search:
         if not costs and not lam.any():
             lam = lam.copy()
             lam[self.used] = 1.0 / (len(self.used) * self.sizes[self.used])
-        ways = (flattened(vertex.dense(self.reference)) - x for vertex in self.atoms.vertices)
-        points = (x, *(x + _STEP * way for way in ways))
-        first, *others = (costs * task.slope(z) + task.weighted_slope(z, lam) for z in points)
-        return _convex(np.array([self._along(x, (slope - first) / _STEP) for slope in others]))
+        ways = np.array([flattened(v.dense(self.reference)) for v in self.atoms.vertices]) - x
+        points = (x, *(x + _STEP * ways))
+        slopes = np.array([costs * task.slope(z) + task.weighted_slope(z, lam) for z in points])
+        return _convex(ways @ ((slopes[1:] - slopes[0]) / _STEP).T)
 
     def _step(self, w: Floats, lam: Floats, costs: bool) -> tuple[_Model, Floats, Floats] | None:
         """The model at the present point, the next weights of the atoms and the multipliers of all
