@@ -136,7 +136,7 @@ def test_a_recording_that_was_saved_knows_as_much_as_one_that_was_not():
         again = Recording.load(half.save(), learner, stream(K, 50), "half")
         list(again.advance())
         end = Recording.load(again.save(), learner, stream(K, 50), "whole").membership
-        assert (end.infeasibility, end.how) == (whole.max_infeasibility, whole.membership.how)
+        assert (end.worst, end.how) == (whole.max_infeasibility, whole.membership.how)
 
 
 def test_a_learner_that_leaves_the_set_is_found_out():
