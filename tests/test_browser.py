@@ -131,7 +131,7 @@ def test_the_numbers_are_at_the_pointer(visit, files, runs):
     heat = figure(page, "The decision of LyapunovDescent").locator("svg").first
     when, entry = hover(page, heat, 0.9, 20 / heat.bounding_box()["height"]).split("\n", 1)
     kept = runs[1].trajectory
-    part = kept.begins.tolist().index(int(re.search(r"\d+", when)[0]) - 1)
+    part = kept.edges.tolist().index(int(re.search(r"\d+", when)[0]) - 1)
     assert tw.problems.routing(rounds=1).labels[0] in entry
     assert float(entry.split()[-1]) == pytest.approx(kept.means[part, 0], abs=1e-3)
 

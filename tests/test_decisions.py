@@ -48,7 +48,7 @@ def test_a_run_keeps_the_points_that_were_played_their_means_and_their_moves(nam
     losses = [PROBLEM.stream.losses[t : t + 1].values(points[t])[0] for t in range(23)]
     np.testing.assert_allclose(run.losses, losses, atol=1e-12)
     np.testing.assert_allclose(run.churn, moved(points), rtol=1e-12, atol=1e-15)
-    last = points[run.trajectory.begins[-1] :].mean(axis=0)
+    last = points[run.trajectory.edges[-2] :].mean(axis=0)
     np.testing.assert_allclose(run.trajectory.mean, points.mean(axis=0), atol=1e-12)
     np.testing.assert_allclose(run.trajectory.means[-1], last, atol=1e-12)
 

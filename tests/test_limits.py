@@ -494,7 +494,7 @@ def test_breaches_are_counted_as_they_would_be_by_hand(seed, rounds, limits):
         stop = start + int(rng.integers(1, 6))
         found.see(start, values[start:stop])
         parts, found = found.parts(), Breaches(limits)
-        found.restore(parts, None)
+        found.restore(parts)
         start = stop
     for i in range(limits):
         broken = np.flatnonzero(values[:, i] > 0.0)

@@ -70,7 +70,6 @@ def test_without_a_combination_stated_points_are_asked(asked):
     found = tw.run(tw.LyapunovFrankWolfe(K, horizon=T), stream(K, T))
     played = [p.x for p in tw.play(found.learner, found.stream)]
     stated = [played[i].tolist() for i in (0, 1, 3, 7, 15, 31, 39)]
-    assert [np.asarray(x).tolist() for x in asked] == stated[:-1]
     check = found.certificate.checks[0]
     assert "7 of 40 points" in check.how
     assert [np.asarray(x).tolist() for x in asked] == stated
@@ -87,7 +86,7 @@ class State(tuple):
 def proved(K: Any, x: np.ndarray, active: ActiveSet) -> tuple[float, str]:
     found = Membership(K)
     found.see(x[None], State((1, active)))
-    return found.infeasibility, found.how
+    return found.worst, found.how
 
 
 def combined(K: SpanningTrees, weights: list[float], seed: int = 0) -> ActiveSet:
@@ -137,7 +136,7 @@ def test_a_recording_that_was_saved_knows_as_much_as_one_that_was_not():
         again = Recording.load(half.save(), learner, stream(K, 50), "half")
         list(again.advance())
         end = Recording.load(again.save(), learner, stream(K, 50), "whole").membership
-        assert (end.infeasibility, end.how) == (whole.max_infeasibility, whole.membership.how)
+        assert (end.worst, end.how) == (whole.max_infeasibility, whole.membership.how)
 
 
 def test_a_learner_that_leaves_the_set_is_found_out():

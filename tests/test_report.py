@@ -119,7 +119,7 @@ def test_the_page_says_whether_the_certificate_holds_and_what_was_guaranteed(pag
     assert f"measured bound: at most {number(runs[0].bound.regret)}" in text
     assert "promis" not in page.lower()
     outside = Membership(runs[0].learner.K)
-    outside.restore((1.0, 150, 0, 150, None), None)
+    outside.restore((1.0, 150, 0, 150))
     broken = replace(runs[0], membership=outside)
     text = Reader(report.page(brief(broken, runs[1]), **ABOUT)).text
     assert text.count("certificate fails") == 1

@@ -19,9 +19,8 @@ from tidewolf.hindsight import best as hindsight
 from tidewolf.hindsight import sdp as semidefinite
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.hindsight.bracket import LevelBundle
 from tidewolf.hindsight.lp import LinearProgramming
-from tidewolf.hindsight.newton import NewtonSteps
+from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex, Translated

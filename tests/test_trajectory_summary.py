@@ -28,10 +28,10 @@ def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
         kept.see(points, length)
         assert (points == before).all()
         played += list(np.broadcast_to(points, (length, 2, 3)))
-    assert len(kept.ends) == len(kept.means) == min(rounds, tracking.MAX_PARTS)
-    assert kept.ends[-1] == rounds
-    assert np.ptp(kept.ends - kept.begins) <= 1
-    for begin, end, mean in zip(kept.begins, kept.ends, kept.means, strict=True):
+    assert len(kept.edges) - 1 == len(kept.means) == min(rounds, tracking.MAX_PARTS)
+    assert kept.edges[-1] == rounds
+    assert np.ptp(np.diff(kept.edges)) <= 1
+    for (begin, end), mean in zip(pairwise(kept.edges), kept.means, strict=True):
         assert mean == pytest.approx(np.mean(played[begin:end], axis=0), abs=1e-12)
     assert kept.mean == pytest.approx(np.mean(played, axis=0), abs=1e-12)
 
@@ -77,16 +77,14 @@ def test_rounds_that_were_not_seen_move_nothing():
 )
 def test_any_cut_into_updates_and_files_measures_the_same(data, entries, counts):
     """One point for several rounds or one each, saved and restored between any two updates."""
-    rounds = sum(counts)
-    movement, points, t = Movement(rounds), [], 0
+    movement, churn, points = Movement(), [], []
     rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     for count in counts:
         each = data.draw(st.booleans())
         drawn = rng.integers(-4, 5, (count if each else 1, entries)) / 4.0
-        movement.see(drawn if each else drawn[0], count, each=each)
+        churn += movement.see(drawn if each else drawn[0], count, each=each).tolist()
         points += list(drawn) if each else [drawn[0]] * count
-        t += count
         if data.draw(st.booleans()):
-            kept, movement = movement.parts(), Movement(rounds)
-            movement.restore(kept, np.empty(0))
-    np.testing.assert_allclose(movement.churn, moved(np.array(points)), rtol=1e-12, atol=1e-12)
+            kept, movement = movement.parts(), Movement()
+            movement.restore(kept)
+    np.testing.assert_allclose(churn, moved(np.array(points)), rtol=1e-12, atol=1e-12)

@@ -45,7 +45,7 @@ from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.piecewise import PiecewiseLinear
 from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, finite_or_none, number_or_none, precise_interval
-from tidewolf.evaluation.tracking import EVERY_POINT
+from tidewolf.evaluation.tracking import EVERY_POINT, Tracker
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
 from tidewolf.methods.base import Bound, Learner
@@ -71,6 +71,12 @@ updates are always in it.
 """
 _ROUNDING = 1e-9
 """By which share of a promise a measured bound may be above it."""
+_LAWS = {
+    "distances": "|x - y| is what the learner says it is",
+    "tolerance": "|x - y| is within tolerance while oracle calls are left",
+    "center": "projecting brings y no farther from the center",
+}
+"""What is checked of every projection."""
 SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
@@ -234,25 +240,25 @@ class Certificate(Value):
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 
-class Weighed(NamedTuple):
-    """Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius."""
-
-    lower: float
-    upper: float
+Weighed = tuple[float, float]
+"""Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius."""
 
 
-class Audit:
+class Audit(Tracker):
     """What is gathered of a learner's projections while it runs: a few products of vectors for each
     update.
     """
 
+    kept = ("updates", "_moved", "_stride", "_worst", "sample")
+
     def __init__(self, learner: Learner[Any]) -> None:
         self._learner = diagnosed(learner)
         self.updates = 0
-        self.sample: list[ProjectionRecord | Weighed] = []
+        self.sample: tuple[ProjectionRecord | Weighed, ...] = ()
         self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.K.shape)))
         self._moved, self._stride = 0, 1
-        self._worst = {"distances": 0.0, "tolerance": -math.inf, "center": 0.0}
+        self._worst: tuple[float, ...] = (0.0, -math.inf, 0.0)
+        """what was measured of each of `_LAWS`, at worst"""
 
     def see(self, state: Any) -> None:
         """Take an update in."""
@@ -262,7 +268,7 @@ class Audit:
         self.updates += 1
         apart2 = self._check(last, state)
         if last.calls_left >= 1:
-            self._note("tolerance", (apart2 - last.tolerance2) / (last.over.radius or 1.0))
+            self._note(1, (apart2 - last.tolerance2) / (last.over.radius or 1.0))
         if last.y is last.before_projection:
             return
         if self._moved % self._stride == 0:
@@ -273,16 +279,16 @@ class Audit:
         """What is checked of every projection; |x - y|^2."""
         unit, apart = last.over.radius or 1.0, last.x - last.y
         apart2 = inner(apart, apart)
-        self._note("distances", abs(apart2 - state.distance**2) / unit)
+        self._note(0, abs(apart2 - state.distance**2) / unit)
         if last.y is not last.before_projection:
-            self._note("center", _closer(last) / unit)
+            self._note(2, _closer(last) / unit)
         return apart2
 
     def numbers(self) -> tuple[float, ...]:
         """The worst of each check, the updates, the moves, and which of these are kept, for who
         counts elsewhere.
         """
-        return (*self._worst.values(), self.updates, self._moved, self._stride)
+        return (*self._worst, self.updates, self._moved, self._stride)
 
     def expect(self, moves: int) -> None:
         """So many projections are to come that move y: only those are kept that thinning would
@@ -306,7 +312,7 @@ class Audit:
         """The same after more updates, with every projection that would be kept as things were
         before them.
         """
-        self._worst = dict(zip(self._worst, worst, strict=True))
+        self._worst = (*worst,)
         stride = self._stride
         at = -(-self._moved // stride) * stride
         for last in kept:
@@ -316,25 +322,18 @@ class Audit:
         self.updates, self._moved = updates, moved
 
     def _keep(self, last: ProjectionRecord | Weighed) -> None:
-        self.sample.append(last)
+        self.sample = (*self.sample, last)
         if len(self.sample) > self.most_kept:
             self.sample, self._stride = self.sample[::2], 2 * self._stride
 
-    def _note(self, name: str, measured: float) -> None:
-        if not measured <= self._worst[name]:  # a NaN is the worst
-            self._worst[name] = measured
+    def _note(self, law: int, measured: float) -> None:
+        if not measured <= self._worst[law]:  # a NaN is the worst
+            self._worst = (*self._worst[:law], measured, *self._worst[law + 1 :])
 
     def parts(self) -> tuple[Any, ...]:
         """What was gathered as plain numbers; the sample is weighed for that, once."""
-        self.sample = [_weighed(last) for last in self.sample]
-        worst, sample = tuple(self._worst.values()), tuple(self.sample)
-        return self.updates, self._moved, self._stride, worst, sample
-
-    def restore(self, parts: tuple[Any, ...], reference: Any) -> None:
-        """What `parts` gave, to resume from."""
-        self.updates, self._moved, self._stride, worst, sample = parts
-        self._worst = dict(zip(self._worst, worst, strict=True))
-        self.sample = [Weighed(*ends) for ends in sample]
+        self.sample = tuple(map(_weighed, self.sample))
+        return super().parts()
 
     def checks(self, allowed: float) -> list[CertificateCheck]:
         """The four checks; none where there was no projection."""
@@ -342,14 +341,9 @@ class Audit:
             return []
         members = [_weighed(last) for last in self.sample]
         lower, upper = (max((ends[i] for ends in members), default=0.0) for i in (0, 1))
-        laws = (
-            "|x - y| is what the learner says it is",
-            "|x - y| is within tolerance while oracle calls are left",
-            "projecting brings y no farther from the center",
-        )
         found = [
             CertificateCheck(name, law, worst, worst, allowed)
-            for (name, worst), law in zip(self._worst.items(), laws, strict=True)
+            for (name, law), worst in zip(_LAWS.items(), self._worst, strict=True)
         ]
         some = f"{len(members)} of {self._moved} updates asked"
         law = f"projecting brings y no farther from any member of the set ({some})"
@@ -364,13 +358,13 @@ def _closer(last: ProjectionRecord) -> float:
 
 def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
     """One oracle answer, unless it is there already."""
-    if isinstance(last, Weighed):
+    if not isinstance(last, ProjectionRecord):
         return last
     K, s = last.over, last.before_projection - last.y
     answer = K.answer(-s)
     at_vertex = _closer(last) + 2.0 * (answer.vertex.inner(s) - inner(s, K.center))
     unit = K.radius or 1.0
-    return Weighed(at_vertex / unit, (at_vertex + 2.0 * answer.error) / unit)
+    return at_vertex / unit, (at_vertex + 2.0 * answer.error) / unit
 
 
 def certify(run: Run) -> Certificate:

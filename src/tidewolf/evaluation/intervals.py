@@ -25,22 +25,12 @@ from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
 from tidewolf.evaluation import certificate
-from tidewolf.evaluation.certificate import (
-    CertificateCheck,
-)
-from tidewolf.evaluation.formatting import (
-    aligned,
-    number_or_none,
-    plain_interval,
-    precise_interval,
-)
+from tidewolf.evaluation.certificate import CertificateCheck
+from tidewolf.evaluation.formatting import aligned, number_or_none, plain_interval, precise_interval
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
-from tidewolf.methods.capabilities import (
-    BoundsParts,
-    Explores,
-)
+from tidewolf.methods.capabilities import BoundsParts, Explores
 
 _SHARES = 32
 """How many of the shortest intervals, end to end, cover a run by default."""

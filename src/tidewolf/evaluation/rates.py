@@ -24,10 +24,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.values import Value
-from tidewolf.evaluation.formatting import (
-    aligned,
-    number_or_none,
-)
+from tidewolf.evaluation.formatting import aligned, number_or_none
 from tidewolf.evaluation.run import Run
 
 CONFIDENCE = 0.95

@@ -24,7 +24,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling, interpreting
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.tracking import (
@@ -32,6 +32,7 @@ from tidewolf.evaluation.tracking import (
     DecisionSink,
     Membership,
     Movement,
+    Tracker,
     TrajectorySummary,
     active_set,
 )
@@ -73,28 +74,12 @@ class _Snapshot(NamedTuple):
     t: int
     state: np.ndarray[Any, np.dtype[np.uint8]]
     """as the learner saves it"""
-    losses: Floats
-    violations: Floats
-    distances: Floats
-    calls: Int64s
+    seconds: float
+    untold: tuple[float, ...]
     ends: Int64s
     measures: Floats
-    seconds: float
-    audit: tuple[Any, ...]
-    each: Floats
-    trajectory: tuple[Any, ...]
-    membership: tuple[Any, ...]
-    solves: Int64s
-    movement: tuple[Any, ...]
-    untold: tuple[float, ...]
-    breaches: tuple[Any, ...]
-
-
-_ROUNDS = ("losses", "violations", "distances", "calls", "solves")
-"""The arrays of a recording that have a number for each round."""
-_SAME = ("t", "seconds", "each", "untold")
-_GATHERED = ("audit", "trajectory", "membership", "movement", "breaches")
-"""What is kept in a file as it is, and by its parts."""
+    rounds: tuple[NDArray, ...]
+    trackers: tuple[tuple[Any, ...], ...]
 
 
 def _clock() -> float:
@@ -133,9 +118,9 @@ class Recording:
         self._source: str | Stream = source or stream
         """what a file must agree with: the text that says where the stream comes from, or itself"""
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.K)
-        self.losses, self.violations, self.distances = np.empty((3, rounds))
+        self.losses, self.violations, self.distances, self.churn = np.empty((4, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
-        self.movement = Movement(rounds)
+        self.movement = Movement()
         self.ends = array("q")
         """after how many rounds each update came"""
         self.measures = array("d")
@@ -150,6 +135,10 @@ class Recording:
         self.breaches = Breaches(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
         self.untold: tuple[float, ...] = (0.0, 0.0)
         """slopes of losses, and of broken limits, summed over rounds without feedback"""
+        numbers = (self.losses, self.violations, self.distances, self.churn)
+        self._rounds: tuple[NDArray, ...] = (*numbers, self.calls, self.solves)
+        gathered = (self.membership, self.movement, self.trajectory, self.breaches)
+        self._trackers: tuple[Tracker, ...] = (self.audit, *gathered)
 
     def advance(self) -> Iterator[int]:
         """Play on, one update at a time, or as many as a kernel plays in a moment; answers how many
@@ -200,10 +189,11 @@ class Recording:
     def _records(self, rounds: int) -> Records:
         """Arrays for so many rounds."""
         n, points = math.prod(self.stream.shape), self.decisions is not None
-        samples, parts = self.audit.most_kept + 1, len(self.trajectory.ends)
+        samples, parts = self.audit.most_kept + 1, len(self.trajectory.means)
         measures = self._kernel.measures
         records = Records(n, rounds, 0, points, samples, parts, measures)
-        records.means, records.ends = self.trajectory.means.reshape(parts, n), self.trajectory.ends
+        records.means = self.trajectory.means.reshape(parts, n)
+        records.ends = self.trajectory.edges[1:]
         records.each, records.when = self.breaches.sizes, self.breaches.when  # changed in place
         return records
 
@@ -211,7 +201,8 @@ class Recording:
         """What was recorded so far, for the kernel to resume from; its functions begin with round
         `first`.
         """
-        self.movement.tell(records.last)
+        if self.movement.last is not None:
+            records.last[:] = to_numpy(self.movement.last)
         part, records.room = self.trajectory.tell(records.total), self.audit.room
         records.marks[:] = (self.membership.worst, *self.audit.numbers(), 0.0, part)
         records.first = first
@@ -224,12 +215,12 @@ class Recording:
         self.losses[now] = self._finite(columns[:, LOSS], "loss")
         self.violations[now] = np.maximum(self._finite(columns[:, VALUE], "constraint"), 0.0)
         self.distances[now], self.calls[now] = columns[:, APART], columns[:, SPENT]
+        self.churn[now], self.movement.last = columns[:, CHURN], records.last
         infeasibility, *worst, updates, moved, _, kept, part = records.marks.tolist()
         K, away = self.learner.K, records.given_away(int(kept))
         sample = [ProjectionRecord(K, x, before, y, 0.0, 0.0) for x, before, y in away]
         self.membership.took(found.done, infeasibility)
         self.audit.took(worst, int(updates), int(moved), sample)
-        self.movement.took(columns[:, CHURN], records.last)
         self.trajectory.took(found.done, records.total, int(part))
         if self.decisions is not None:
             self.decisions.see(records.points[: found.done], found.done)
@@ -252,8 +243,8 @@ class Recording:
         self.solves[stop - 1] += solves_in(played.state) - solves_in(self.state)
         each = self.learner.needs is Bandit
         points = played.x if each else played.x[None, ...]
-        self.movement.see(played.x, stop - self.t, each=each)
-        self.membership.see(points, self.state)
+        self.churn[now] = self.movement.see(played.x, stop - self.t, each=each)
+        self.membership.see(points, self.state, end=stop == len(self.stream))
         self.trajectory.see(points, stop - self.t)
         if self.decisions is not None:
             self.decisions.see(points, stop - self.t)
@@ -314,15 +305,11 @@ class Recording:
 
     def save(self) -> bytes:
         """All of it as bytes."""
-        ends, measures = self.updates()
-        snapshot = _Snapshot(
-            state=np.frombuffer(self.learner.save(self.state), dtype=np.uint8),
-            ends=ends,
-            measures=measures,
-            **{name: getattr(self, name)[: self.t] for name in _ROUNDS},
-            **{name: getattr(self, name) for name in _SAME},
-            **{name: getattr(self, name).parts() for name in _GATHERED},
-        )
+        rounds = tuple(numbers[: self.t] for numbers in self._rounds)
+        trackers = tuple(tracker.parts() for tracker in self._trackers)
+        state = np.frombuffer(self.learner.save(self.state), dtype=np.uint8)
+        known = (self.t, state, self.seconds, self.untold, *self.updates())
+        snapshot = _Snapshot(*known, rounds, trackers)
         name = type(self.learner).__name__
         return checkpoint.dump(snapshot, settings=self._settings, learner=name)
 
@@ -343,18 +330,15 @@ class Recording:
         """
         recording = cls(learner, stream, source=source)
         saved = checkpoint.load(
-            data, settings=recording._settings, reference=np.empty(0), source=file
+            data, settings=recording._settings, reference=learner.K.center, source=file
         )
         try:
             found = _Snapshot(**saved.fields)
-            recording._require_rounds(found)
+            recording._restore_rounds(found)
             recording.state = learner.load(found.state.tobytes(), source=folder or file)
-            for name in _GATHERED:
-                getattr(recording, name).restore(getattr(found, name), learner.K.center)
-            recording.breaches.sizes[0] = found.each
+            for tracker, parts in zip(recording._trackers, found.trackers, strict=True):
+                tracker.restore(parts)
             recording.t, recording.seconds, recording.untold = found.t, found.seconds, found.untold
-            for name in _ROUNDS:
-                getattr(recording, name)[: found.t] = getattr(found, name)
             recording.ends = array("q", found.ends.tolist())
             recording.measures = array("d", found.measures.reshape(-1).tolist())
         except CheckpointError as error:
@@ -367,17 +351,15 @@ class Recording:
             ) from None
         return recording
 
-    def _require_rounds(self, found: _Snapshot) -> None:
-        """Refuse, by a ValueError, numbers of other rounds than this recording has."""
+    def _restore_rounds(self, found: _Snapshot) -> None:
+        """The numbers of the rounds; a ValueError if they are of others than this recording has."""
         t = found.t
         if type(t) is not int or not 0 <= t <= len(self.stream):
             raise ValueError(f"{t!r} rounds are none of {len(self.stream)}")
-        for name in (*_ROUNDS, "each"):
-            its = getattr(found, name)
-            mine = self.each if name == "each" else getattr(self, name)[:t]
-            alike = (its.shape, its.dtype.kind) == (mine.shape, mine.dtype.kind)
-            if not alike or not np.isfinite(its).all():
-                raise ValueError(f"its {name} are not those of {t} rounds")
+        for mine, its in zip(self._rounds, found.rounds, strict=True):
+            if (its.shape, its.dtype) != ((t,), mine.dtype) or not np.isfinite(its).all():
+                raise ValueError(f"its numbers are not those of {t} rounds")
+            mine[:t] = its
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""
@@ -415,18 +397,11 @@ class GradientCheck:
         if not self.left:
             return
         self.left -= 1
-        center, one = self.learner.K.center, slice(t, t + 1)
-        others = support.members_of(
-            center, (self._before, "the decision before"), *self._vertices(played, center)
-        )
+        center, one, active = self.learner.K.center, slice(t, t + 1), active_set(played.state)
+        last = () if active is None else active.atoms.vertices[: len(active.weights)][-2:]
+        vertices = ((vertex.dense(center), "a vertex of the set") for vertex in last)
+        others = support.members_of(center, (self._before, "the decision before"), *vertices)
         x = Member(played.x, "the point that was played")
         for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
             support.require_subgradients(kind, batch.view(one), t, x, others)
         self._before = played.x
-
-    def _vertices(self, played: Played, center: Array) -> list[tuple[Array, str]]:
-        active = active_set(played.state)
-        if active is None:
-            return []
-        vertices = active.atoms.vertices[: len(active.weights)][-2:]
-        return [(vertex.dense(center), "a vertex of the set") for vertex in vertices]

@@ -11,20 +11,14 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arguments import as_callback, as_flag, shown
-from tidewolf.core.arrays import as_count, to_numpy
+from tidewolf.core.arrays import as_count, frozen, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.registry import presenter_of
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import certificate, metrics
-from tidewolf.evaluation.certificate import (
-    Audit,
-    Certificate,
-    feasibility_slack,
-)
-from tidewolf.evaluation.formatting import (
-    data_frame,
-)
+from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
+from tidewolf.evaluation.formatting import data_frame
 from tidewolf.evaluation.metrics import (
     SHOWN_LIMITS,
     Experts,
@@ -42,17 +36,13 @@ from tidewolf.evaluation.tracking import (
     KeptDecisions,
     Membership,
     TrajectorySummary,
-    decisions_of,
+    entry_names,
 )
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.capabilities import (
-    LimitBound,
-    WeighsConstraints,
-    experts_of,
-)
+from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
 from tidewolf.methods.late import Overrides
 
 INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."
@@ -150,7 +140,7 @@ class Run(Record):
         """The largest infeasibility of a played point over the set, as far as `membership` knows
         it.
         """
-        return self.membership.infeasibility
+        return self.membership.worst
 
     @property
     def oracle_calls(self) -> int:
@@ -550,8 +540,11 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     """What a recording tells of the rounds it has played, which are all there are."""
     ends, measures = recording.updates()
     kept, decisions = recording.decisions, None
+    K, stream = recording.learner.K, recording.stream
     if isinstance(kept, KeptDecisions):
-        decisions = decisions_of(recording.learner.K, recording.stream, kept)
+        rounds = np.arange(0, len(stream), kept.every)
+        times = None if stream.stamps is None else stream.stamps[rounds]
+        decisions = Decisions(frozen(rounds), times, entry_names(K), frozen(kept.points))
     same = "losses violations calls distances learner stream membership seconds audit trajectory"
     return Run(
         **{name: getattr(recording, name) for name in same.split()},
@@ -560,7 +553,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         ends=ends,
         measures=measures,
         known=comparator,
-        churn=RoundNumbers(recording.movement.churn),
+        churn=RoundNumbers(recording.churn),
         round_solves=recording.solves,
         untold_slopes=recording.untold,
         breaches=recording.breaches if len(recording.each) else None,

@@ -6,7 +6,7 @@ rounds.
     every point    excess(x) of each; for every set whose excess is cheap
     combination    |x - sum_i w_i v_i| and excess(v_i), for the weights w and vertices v that the
                    state holds; each vertex is looked at once
-    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and, when asked, of the last point
+    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and of the last point
 
 The latter two are for sets that declare their excess dear (`sets.base.CostlyMembership`): the
 combination if the learner's state has one, an `ActiveSet`, else some points. With w >= 0, and
@@ -37,15 +37,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, ClassVar, NamedTuple, Protocol, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, like, namespace, norm, to_numpy
-from tidewolf.core.batch import Stream
+from tidewolf.core.arrays import namespace, norm, to_numpy
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.core.vertices import Atoms, Vertex
+from tidewolf.core.vertices import Vertex
 from tidewolf.evaluation.formatting import aligned, data_frame, short_number
 from tidewolf.methods.pool import Pool
 from tidewolf.projection import ActiveSet
@@ -62,33 +61,56 @@ _ROWS, _COLUMNS = 6, 6
 """How many rounds and entries a printed table has at most."""
 
 
-class Membership:
+class Tracker:
+    """What is gathered while a run is played, some of it in the library of the played points;
+    `kept` names what a file has of it.
+    """
+
+    kept: ClassVar[tuple[str, ...]]
+
+    def parts(self) -> tuple[Any, ...]:
+        """What a file has of it."""
+        return tuple(getattr(self, name) for name in self.kept)
+
+    def restore(self, parts: tuple[Any, ...]) -> None:
+        """What `parts` gave, to resume from; a ValueError if an array is that of another run."""
+        for name, value in zip(self.kept, parts, strict=True):
+            mine = getattr(self, name)
+            if isinstance(mine, np.ndarray):
+                value = np.array(value)  # a file's are read-only
+                alike = (value.shape, value.dtype) == (mine.shape, mine.dtype)
+                if not alike or not np.isfinite(value).all():
+                    raise ValueError(f"its {name} are not those of this run")
+            setattr(self, name, value)
+
+
+class Membership(Tracker):
     """The largest infeasibility so far, and how it is known."""
+
+    kept = ("worst", "_points", "_combined", "_asked")
 
     def __init__(self, K: HasLMO) -> None:
         self._K = K
         self.worst = 0.0
         """the largest infeasibility of those that were asked"""
         self._points = self._combined = self._asked = 0
-        self._last: Array | None = None
-        self._atoms: Atoms | None = None
-        self._vertices: list[tuple[Vertex, float]] = []
-        """the first rows of that table, and their excess"""
+        self._vertices: dict[int, tuple[Vertex, float]] = {}
+        """those of the last combination by identity, and their excess"""
 
-    def see(self, points: Array, state: Any) -> None:
-        """The points that were played from a state, (k, *shape)."""
+    def see(self, points: Array, state: Any, *, end: bool = False) -> None:
+        """The points that were played from a state, (k, *shape), with the last one of all at the
+        `end`.
+        """
         costly = isinstance(self._K, CostlyMembership)
         active = active_set(state) if costly else None
-        for i in range(points.shape[0]):
+        last = points.shape[0] - 1
+        for i in range(last + 1):
             x = points[i, ...]
             self._points += 1
             if active is not None:
                 self._prove(active, x)
-            elif costly and self._points & (self._points - 1):
-                self._last = x
-            else:
+            elif not costly or self._points & (self._points - 1) == 0 or (end and i == last):
                 self._ask(x)
-                self._last = None
 
     def took(self, points: int, worst: float) -> None:
         """So many more points, each asked elsewhere; the largest infeasibility is now this."""
@@ -113,20 +135,13 @@ class Membership:
             return math.inf
         away = norm(x - active.atoms.combine(weights, x))
         off = abs(1.0 - float(weights.sum())) * (norm(self._K.center) + self._K.radius)
-        vertices = self._infeasibilities(active.atoms, len(weights))
-        return max(away + off, float(np.max(vertices[weights > 0.0], initial=0.0)))
-
-    def _infeasibilities(self, atoms: Atoms, count: int) -> Floats:
-        """The excess of each of the first rows of a table; related tables share vertices."""
         assert isinstance(self._K, CostlyMembership)
-        known: dict[int, tuple[Vertex, float]] = {}
-        if atoms is not self._atoms:
-            known = {id(each[0]): each for each in self._vertices}
-            self._atoms, self._vertices = atoms, []
-        for vertex in atoms.vertices[len(self._vertices) : count]:
-            new = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
-            self._vertices.append(new)
-        return np.array([infeasibility for _, infeasibility in self._vertices[:count]])
+        known, self._vertices = self._vertices, {}
+        for vertex in active.atoms.vertices[: len(weights)]:
+            found = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
+            self._vertices[id(vertex)] = found
+        used = (active.atoms.vertices[i] for i in np.flatnonzero(weights > 0.0))
+        return float(np.max([away + off, *(self._vertices[id(one)][1] for one in used)]))
 
     def _ask(self, x: Array) -> None:
         self._asked += 1
@@ -137,41 +152,21 @@ class Membership:
             self.worst = infeasibility
 
     @property
-    def infeasibility(self) -> float:
-        """The largest; the last point is asked now, once."""
-        if self._last is not None:
-            self._ask(self._last)
-            self._last = None
-        return self.worst
-
-    @property
     def law(self) -> str:
         """What was proved."""
-        if self._asked + (self._last is not None) + self._combined < self._points:
+        if self._asked + self._combined < self._points:
             return "the 1st, 2nd, 4th, 8th, ... and the last played point are members of the set"
         return "every played point is a member of the set"
 
     @property
     def how(self) -> str:
         """By what it was proved."""
-        asked = self._asked + (self._last is not None)  # which is asked on request
-        if asked == self._points:
+        if self._asked == self._points:
             return EVERY_POINT
-        some = f"{asked} of {self._points} points"
+        some = f"{self._asked} of {self._points} points"
         if not self._combined:
             return f"by the excess of {some}"
-        return COMBINATION + (f", {some} by their excess" if asked else "")
-
-    def parts(self) -> tuple[Any, ...]:
-        """Everything as numbers, for a file."""
-        last = None if self._last is None else to_numpy(self._last)
-        return self.worst, self._points, self._combined, self._asked, last
-
-    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
-        """What `parts` gave, to resume from; points live where `reference` does."""
-        self.worst, *counts, last = parts
-        self._points, self._combined, self._asked = counts
-        self._last = None if last is None else like(last, reference)
+        return COMBINATION + (f", {some} by their excess" if self._asked else "")
 
 
 def active_set(state: Any) -> ActiveSet | None:
@@ -184,16 +179,18 @@ def active_set(state: Any) -> ActiveSet | None:
     return next((found for found in parts if found is not None), None)
 
 
-class TrajectorySummary:
+class TrajectorySummary(Tracker):
     """The means so far; complete once every round was seen."""
+
+    kept = ("means", "_t", "_part", "_total")
 
     def __init__(self, rounds: int, shape: Shape) -> None:
         parts = min(rounds, MAX_PARTS, max(1, MAX_NUMBERS // max(1, math.prod(shape))))
-        self.ends: Int64s = np.arange(1, parts + 1) * rounds // max(1, parts)
-        """after how many rounds each part ends"""
+        self.edges: Int64s = np.arange(parts + 1) * rounds // max(1, parts)
+        """parts lie between them, in rounds done"""
         self.means: Floats = np.zeros((parts, *shape))
         """(parts, *shape)"""
-        self._t = self._begin = self._part = 0
+        self._t = self._part = 0
         self._total: Any = None
 
     def see(self, points: Array, rounds: int) -> None:
@@ -202,7 +199,7 @@ class TrajectorySummary:
         """
         done = 0
         while done < rounds:
-            end = int(self.ends[self._part])
+            begin, end = self.edges[self._part : self._part + 2].tolist()
             count = min(rounds - done, end - self._t)
             if points.shape[0] == 1:
                 added = points[0, ...] if count == 1 else count * points[0, ...]
@@ -211,15 +208,12 @@ class TrajectorySummary:
             self._total = added if self._total is None else self._total + added
             self._t, done = self._t + count, done + count
             if self._t == end:
-                self.means[self._part] = to_numpy(self._total) / (end - self._begin)
-                self._begin, self._part, self._total = end, self._part + 1, None
+                self.means[self._part] = to_numpy(self._total) / (end - begin)
+                self._part, self._total = self._part + 1, None
 
     def tell(self, total: Floats) -> int:
         """The sum of the points of the part so far, and which part that is."""
-        if self._total is None:
-            total[:] = 0.0
-        elif not np.may_share_memory(self._total, total):
-            total[:] = to_numpy(self._total).reshape(-1)
+        total[:] = 0.0 if self._total is None else to_numpy(self._total).reshape(-1)
         return self._part
 
     def took(self, rounds: int, total: Floats, part: int) -> None:
@@ -227,38 +221,18 @@ class TrajectorySummary:
         who counts keeps up to date.
         """
         self._t, self._part = self._t + rounds, part
-        self._begin = int(self.ends[part - 1]) if part else 0
-        begun = self._t > self._begin
+        begun = self._t > self.edges[part]
         self._total = total.reshape(self.means.shape[1:]) if begun else None
-
-    def parts(self) -> tuple[Any, ...]:
-        """Everything as arrays and numbers, for a file."""
-        total = None if self._total is None else to_numpy(self._total)
-        return self.means, self._t, self._begin, self._part, total
-
-    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
-        """What `parts` gave, for as many rounds of the same shape; points live where `reference`
-        does.
-        """
-        means, *counts, total = parts
-        self._t, self._begin, self._part = counts
-        self.means = np.array(means)
-        self._total = None if total is None else like(total, reference)
-
-    @property
-    def begins(self) -> Int64s:
-        """Before which rounds each part begins, counted from 0."""
-        return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
 
     @property
     def mean(self) -> Floats:
         """The mean of every played point."""
-        return np.average(self.means, axis=0, weights=self.ends - self.begins)
+        return np.average(self.means, axis=0, weights=np.diff(self.edges))
 
 
 @final
-class Movement:
-    """How far decisions moved so far: half the L1 change from one round to the next.
+class Movement(Tracker):
+    """How far decisions move: half the L1 change from one round to the next.
 
         churn_1 = 0,    churn_t = 1/2 sum_i |x_{t,i} - x_{t-1,i}|
 
@@ -267,56 +241,35 @@ class Movement:
     the last point is kept, so memory does not grow with the rounds.
     """
 
-    def __init__(self, rounds: int) -> None:
-        self.churn: Floats = np.zeros(rounds)
-        self._t = 0
-        self._last: Array | None = None
+    kept = ("last",)
 
-    def see(self, points: Array, rounds: int, *, each: bool) -> None:
-        """The next rounds, played at one point, or (`each`) at a point each, (rounds, *shape)."""
-        t, xp = self._t, namespace(points)
-        self.churn[t] = self._from_last(points[0, ...] if each else points)
-        self.churn[t + 1 : t + rounds] = 0.0
+    def __init__(self) -> None:
+        self.last: Array | None = None
+
+    def see(self, points: Array, rounds: int, *, each: bool) -> Floats:
+        """The churn of the next rounds, played at one point, or (`each`) at a point each, (rounds,
+        *shape).
+        """
+        churn, xp = np.zeros(rounds), namespace(points)
+        churn[0] = self._from_last(points[0, ...] if each else points)
         if each and rounds > 1:
             steps = xp.abs(points[1:, ...] - points[:-1, ...])
-            sizes = to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
-            self.churn[t + 1 : t + rounds] = 0.5 * sizes
-        self._t, self._last = t + rounds, points[-1, ...] if each else points
-
-    def tell(self, last: Floats) -> None:
-        """That point, where there is one."""
-        if self._last is not None and self._last is not last:
-            last[:] = to_numpy(self._last)
-
-    def took(self, churn: Floats, last: Floats) -> None:
-        """The next rounds, measured elsewhere, the last of which was played at this point; who
-        counts keeps it up to date.
-        """
-        stop = self._t + len(churn)
-        self.churn[self._t : stop] = churn
-        self._t, self._last = stop, last
+            churn[1:] = 0.5 * to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
+        self.last = points[-1, ...] if each else points
+        return churn
 
     def _from_last(self, x: Array) -> float:
-        if self._last is None or x is self._last:
+        if self.last is None or x is self.last:
             return 0.0
         xp = namespace(x)
-        return 0.5 * float(xp.sum(xp.abs(x - self._last)))
-
-    def parts(self) -> tuple[Any, ...]:
-        """Everything as arrays, for a file."""
-        return self.churn[: self._t], None if self._last is None else to_numpy(self._last)
-
-    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
-        """What `parts` gave, to resume from; points live where `reference` does."""
-        values, last = parts
-        self._t = len(values)
-        self.churn[: self._t] = values
-        self._last = None if last is None else like(last, reference)
+        return 0.5 * float(xp.sum(xp.abs(x - self.last)))
 
 
 @final
-class Breaches:
+class Breaches(Tracker):
     """When each of several limits was broken, in memory that does not grow with the rounds."""
+
+    kept = ("when", "sizes")
 
     def __init__(self, limits: int) -> None:
         self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
@@ -347,15 +300,6 @@ class Breaches:
         """Those of one limit."""
         rounds, *where = self.when[:, limit].tolist()
         return Breach(rounds, float(self.sizes[1, limit]), *where)
-
-    def parts(self) -> tuple[Any, ...]:
-        """Everything but what was broken in all as arrays, for a file."""
-        return self.when[0], self.sizes[1], *self.when[1:]
-
-    def restore(self, parts: tuple[Any, ...], reference: Any) -> None:
-        """What `parts` gave."""
-        rounds, self.sizes[1], *others = parts
-        self.when[:] = (rounds, *others)
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
@@ -484,13 +428,6 @@ def _shown(count: int, most: int) -> list[int]:
     if count <= most:
         return list(range(count))
     return [*range(most // 2), -1, *range(count - most // 2, count)]
-
-
-def decisions_of(K: Any, stream: Stream, kept: KeptDecisions) -> Decisions:
-    """The decisions that were kept of a stream's rounds."""
-    rounds = np.arange(0, len(stream), kept.every)
-    times = None if stream.stamps is None else stream.stamps[rounds]
-    return Decisions(frozen(rounds), times, entry_names(K), frozen(kept.points))
 
 
 def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:

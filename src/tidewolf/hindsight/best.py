@@ -8,9 +8,9 @@ these are worth with the functions and the set themselves (task.py).
     lp              linear losses, or maxima of pieces, under half-spaces, on polyhedral sets
     sdp             linear losses or squared errors under half-spaces on sets of matrices
     admm            squared errors on entries within bounds, if K has an exact projection
-    bracket         linear losses under half-spaces on any other set, through its oracle alone
     cutting_planes  losses of a user's own, or of very many pieces, under half-spaces
-    newton          curved losses or constraints
+    newton          curved losses or constraints, and linear ones on any other set, through its
+                    oracle alone
 
 Squared errors that are constraints leave no interior, and are solved as equations. A policy
 {x_t = sum_j phi_tj W_j} of a context is a point W of K x .. x K (policy.py).
@@ -60,9 +60,8 @@ from tidewolf.functions.linear import Affine
 from tidewolf.functions.support import own_functions
 from tidewolf.hindsight import cutting_planes
 from tidewolf.hindsight.admm import AlternatingDirections
-from tidewolf.hindsight.bracket import LevelBundle
 from tidewolf.hindsight.lp import LinearProgramming
-from tidewolf.hindsight.newton import NewtonSteps
+from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
 from tidewolf.hindsight.policy import policy_problem
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, Solution, Task, flattened, parts_of

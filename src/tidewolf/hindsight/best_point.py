@@ -218,21 +218,18 @@ class BestPoint(Described):
         """
         from scipy.sparse import csr_array
 
-        d, D = self._description, compact(loss.d) if loss.maxima else np.zeros((0, len(loss.c)))
+        D = compact(loss.d) if loss.maxima else np.zeros((0, len(loss.c)))
         size = float(power_of_two(max(np.abs(loss.c).max(), largest(D))))
-        c, (D, shift) = self._along(loss.c[None] / size)[0], self._rows_along(D / size)
-        e = loss.e / size - shift
-        if d.shift is not None:
-            e = e - D @ d.shift
-        if d.lift is not None:
-            D, c = compact(D @ self._lift), self._within(d.lift.T @ c)
-        again = float(power_of_two(max(np.abs(c).max(), largest(D))))
+        c, (D, shift) = self._on_variables(loss.c[None] / size)[0], self._on_variables(D / size)
+        again = float(power_of_two(max(largest(c), largest(D))))
+        costs, count = c[0] / again, len(loss.e)
         if not loss.maxima:
-            return c / again, None, size * again
-        places = (np.arange(len(e)), loss.which)
-        which = csr_array((-np.ones(len(e)), places), shape=(len(e), loss.maxima))
-        rows = HalfSpaces(beside(D / again, compact(which)), e / (again * self.unit))
-        return np.append(c / again, np.ones(loss.maxima)), rows, size * again
+            return costs, None, size * again
+        places = (np.arange(count), loss.which)
+        which = csr_array((-np.ones(count), places), shape=(count, loss.maxima))
+        e = (loss.e / size - shift) / (again * self.unit)
+        rows = HalfSpaces(beside(compact(D) / again, compact(which)), e)
+        return np.append(costs, np.ones(loss.maxima)), rows, size * again
 
     @cached_property
     def _lift(self) -> Any:
@@ -246,21 +243,22 @@ class BestPoint(Described):
 
     def _lifted(self, A: Any) -> LimitRows:
         """Rows on points as rows on variables: <a, x> <= b is <a', u> <= (b - shift)/size."""
-        d, A = self._description, compact(A)
+        A = compact(A)
         first = float(power_of_two(largest(A)))
-        A, shift = self._rows_along(A / first)
+        A, shift = self._on_variables(A / first)
+        A = compact(A)
+        second, sizes = float(power_of_two(largest(A))), row_sizes(A)
+        return LimitRows(rows_times(A, 1.0 / sizes), sizes / second, first * shift, first * second)
+
+    def _on_variables(self, A: Any) -> tuple[Any, Floats]:
+        """Rows on points as rows on variables, and how much less their values are there."""
+        d, (A, shift) = self._description, self._rows_along(A)
         if d.shift is not None:
             shift = shift + A @ d.shift
         if d.lift is not None:
-            A, more = self._rows_within(compact(A @ self._lift))
+            A, more = self._rows_within(A @ self._lift)
             shift = shift + more
-        second = float(power_of_two(largest(A)))
-        sizes = row_sizes(A)
-        return LimitRows(rows_times(A, 1.0 / sizes), sizes / second, first * shift, first * second)
-
-    def _within(self, c: Floats) -> Floats:
-        """Costs of variables, or others that differ by a constant on the set."""
-        return c
+        return A, shift
 
     def _rows_within(self, A: Any) -> tuple[Any, Floats]:
         """Rows on variables, or others that differ by constants on the set, and those constants."""

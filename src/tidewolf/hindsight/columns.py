@@ -25,7 +25,6 @@ from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import Bases, Best, BestPoint, Objective, Program
-from tidewolf.hindsight.rows import compact
 from tidewolf.hindsight.task import ACROSS, flattened
 from tidewolf.hindsight.warm_model import Basis, HalfSpaces, Solved
 from tidewolf.sets.base import LinearDescription
@@ -65,16 +64,13 @@ class BestOfVertices(BestPoint):
         return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
 
     def _along(self, rows: Floats) -> Floats:
-        return rows  # `_within` does it, and needs no more of the set than its vertices
-
-    def _within(self, c: Floats) -> Floats:
-        return np.asarray(c - c.mean())  # weights are 1 in all
+        return rows  # `_rows_within` does it, and needs no more of the set than its vertices
 
     def _rows_within(self, A: Any) -> tuple[Any, Floats]:
         dense = A.toarray() if is_sparse(A) else A
         mean, spread = dense.mean(axis=1), dense.std(axis=1)
-        mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)
-        return (compact(dense - mean[:, None]) if mean.any() else A), mean
+        mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)  # weights are 1 in all
+        return (dense - mean[:, None] if mean.any() else A), mean
 
     def weights(self, found: Best | Solved) -> Floats:
         """The weights of the vertices: at least 0, and 1 in all."""

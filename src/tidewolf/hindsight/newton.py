@@ -1,34 +1,48 @@
-"""Newton steps for the task in hindsight where losses or constraints are curved (task.py).
+"""The task in hindsight through the set's oracle alone, over convex combinations of the atoms
+v_1 .. v_k that it has answered so far (task.py).
 
-Over the atoms v_1 .. v_k that the set's oracle has answered so far: at x = sum_i w_i v_i the
-program
+At x = sum_i w_i v_i the program
 
     min_u { <grad F, z> + 1/2 <z, H z> : g_j + <grad g_j, z> <= 0, u in the simplex },
     z = sum_i (u_i - w_i) v_i,
 
-with H z the change of grad L along z, measured at x + STEP (v_i - x): members of K, so no function
-is asked outside its domain. It gives the next w, the step halved until F + weight max g^+ falls,
-and lam; the oracle's answer to grad L joins the atoms. Before that the same for min max_j g_j finds
-a point strictly inside every limit, or weights that show there is none; being an atom it keeps the
-programs feasible, and mixing it in makes the last point so.
+gives the next w, the step halved until F + weight max g^+ falls, and multipliers lam; the oracle's
+answer to grad L, the slope of F + <lam, g>, joins the atoms. Before that the same for min max_j g_j
+finds a point strictly inside every limit, or weights that show there is none; being an atom it
+keeps the programs feasible, and mixing it in makes the last point so. Few limits matter: the
+programs know those that some point has breached.
+
+Curved losses or limits: H z is the change of grad L along z, measured at x + STEP (v_i - x):
+members of K, so no function is asked outside its domain.
+
+Linear losses under half-spaces: H = 0, and the program's own multipliers would run away. With the
+dual function q and its model over the atoms,
+
+    q(lam) = min_{x in K} F + <lam, g>   <=   q^(lam) = min_i F(v_i) + <lam, g(v_i)>,
+
+the oracle is asked at the lam nearest to the best one so far at which q^ reaches the level between
+the least of q^ and the largest q so far (a level bundle method on the dual). Without the level it
+takes 12 s in place of 1.6 s on a ball of 100 entries under 200 rows (one core, lower is better).
 """
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arrays import eps_of
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
+from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.task import Solution, Task, flattened, joining, moved_inside, positive
+from tidewolf.sets.base import Polyhedral
 
-_GAP, _ITERATIONS = 1e-7, 100
+_GAP, _ITERATIONS, CALLS = 1e-7, 100, 200
 """Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
-small; calls for either part.
+small; calls for either part, of curved functions and of linear ones.
 """
-_STEP = 1e-5
+_STEP, _LEVEL = 1e-5, 0.5
 _HALVINGS = 12
 """How often a step is halved."""
 _EXACT = 1e-10
@@ -37,14 +51,8 @@ _IDLE = 1e-9
 """The share of the largest multiplier that counts as 0."""
 
 
-@final
-class NewtonSteps:
-    """For any set, and functions that are known beyond their values."""
-
-    name = "Newton steps over vertices of the oracle"
-
-    def supports(self, task: Task) -> bool:
-        return task.c is None
+class _OverAtoms:
+    """What both methods do; any set will."""
 
     def solve(self, task: Task) -> Solution:
         """A point inside every limit and the best member and multipliers found, or weights that
@@ -58,42 +66,89 @@ class NewtonSteps:
         return search.minimise(inside.point, costs=True)
 
 
+@final
+class LevelBundle(_OverAtoms):
+    """For linear losses under half-spaces; where the set has a linear description, a linear
+    program knows more.
+    """
+
+    name = "level bundle method on vertices of the oracle"
+
+    def supports(self, task: Task) -> bool:
+        return task.c is not None and not isinstance(task.K, Polyhedral)
+
+
+@final
+class NewtonSteps(_OverAtoms):
+    """For functions that are known beyond their values."""
+
+    name = "Newton steps over vertices of the oracle"
+
+    def supports(self, task: Task) -> bool:
+        return task.c is None
+
+
+class _Model(NamedTuple):
+    """F and the limits in use around a point, in units: what they are there, and how they change
+    from there to each atom.
+    """
+
+    height: float
+    c: Floats
+    values: Floats
+    rows: Floats
+
+
 class _Search:
-    """Atoms seen, one a row, and limits in use."""
+    """Atoms seen and limits in use."""
 
     def __init__(self, task: Task) -> None:
         self.task, K, center = task, task.K, flattened(task.K.center)
-        self.atoms, self.used = center[None, :], np.zeros(0, dtype=np.int64)
+        self.reference = task.unflattened(center)
+        self.atoms: Any = K.atom(self.reference).table()
+        self.used, self.products = np.zeros(0, dtype=np.int64), dict[int, list[float]]()
         # at the center itself slopes may be 0
         vertex = K.answer(task.unflattened(task.slope(center))).vertex
         points = [center, (center + flattened(vertex.dense(K.center))) / 2]
         along = [flattened(K.tangent(task.unflattened(task.slope(x)))) for x in points]
         self.cost = float(positive(max(map(np.linalg.norm, along)) * K.radius))
-        steep = max(float(task.constraints.slopes(task.unflattened(x)).max()) for x in points)
-        self.size = float(positive(steep * K.radius))
+        if task.A is None:
+            each = [task.constraints.slopes(task.unflattened(x)).max() for x in points]
+            self.sizes = np.full(len(task.b), positive(max(each) * K.radius))
+        else:
+            self.sizes = task.norms * float(positive(K.radius))
         self.base, cut = task.total(center), task.tangent(center)
         self.rounding = cut.rounding(cut.terms, eps_of(K.center))
         self.inside: Floats | None = None
 
     def minimise(self, x: Floats, *, costs: bool) -> Solution:
-        """Newton steps from x for the total loss, or for the largest limit alone; its point is None
-        where it found none inside.
+        """Steps from x for the total loss, or for the largest limit alone; its point is None where
+        it found none inside.
         """
-        lam, weight, lower, upper = np.zeros(len(self.task.b)), 0.0, -np.inf, np.inf
+        task, lam, weight, lower, upper = (
+            self.task,
+            np.zeros(len(self.task.b)),
+            0.0,
+            -np.inf,
+            np.inf,
+        )
         best = Solution(None, lam, None, x)
-        self._add_atom(x)
-        w = (self.atoms == x).all(axis=1).astype(np.float64)
-        for _ in range(_ITERATIONS):
-            self._add_limits(w @ self.atoms)
-            if (found := self._newton_step(w, lam, costs)) is None:
+        if costs:
+            upper, best = task.total(x), best._replace(point=x)
+        row = self._add_atom(task.K.atom(task.unflattened(x)))
+        w = np.eye(1, len(self.atoms), row)[0]
+        for _ in range(_ITERATIONS if task.c is None else CALLS):
+            if (found := self._step(w, lam, costs)) is None:
                 break
-            target, lam = found
-            self._add_limits(target @ self.atoms)
-            weight = max(weight, 2.0 * float(lam.sum()))
+            model, target, lam = found
+            weight = max(weight, 2.0 * float(lam @ self.sizes))
             w = self._line_search(w, target, weight, costs)
-            x = w @ self.atoms
-            below = self.task.below_constraints(lam, x)
-            value, vertex = self.task.least(below + self.task.tangent(x) if costs else below)
+            x = self._point(w)
+            if task.c is not None and lower > -np.inf:
+                level = lower + _LEVEL * (self._merit(x, 0.0, costs) - lower)
+                lam = self._at_level(model, level, best.lam, costs, lam)
+            below = task.below_constraints(lam, x)
+            value, vertex = task.least(below + task.tangent(x) if costs else below)
             if value > lower:
                 lower, best = value, best._replace(lam=lam, anchor=x)
             mixed = x
@@ -101,13 +156,13 @@ class _Search:
                 margin = -self._largest(self.inside)
                 mixed = moved_inside(x, self.inside, self._largest(x), margin)
             merit = self._merit(mixed, 0.0, costs)
-            if merit < upper and (not costs or self._is_feasible(mixed)):
+            if merit < upper and (not costs or task.is_feasible(mixed)):
                 upper, best = merit, best._replace(point=mixed)
             if self._converged(upper, lower, costs):
                 break
-            self._add_atom(flattened(vertex.dense(self.task.K.center)))
+            self._add_atom(vertex)
             w = np.pad(w, (0, len(self.atoms) - len(w)))
-        feasible = costs or (best.point is not None and self._is_feasible(best.point))
+        feasible = costs or (best.point is not None and task.is_feasible(best.point))
         return best if feasible else best._replace(point=None)
 
     def _converged(self, upper: float, lower: float, costs: bool) -> bool:
@@ -117,15 +172,14 @@ class _Search:
         if costs:
             most = max(abs(upper - self.base), abs(lower - self.base), 1e-3 * self.cost)
             return upper - lower <= _GAP * most + 2.0 * self.rounding
-        near = upper - lower <= _GAP * self.size
-        return near or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
+        return upper - lower <= _GAP or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
+
+    def _values(self, x: Floats) -> Floats:
+        """The limits at a point, in units."""
+        return np.asarray(self.task.values(x) / self.sizes)
 
     def _largest(self, x: Floats) -> float:
-        return float(self.task.values(x).max())
-
-    def _is_feasible(self, x: Floats) -> bool:
-        """Whether a point keeps every limit, up to what the solver may miss them by."""
-        return self._largest(x) <= _EXACT * self.size
+        return float(self._values(x).max())
 
     def _merit(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""
@@ -141,63 +195,122 @@ class _Search:
         """The step to the target, halved until it leads down or, by less than what counts, up; w
         itself where none does.
         """
-        unit = self.cost if costs else self.size
-        height = self._merit(w @ self.atoms, weight, costs) + 0.1 * _GAP * unit
-        height += costs * 0.1 * self.rounding
+        slack = 0.1 * (_GAP * self.cost + self.rounding if costs else _GAP)
+        height = self._merit(self._point(w), weight, costs) + slack
         for halvings in range(_HALVINGS):
             trial = w + 0.5**halvings * (target - w)
-            if self._merit(trial @ self.atoms, weight, costs) < height:
+            if self._merit(self._point(trial), weight, costs) < height:
                 return trial
         return w
 
-    def _add_atom(self, atom: Floats) -> None:
-        """One atom more, unless it is there."""
-        if not (self.atoms == atom).all(axis=1).any():
-            self.atoms = np.vstack([self.atoms, atom])
+    def _add_atom(self, atom: Vertex) -> int:
+        """One atom more, unless it is there; its row."""
+        count = len(self.atoms)
+        if (row := self.atoms.find(atom, count)) is not None:
+            return int(row)
+        self.atoms = self.atoms.append(atom, count)
+        return count
 
-    def _add_limits(self, x: Floats) -> None:
-        """The largest limits at a point that are above those in use, or breached, join those
-        in use.
+    def _point(self, w: Floats) -> Floats:
+        return flattened(self.atoms.combine(w, self.reference))
+
+    def _along(self, x: Floats, slope: Floats) -> Floats:
+        """How much a linear function changes from a point to each atom."""
+        found: Floats = self.atoms.inner(self.task.unflattened(slope), len(self.atoms))
+        return found - float(slope @ x)
+
+    def _joined(self, x: Floats, costs: bool) -> bool:
+        """Whether limits join those in use: the largest that are above those or, with costs,
+        breached.
         """
-        values = self.task.values(x)
-        least = min(0.0, float(values[self.used].max(initial=-np.inf)))
-        self.used = np.concatenate([self.used, joining(values, self.used, least)])
+        values = self._values(x)
+        least = float(values[self.used].max(initial=-np.inf))
+        more = joining(values, self.used, (min(0.0, least) if costs else least) + _EXACT)
+        self.used = np.concatenate([self.used, more])
+        return bool(len(more))
 
-    def _newton_step(self, w: Floats, lam: Floats, costs: bool) -> tuple[Floats, Floats] | None:
-        """The next weights of the atoms and the multipliers of all constraints; None if the solver
-        gives up.
+    def _rows(self, x: Floats) -> Floats:
+        """How much the limits in use change from a point to each atom, one per row; products with
+        half-spaces are kept.
+        """
+        rows = []
+        for j, slope in zip(self.used.tolist(), self.task.slopes(x, self.used), strict=True):
+            if self.task.A is None:
+                rows.append(self._along(x, slope))
+                continue
+            known, a = self.products.setdefault(j, []), self.task.unflattened(slope)
+            known += [vertex.inner(a) for vertex in self.atoms.vertices[len(known) :]]
+            rows.append(np.array(known) - float(slope @ x))
+        return np.asarray(np.array(rows) / self.sizes[self.used, None])
+
+    def _curvature(self, x: Floats, lam: Floats, costs: bool) -> Floats:
+        """<v_i - x, H (v_j - x)>, H the Hessian of F + <lam, g>, or of <lam, g> alone."""
+        task, k = self.task, len(self.atoms)
+        if task.c is not None:
+            return np.zeros((k, k))
+        if not costs and not lam.any():
+            lam = lam.copy()
+            lam[self.used] = 1.0 / (len(self.used) * self.sizes[self.used])
+        ways = np.array([flattened(v.dense(self.reference)) for v in self.atoms.vertices]) - x
+        points = (x, *(x + _STEP * ways))
+        slopes = np.array([costs * task.slope(z) + task.weighted_slope(z, lam) for z in points])
+        return _convex(ways @ ((slopes[1:] - slopes[0]) / _STEP).T)
+
+    def _step(self, w: Floats, lam: Floats, costs: bool) -> tuple[_Model, Floats, Floats] | None:
+        """The model at the present point, the next weights of the atoms and the multipliers of all
+        constraints; None if the solver gives up. With linear functions limits join until the next
+        point breaches no other.
         """
         import piqp
 
-        task, k, m = self.task, len(self.atoms), len(self.used)
-        unit = self.cost if costs else self.size
-        if not costs and not lam.any():
-            lam = lam.copy()
-            lam[self.used] = 1.0 / m
-        x = w @ self.atoms
-        ways = self.atoms - x
-        points = (x, *(x + _STEP * ways))
-        slopes = np.array([costs * task.slope(z) + task.weighted_slope(z, lam) for z in points])
-        H = _convex(ways @ ((slopes[1:] - slopes[0]) / _STEP).T / unit)
-        rows = (ways @ task.slopes(x, self.used).T / self.size).T
-        values = task.values(x)[self.used] / self.size
-        A, low = np.ones((1, k)), np.zeros(k)
-        if costs:
-            c = ways @ task.slope(x) / unit - H @ w
-        else:  # the largest limit is one more, free variable
-            H, rows = np.pad(H, (0, 1)), np.column_stack([rows, -np.ones(m)])
-            c, A = np.append(-H[:k, :k] @ w, 1.0), np.append(A, 0.0)[None, :]
-            low = np.append(low, -np.inf)
+        task, k, x = self.task, len(self.atoms), self._point(w)
+        unit = self.cost if costs else 1.0
+        self._joined(x, costs)
+        H, more = self._curvature(x, lam, costs) / unit, True
+        while more:
+            m, height, slope = len(self.used), 0.0, np.zeros(len(x))
+            if costs:
+                height, slope = task.total(x) / unit, task.slope(x) / unit
+            values, rows = self._values(x)[self.used], self._rows(x)
+            model = _Model(height, self._along(x, slope), values, rows)
+            A, low, c = np.ones((1, k)), np.zeros(k), model.c - H @ w
+            P = H
+            if not costs:  # the largest limit is one more, free variable
+                P, rows = np.pad(H, (0, 1)), np.column_stack([rows, -np.ones(m)])
+                c, A, low = np.append(c, 1.0), np.append(A, 0.0)[None, :], np.append(low, -np.inf)
+            solver = piqp.DenseSolver()
+            solver.settings.eps_abs = solver.settings.eps_rel = _EXACT
+            solver.setup(P, c, A, np.ones(1), rows, None, -values, low, None)
+            solver.solve()
+            found, z = np.maximum(0.0, solver.result.x[:k]), np.maximum(0.0, solver.result.z_u)
+            if not (0.0 < found.sum() < np.inf and (costs or z.sum() > 0.0) and z.sum() < np.inf):
+                return None
+            target = found / found.sum()
+            lam = self._multipliers(np.where(z > _IDLE * z.max(initial=0.0), z, 0.0), costs)
+            more = self._joined(self._point(target), costs) and task.c is not None
+        return model, target, lam
+
+    def _multipliers(self, own: Floats, costs: bool) -> Floats:
+        """Those of all limits, given those in use in units, whose sum is 1 without costs."""
+        whole, used = np.zeros(len(self.task.b)), self.used[: len(own)]
+        whole[used] = own * (self.cost if costs else 1.0 / own.sum()) / self.sizes[used]
+        return whole
+
+    def _at_level(
+        self, model: _Model, level: float, best: Floats, costs: bool, otherwise: Floats
+    ) -> Floats:
+        """The nearest multipliers to the best ones at which the dual model reaches the level."""
+        import piqp
+
+        m, unit = len(model.values), self.cost if costs else 1.0
         solver = piqp.DenseSolver()
-        solver.settings.eps_abs = solver.settings.eps_rel = _EXACT
-        solver.setup(H, c, A, np.ones(1), rows, None, -values, low, None)
-        solver.solve()
-        found, z = np.maximum(0.0, solver.result.x[:k]), np.maximum(0.0, solver.result.z_u)
-        if not (0.0 < found.sum() < np.inf and (costs or z.sum() > 0.0) and z.sum() < np.inf):
-            return None
-        whole, z = np.zeros(len(task.b)), np.where(z > _IDLE * z.max(), z, 0.0)
-        whole[self.used] = z * unit / self.size if costs else z / z.sum()
-        return found / found.sum(), whole
+        one = (None, None) if costs else (np.ones((1, m)), np.ones(1))
+        G, h = -(model.rows + model.values[:, None]).T, model.height + model.c - level / unit
+        near = best[self.used[:m]] * self.sizes[self.used[:m]] / unit
+        solver.setup(np.eye(m), -near, *one, G, None, h, np.zeros(m), None)
+        if solver.solve() != piqp.PIQP_SOLVED:
+            return otherwise
+        return self._multipliers(np.maximum(0.0, solver.result.x), costs)
 
 
 def _convex(H: Floats) -> Floats:

@@ -91,11 +91,7 @@ class SemidefiniteProgramming:
         """The best point and multipliers found; without a point, weights that may show why. The
         anchor is where the multipliers were found.
         """
-        lifted = Lifted.of(task.K, task.A, task.b)
-        if task.c is not None:
-            return _facial_reduction(lifted.with_costs(task.c), task)
-        assert isinstance(task.losses, Squared)
-        return _facial_reduction(lifted.with_squares(*entry_totals(task.losses)), task)
+        return _facial_reduction(Lifted.of(task), task)
 
 
 def _facial_reduction(lifted: Lifted, task: Task) -> Solution:
@@ -362,8 +358,9 @@ class Lifted(NamedTuple):
     """A, b and give of squared errors (<A_i, X> - b_i)^2/(2 give_i)"""
 
     @classmethod
-    def of(cls, K: HasLMO, A: Any, b: Floats) -> Lifted:
-        """Without costs."""
+    def of(cls, task: Task) -> Lifted:
+        """A task of linear losses or squared errors."""
+        K = task.K
         n, trace, cap = order_of(K) or 0, isinstance(K, Spectraplex | Fantope), None
         if isinstance(K, Fantope):
             unit, cap = float(K.k), 1.0 / K.k
@@ -371,15 +368,15 @@ class Lifted(NamedTuple):
             assert isinstance(K, BoundedPSD | Spectraplex | NuclearBall)
             unit = K.tau * (2.0 if isinstance(K, NuclearBall) else 1.0)
         zero = np.zeros((n, n))
-        return cls(K, A, b, n, unit, trace, cap, np.eye(n), zero, 1.0, zero)
-
-    def with_costs(self, c: Floats) -> Lifted:
-        """With <c, x>."""
-        C = self.matrices(c[None, :]).toarray().reshape(self.n, self.n)
+        bare = cls(K, task.A, task.b, n, unit, trace, cap, np.eye(n), zero, 1.0, zero)
+        if task.c is None:
+            assert isinstance(task.losses, Squared)
+            return bare._with_squares(*entry_totals(task.losses))
+        C = bare.matrices(task.c[None, :]).toarray().reshape(n, n)
         cost = float(positive(np.linalg.norm(C)))
-        return self._replace(cost=cost, C=C / cost)
+        return bare._replace(cost=cost, C=C / cost)
 
-    def with_squares(self, times: Floats, sums: Floats) -> Lifted:
+    def _with_squares(self, times: Floats, sums: Floats) -> Lifted:
         """With squared errors: how often each entry was seen, and the sum of what was seen."""
         from scipy.sparse import csr_array
 

@@ -180,6 +180,8 @@ class Task:
 
     def slope(self, x: Floats) -> Floats:
         """grad F."""
+        if self.c is not None:
+            return self.c
         return self._weighted(self.losses, x, np.ones(len(self.losses)))
 
     def values(self, x: Floats) -> Floats:
@@ -191,13 +193,14 @@ class Task:
     def weighted_slope(self, x: Floats, lam: Floats) -> Floats:
         """sum_i lam_i grad g_i."""
         if self.A is not None:
-            return np.asarray(self.A.T @ lam)
+            used = np.flatnonzero(lam)
+            return np.asarray(self.rows(used).T @ lam[used])
         return self._weighted(self.constraints, x, lam)
 
     def slopes(self, x: Floats, some: Any) -> Floats:
         """grad g_i for some i, one per row."""
         if self.A is not None:
-            rows = self.A[some, :]
+            rows = self.rows(some)
             return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
         gradients = flattened(self.constraints.gradients(self.unflattened(x)))
         return np.asarray(gradients.reshape(len(self.constraints), -1)[some])
@@ -215,15 +218,15 @@ class Task:
 
     def below_losses(self, anchor: Floats | None = None) -> Minorant:
         """F itself if it is linear, some of its pieces, or else its tangent at the anchor."""
-        if self.c is not None:
-            return Minorant(self.c, self.constant, np.abs(self.c), abs(self.constant), 0)
         if self.pieces is not None:
             return self.below_pieces(np.zeros(len(self.pieces.b)))
-        assert anchor is not None
         return self.tangent(anchor)
 
-    def tangent(self, x: Floats) -> Minorant:
-        """The tangent of F at a point."""
+    def tangent(self, x: Floats | None) -> Minorant:
+        """The tangent of F at a point; F itself if it is linear."""
+        if self.c is not None:
+            return Minorant(self.c, self.constant, np.abs(self.c), abs(self.constant), 0)
+        assert x is not None
         values = flattened(self.losses.values(self.unflattened(x)))
         return _tangent(self.slope(x), values, np.ones(len(values)), x)
 

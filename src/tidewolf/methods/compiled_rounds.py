@@ -215,7 +215,7 @@ class ArrayState:
         return self._state
 
     def undecided(self, upcoming: Committed | None = None) -> State:
-        """The state after the rounds played; nothing is committed for the next unless it is given."""
+        """The state after the rounds played, with what is committed for the next, if it is."""
         kernel, since, arrays = self.kernel, self.since, self.arrays
         for array in (*arrays, self.weights, self.solves):
             array.setflags(write=False)  # from here on they are parts of a state

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidewolf.core import checkpoint
 from tidewolf.core.registry import Presenter
-from tidewolf.evaluation.comparison import (
-    RANKING_COLUMNS,
-    RANKING_ROUND_COLUMNS,
-    ranking_name,
-)
+from tidewolf.evaluation.comparison import RANKING_COLUMNS, RANKING_ROUND_COLUMNS, ranking_name
 from tidewolf.evaluation.formatting import Column, applying, format_setting
 from tidewolf.report import rendering
 from tidewolf.report.charts import Chart, Curve, figure, picture, saved

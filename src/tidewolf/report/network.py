@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -133,15 +134,13 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
             return np.asarray(K.incidence @ (mean * x))
         return np.asarray(K.loads(x)) if isinstance(K, MultiFlow) else x
 
-    parts = [slice(int(b), int(e)) for b, e in zip(kept.begins, kept.ends, strict=True)]
+    parts = [slice(*ends) for ends in pairwise(kept.edges.tolist())]
     means = [None if demands is None else demands[part].mean(axis=0) for part in parts]
     loads = np.array([load(*each) for each in zip(kept.means, means, strict=True)])
     every = np.broadcast_to(capacities, (run.rounds, np.shape(capacities)[1]))
     room = np.full(loads.shape, np.inf)
     room[:, limited] = unit * np.array([every[part].mean(axis=0) for part in parts])
-    mean, limit = (
-        np.average(each, axis=0, weights=kept.ends - kept.begins) for each in (loads, room)
-    )
+    mean, limit = (np.average(each, axis=0, weights=np.diff(kept.edges)) for each in (loads, room))
     used, share = _share(loads, room), _share(mean, limit)
     cut = {} if net is None else {each.link: each.reason for each in net.cut}
     links = []
@@ -358,7 +357,7 @@ def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | No
         rows.append(["...", "", f"{len(left):,} more, each with at most {percent(left[0].share)}"])
     step = 1 if len({route.commodity for route in found}) > 1 else 2  # one needs no name
     titles = ("share", "commodity", "path")[::step]
-    span = clock.named_span(int(trajectory.begins[-1]), int(trajectory.ends[-1]))
+    span = clock.named_span(*trajectory.edges[-2:].tolist())
     return table(f"Paths in use, {span}", titles, [row[::step] for row in rows], kind="paths")
 
 
@@ -374,7 +373,7 @@ def networks_context(
     assert parts is not None
     said = {
         "Colour is utilisation, mean load over mean capacity; width is the mean load. The worst is "
-        f"that of {len(parts.ends):,} parts of the run.": drawn.limited,
+        f"that of {len(parts.means):,} parts of the run.": drawn.limited,
         "Width and colour are the mean load; the links have no capacities.": not drawn.limited,
         f"Of many links the {LINKS} that carry most are drawn.": len(drawn.links) >= LINKS,
         "Dashed links may carry nothing.": any(link.cut for link in drawn.links),

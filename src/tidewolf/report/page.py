@@ -36,6 +36,7 @@ from tidewolf.evaluation.metrics import (
     table_metrics,
     weight_text,
 )
+from tidewolf.evaluation.tracking import entry_names
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
 from tidewolf.report.network import network_chart, networks_context, networks_of
@@ -478,13 +479,10 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.
     means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
     sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
-    if len(entries) == len(sizes):
-        names = [entries[i] for i in largest]
-    else:
-        places = np.transpose(np.unravel_index(largest, kept[0][2].means.shape[1:]))
-        names = [f"entry {', '.join(map(str, place))}" for place in places.tolist()]
+    every = entry_names(kept[0][1].learner.K, entries)
+    names = [every[i] for i in largest]
     return [
-        charts.ShownRun(style, run, names, mean[largest], np.array([0, *each.ends]))
+        charts.ShownRun(style, run, names, mean[largest], each.edges)
         for (style, run, each), mean in zip(kept, means, strict=True)
     ]
 
