@@ -72,11 +72,7 @@ def _gauges(sessions: Sessions) -> Iterator[tuple[str, str, str, Rows]]:
         ("violation_total", "Total violation of open sessions.", sum(broken)),
         ("limits_broken", "Limits violated since their sessions were opened.", len(broken)),
         ("commits_per_sync", "Writes in a group, on average.", per_sync),
-        (
-            "commits_failing",
-            "Whether nothing can be stored now.",
-            commits.trouble is not None,
-        ),
+        ("commits_failing", "Whether nothing can be stored now.", commits.trouble is not None),
     ):
         yield name, about, "", [(value,)]
     worst = f"the {WORST} worst"
