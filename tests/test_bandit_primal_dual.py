@@ -19,8 +19,7 @@ from tidewolf.core import errors
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
-from tidewolf.learners import bandit_primal_dual
-from tidewolf.learners.bandit_primal_dual import Assumed, BanditPrimalDual, explorable_from
+from tidewolf.learners.bandit_primal_dual import BanditPrimalDual, explorable_from
 from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
@@ -118,7 +117,7 @@ def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, optio
         assert run.max_infeasibility <= 1e-12
         assert run.oracle_calls <= learner.calls_per_round * 150
         state = learner.in_epoch(run.final_state)
-        x, mu = state.point.x, learner.exploration_radius(state)
+        x, mu = state.point.x, learner.mu_for(state.epoch.horizon)
         assert all(K.infeasibility(x + mu * u) <= 1e-12 for u in directions(K, 99, 0, 50))
         assert K.dimension == 0 or mu > 0.0
 
@@ -299,15 +298,12 @@ def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
 
 
 def test_thresholds_are_found_by_brute_force_too():
-    """On a set so small that every horizon up to the threshold can be tried."""
-    ones = Assumed(1.0, 1.0, 1.0, 1.0)
-    small = (1e-4, 1.0, 40, ones)
-    T = bandit_primal_dual.theorem_horizon(*small)
-    tried = (
-        k for k in range(9, 4 * T + 5000) if not bandit_primal_dual.theorem_condition_at(k, *small)
-    )
+    """With constants so small that every horizon up to the threshold can be tried."""
+    small = BanditPrimalDual(L2Ball(40), **dict.fromkeys(ONES, 1e-4))
+    T = small.theorem_horizon()
+    tried = (k for k in range(9, 4 * T + 5000) if not small.theorem_holds(k))
     assert max([explorable_from(1.0, 40) - 1, 8, *tried]) + 1 == T
-    assert bandit_primal_dual.theorem_horizon(1.0, 1.0, 1, ones) == pytest.approx(9.92e6, rel=1e-3)
+    assert BanditPrimalDual(L2Ball(1), **ONES).theorem_horizon() == pytest.approx(9.92e6, rel=1e-3)
 
 
 # --- promises and learning ------------------------------------------------------------------------
@@ -375,6 +371,6 @@ def test_past_the_horizon_it_explores_less_far():
     *_, last = tw.play(learner, stream)
     before, after = last.state, learner.in_epoch(last.state)
     assert (before.t, after.t, after.lam, after.square_sum) == (200, 200, 0.0, 0.0)
-    farther, nearer = learner.exploration_radius(before), learner.exploration_radius(after)
+    farther, nearer = (learner.mu_for(one.epoch.horizon) for one in (before, after))
     assert farther == pytest.approx(2.0**0.25 * nearer)
     np.testing.assert_allclose(after.point.x, before.point.x, atol=1e-15)

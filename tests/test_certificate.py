@@ -19,7 +19,6 @@ from tidewolf import baselines, learners
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation.certificate import CertificateCheck
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
-from tidewolf.learners import primal_dual
 from tidewolf.methods.base import Bound
 from tidewolf.methods.certificate import MOST_CALLS
 from tidewolf.methods.steps import saddle
@@ -111,17 +110,20 @@ def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
 # --- broken on purpose ----------------------------------------------------------------------------
 
 
-def uphill(*step: Any) -> Any:
+STEPPED = saddle.SaddleSums.stepped
+
+
+def uphill(self: Any, K: Any, x: Any, y: Any, *rest: Any) -> Any:
     """The primal step with the wrong sign; prices as if it were right."""
-    taken, y = saddle.saddle_step(*step), step[1]
-    return taken._replace(y=2.0 * y - taken.y)
+    after, sums = STEPPED(self, K, x, y, *rest)
+    return 2.0 * y - after, sums
 
 
-def undamped(x: Any, y: Any, lam: float, gradients: Any, violation: float, *rest: Any) -> Any:
+def undamped(self: Any, *step: Any) -> Any:
     """The dual step without its damping."""
-    _, steps, unit = rest
-    taken = saddle.saddle_step(x, y, lam, gradients, violation, *rest)
-    return taken._replace(lam=lam + steps.nu * violation / (unit.constraint * unit.length))
+    (y, sums), (block, steps, unit) = STEPPED(self, *step), step[4:7]
+    size = unit.constraint * unit.length
+    return y, sums._replace(lam=self.lam + steps.nu * block.violation / size)
 
 
 NEAREST = ActiveSet.nearest
@@ -169,7 +171,7 @@ def failed(learner: Any, hostile: tw.Stream) -> set[str]:
 
 @pytest.mark.parametrize("kind", few(1, COMMON))
 def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch, uncompiled):
-    monkeypatch.setattr(primal_dual, "saddle_step", uphill)
+    monkeypatch.setattr(saddle.SaddleSums, "stepped", uphill)
     hostile = stream(kind, Simplex(6), 1500)
     assert "regret bound" in failed(made("PrimalDual", Simplex(6), 1500), hostile)
 
@@ -207,7 +209,7 @@ def test_a_multiplier_without_damping_breaks_the_violation_bound(slope, turn, de
     honest = tw.run(learner, tempting(1000, slope, turn)).certificate
     assert honest.holds
     assert honest.violation.ratio < 0.7
-    monkeypatch.setattr(primal_dual, "saddle_step", undamped)
+    monkeypatch.setattr(saddle.SaddleSums, "stepped", undamped)
     found = tw.run(learner, tempting(1000, slope, turn)).certificate
     (check,) = [check for check in found.checks if check.name == "violation bound"]
     assert check.holds is False

@@ -17,7 +17,7 @@ from tidewolf.core import errors
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
-from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, drift
+from tidewolf.methods.steps.drift import DriftBlock, Tally, drift
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import solve_penalty
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
@@ -175,14 +175,13 @@ def test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing():
     K, rng = Simplex(4), np.random.default_rng(1)
     limits, d = Affine(rng.standard_normal((2, 4)), np.zeros(2)), K.tangent(rng.standard_normal(4))
     block = DriftBlock(2, 2.0 * d, 0.0, 0.0, Limits((limits,)))
-    last, tally, weight, hold = Last(), Tally(), 0.0, 0.0
+    tally, weight, hold = Tally(), 0.0, 0.0
     for loss_slope, alpha in ((1.0, 2.0), (1.5, 2.5), (1.2, 2.0), (4.0, 2.4)):
         now = 2 * loss_slope * alpha / 2.0 * 0.81, alpha / 2.0 * 0.81
-        before, factors = tally, (loss_slope, alpha, 3.0, last, tally)
-        _, tally, last = drift(K, block, d, K.center, 0.0, 0.9, *factors)
+        before, factors = tally, (loss_slope, alpha, 3.0, tally)
+        _, tally = drift(K, block, d, K.center, 0.0, 0.9, *factors)
         assert tally.growth - before.growth == pytest.approx(max(0.0, now[0] - weight))
         assert tally.climb - before.climb == pytest.approx(max(0.0, now[1] - hold))
-        assert (tally.weight, tally.hold) == pytest.approx(now)
         weight, hold = now
 
 

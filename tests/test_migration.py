@@ -348,7 +348,7 @@ def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
             session.migrate(other)
         assert session.state is state
         assert session.learner is learner
-    with pytest.raises(WrongType, match="continues from a state of its own"):
+    with pytest.raises(WrongType, match="a state of its own"):
         tw.Ensemble(K).migrated(tw.LyapunovDescent(K).start(), tw.Ensemble(K))
     assert session.notes == ()
 

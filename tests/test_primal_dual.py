@@ -17,7 +17,7 @@ from theorems import DIAMOND, HULL, SETS, hostile
 from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear
-from tidewolf.learners.primal_dual import PrimalDual, theorem_horizon
+from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods import paper
 from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
 from tidewolf.sets import CappedSimplex, L2Ball, Simplex
@@ -191,8 +191,9 @@ def test_the_thresholds_are_those_of_the_errata():
     for T, distance in ((339_459, 1.0), (8_529_324, 0.0)):
         assert paper.frozen_at(paper.theorem_eps(T, 1.0), 1.0, distance)
         assert not paper.frozen_at(paper.theorem_eps(T + 1, 1.0), 1.0, distance)
-    assert theorem_horizon(1.0, 1.0) == 679_601
-    assert theorem_horizon(1.0, 10.0) == pytest.approx(1.25e9, rel=0.01)
+    flat, steep = (PrimalDual(L2Ball(2), constraint_lipschitz=slope) for slope in (1.0, 10.0))
+    assert flat.theorem_horizon() == 679_601
+    assert steep.theorem_horizon() == pytest.approx(1.25e9, rel=0.01)
 
 
 def naive(learner: PrimalDual, stream: tw.Stream, start: np.ndarray) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.methods.clock import Clocked, ClockState
+from tidewolf.methods.clock import Clocked, S
 from tidewolf.methods.settings import HardSet
 from tidewolf.sets.base import ConvexSet
 
@@ -28,8 +28,8 @@ ProjectableK = Annotated[
 ]
 
 
-class ProjectsExactly(Clocked[ClockState]):
-    """Abstract: rivals that project exactly, and say so."""
+class ProjectsExactly(Clocked[S]):
+    """Abstract: baselines that project exactly, and say so."""
 
     K: ConvexSet
 
@@ -38,5 +38,5 @@ class ProjectsExactly(Clocked[ClockState]):
         """The projection on the set."""
         return ExactProjection(self.K)
 
-    def notes(self, state: ClockState) -> tuple[str, ...]:
+    def notes(self, state: S) -> tuple[str, ...]:
         return ("It projects exactly and asks no oracle.", *super().notes(state))

@@ -40,7 +40,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Epoch, EveryRound, Restarting
+from tidewolf.methods.clock import Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -132,7 +132,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
+class OnlineFrankWolfe(EveryRound[State]):
     """Online Frank-Wolfe with a fixed price on breaches; `OnlineFrankWolfe.blind` does not look at
     the limits at all.
 
@@ -141,8 +141,7 @@ class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with
-        twice as many whenever they are over. Unit: rounds.
+        Rounds that will be played. None: 256, and twice as many whenever they are over.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more; 0
         does not look at them.
@@ -194,12 +193,11 @@ class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
 
     def step(self, state: State, block: FirstOrder) -> State:
         gradients = tangent_gradients(self.K, block, self.given_slopes, state.slopes)
-        g, paid, (G_f, G_g) = gradients.loss, state.paid, gradients.slopes
-        offset = gradients.loss_offset
-        if G_g > 0.0:
-            w = THETA * self.caution * (G_f / G_g if G_f > 0.0 else 1.0)
+        g, paid, offset = gradients.loss, state.paid, block.loss_offset
+        if gradients.slopes.constraint > 0.0:
+            w = THETA * self.caution * gradients.slopes.ratio
             g, paid = g + w * gradients.constraint, paid + w * block.violation
-            offset += w * gradients.constraint_offset
+            offset += w * block.constraint_offset
         T = state.epoch.horizon
         x, leader, calls = follow(self.K, state.x, state.leader, g, inner(g, g), T)
         leader = leader._replace(regret_bound=leader.regret_bound + offset)
@@ -219,8 +217,7 @@ class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
         )
 
     def limit_price(self, state: State) -> float:
-        G_f, G_g = state.slopes
-        return THETA * self.caution * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
+        return THETA * self.caution * state.slopes.ratio
 
     def slopes(self, state: State) -> Slopes:
         return state.slopes

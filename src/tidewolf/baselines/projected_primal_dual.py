@@ -26,7 +26,7 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Epoch, EveryRound, Restarting
+from tidewolf.methods.clock import Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -40,8 +40,6 @@ from tidewolf.methods.steps.saddle import (
     SaddleSums,
     Units,
     damping,
-    kept_possible,
-    saddle_step,
     violation_bound,
 )
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
@@ -66,7 +64,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[State]):
+class ProjectedPrimalDual(ProjectsExactly[State], EveryRound[State]):
     """Primal-dual play, the textbook's way: an exact projection a round.
 
     Parameters
@@ -74,8 +72,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
     K : ConvexSet
         The set that every played point belongs to; it has a projection or a linear description.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with
-        twice as many whenever they are over. Unit: rounds.
+        Rounds that will be played. None: 256, and twice as many whenever they are over.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
@@ -121,12 +118,9 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
     def step(self, state: State, block: FirstOrder) -> State:
         K, x, s = self.K, state.x, self._steps(state.epoch.horizon)
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
-        (G_f, G_g), R = gradients.slopes, unit_length(K)
-        q, hopeless = kept_possible(block, G_g * K.diameter, K.center)
-        unit = Units(R, G_f or 1.0, G_g or 1.0)
-        taken = saddle_step(x, x, state.saddle.lam, gradients, q, 1, s, unit)
-        saddle = state.saddle.and_step(taken, G_f, K.diameter, s.eta, R, hopeless)
-        x = frozen(self.exact_projection(taken.y))
+        unit = Units(unit_length(K), *(slope or 1.0 for slope in gradients.slopes))
+        y, saddle = state.saddle.stepped(K, x, x, gradients, block, s, unit, K.diameter)
+        x = frozen(self.exact_projection(y))
         return state._replace(x=x, slopes=gradients.slopes, saddle=saddle)
 
     def renew(self, state: State) -> State:
@@ -137,10 +131,8 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
         s, rounds = self._steps(state.epoch.horizon), state.t - state.epoch.began
         D = self.K.diameter / unit_length(self.K)
         E = D**2 / (2.0 * s.eta) + state.saddle.energy + D * rounds
-        violation = violation_bound(E, rounds, s.nu, s.theta)
-        if violation < math.inf:
-            violation *= state.slopes.constraint * unit_length(self.K)
-        return 0.0, violation
+        size = state.slopes.constraint * unit_length(self.K)
+        return 0.0, violation_bound(E, rounds, s.nu, s.theta, size)
 
     def _steps(self, T: int) -> SaddleSteps:
         k, eta, nu = self.caution / DEFAULT_CAUTION, 1.0 / math.sqrt(2.0 * T), 0.5 / math.sqrt(T)
@@ -152,8 +144,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
         return state.epoch.bound(state.saddle.regret_bound, violation)
 
     def limit_price(self, state: State) -> float:
-        G_f, G_g = state.slopes
-        return state.saddle.lam * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
+        return state.saddle.lam * state.slopes.ratio
 
     def slopes(self, state: State) -> Slopes:
         return state.slopes

@@ -25,11 +25,11 @@ import numpy as np
 
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core.arrays import frozen, ones
-from tidewolf.core.errors import NotFinite, NotSupported
-from tidewolf.core.feedback import FullInformation, require_full_information
+from tidewolf.core.errors import NotFinite
+from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Epoch, Restarting
+from tidewolf.methods.clock import Epoch
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     Caution,
@@ -37,7 +37,14 @@ from tidewolf.methods.settings import (
     Horizon,
     LossLipschitz,
 )
-from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, bound, bound_between, drift
+from tidewolf.methods.steps.drift import (
+    DriftBlock,
+    Tally,
+    bound,
+    bound_between,
+    drift,
+    require_whole_functions,
+)
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
 from tidewolf.sets.base import ConvexSet
@@ -50,7 +57,6 @@ class State(NamedTuple):
     x: Array
     epoch: Epoch
     slopes: Slopes
-    last: Last = Last()
     tally: Tally = Tally()
     calls: int = 0
     distance: float = 0.0
@@ -58,7 +64,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
+class ProximalPenalty(ProjectsExactly[State]):
     """Steps that see the whole last limit, and an exact projection after each.
 
     Parameters
@@ -66,8 +72,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
     K : ConvexSet
         The set that every played point belongs to; it has a projection or a linear description.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with
-        twice as many whenever they are over. Unit: rounds.
+        Rounds that will be played. None: 256, and twice as many whenever they are over.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
@@ -113,7 +118,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
 
     def update(self, state: State, feedback: FullInformation) -> State:
         state = self.in_epoch(state)
-        self._require(feedback)
+        require_whole_functions(feedback, self.K, 1, "ProximalPenalty")
         return self.finish_block(state._replace(t=state.t + 1), feedback)
 
     def step(self, state: State, block: FullInformation) -> State:
@@ -142,23 +147,9 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
         broken = slope_g if limit > 0.0 else 0.0
         whole = DriftBlock(1, loss_gradient, 0.0, broken, Limits((constraints,)))
         d, reach = grad_f / (slopes.loss or 1.0), K.radius if state.t == 1 else K.diameter
-        factors = slopes.loss, alpha, delta, state.last, state.tally
-        z, tally, last = drift(K, whole, d, x, 0.0, reach, *factors)
+        z, tally = drift(K, whole, d, x, 0.0, reach, slopes.loss, alpha, delta, state.tally)
         x = frozen(self.exact_projection(z))
-        return state._replace(x=x, slopes=slopes, last=last, tally=tally)
-
-    def renew(self, state: State) -> State:
-        """Nothing restarts: x continues from its current value."""
-        return state
-
-    def _require(self, feedback: object) -> None:
-        for batch in require_full_information(feedback, self.K.shape, 1):
-            if batch.domain is not None:
-                raise NotSupported(
-                    "ProximalPenalty evaluates functions outside the set, and "
-                    f"{type(batch).__name__} is only defined on {batch.domain}. SinhaVaze does "
-                    "not."
-                )
+        return state._replace(x=x, slopes=slopes, tally=tally)
 
     def bound(self, record: Record) -> Bound:
         return bound(record.final_state.tally, record.final_state.t, (0.0, 0.0))
@@ -167,7 +158,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
         return state.tally
 
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
-        return bound_between(record.measures, start, stop, (0.0, 0.0))
+        return bound_between(record, start, stop, (0.0, 0.0))
 
     def slopes(self, state: State) -> Slopes:
         return state.slopes

@@ -25,7 +25,7 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Epoch, EveryRound, Restarting
+from tidewolf.methods.clock import Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -56,7 +56,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class WangWanZhang(Restarting[State], EveryRound[State]):
+class WangWanZhang(EveryRound[State]):
     """Wang, Wan & Zhang's method: one oracle call a round, with constants made for the proof.
 
     Parameters
@@ -64,8 +64,7 @@ class WangWanZhang(Restarting[State], EveryRound[State]):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with
-        twice as many whenever they are over. Unit: rounds.
+        Rounds that will be played. None: 256, and twice as many whenever they are over.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional

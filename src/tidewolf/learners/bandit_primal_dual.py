@@ -95,7 +95,7 @@ from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import Bound, Record
 from tidewolf.methods.clock import Epoch
-from tidewolf.methods.paper import SaddleLearner, least_horizon, theorem_eps
+from tidewolf.methods.paper import SaddleLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.settings import (
     ConstraintSize,
@@ -121,15 +121,6 @@ NO_VALUES = Bandit(frozen(np.zeros(0)), frozen(np.zeros(0)))
 """The values of a block that has seen no round yet."""
 _FINE = 0.25
 """Calls that are left bring x this near to y, in units of mu."""
-
-
-class Assumed(NamedTuple):
-    """What the guarantees assume of the functions: their slopes and sizes; 0 if not given."""
-
-    G_f: float
-    G_g: float
-    M_f: float
-    M_g: float
 
 
 class SeenValues(NamedTuple):
@@ -189,41 +180,6 @@ class ExplorableSet(HardSet):
             )
 
 
-def theorem_values(T: int, R: float, r: float, n: int, G: float) -> dict[str, float]:
-    """The settings of Theorem A.1 for T rounds; G is the largest of the slopes and sizes."""
-    shape = max(n / r, n / math.sqrt(r), math.sqrt(n), n / (math.sqrt(r) * R))
-    log = math.log(T) or 1.0
-    return {
-        "block": math.isqrt(T),
-        "eta": R / (math.sqrt(n) * G) * float(T) ** -0.75,
-        "delta": 24.0 * math.sqrt(183.0) * G**2 * shape * math.sqrt(T * log),
-        "mu": math.sqrt(n * r) * float(T) ** -0.25,
-        "eps": theorem_eps(T, R),
-    }
-
-
-def condition(
-    values: tuple[float, ...], tol: float, r: float, n: int, G_g: float, M_g: float
-) -> bool:
-    """Whether the theorem's condition holds for b, eta, delta and mu, with |x - y|^2 <= tol."""
-    b, eta, delta, mu = values
-    squares = eta * b * ((n * M_g / mu) ** 2 + b * G_g**2 + b * (delta * eta) ** 2)
-    distances = math.sqrt(tol * b) * (n * M_g / mu + math.sqrt(b) * G_g)
-    return squares + distances + b * mu * (G_g + M_g / r) <= eta * b * delta / 2.0
-
-
-def theorem_condition_at(T: int, R: float, r: float, n: int, assumed: Assumed) -> bool:
-    """Whether it holds for the theorem's own settings."""
-    *values, eps = theorem_values(T, R, r, n, max(assumed)).values()
-    return condition(tuple(values), 3.0 * eps, r, n, assumed.G_g, assumed.M_g)
-
-
-def theorem_horizon(R: float, r: float, n: int, assumed: Assumed) -> int:
-    """The horizon from which on it does, and exploring is possible."""
-    least = least_horizon(lambda T: theorem_condition_at(T, R, r, n, assumed))
-    return max(explorable_from(r, n), least)
-
-
 def explorable_from(r: float, n: int) -> int:
     """The least horizon with mu <= r, a hair below for rounding."""
     return max(1, math.ceil((n / r) ** 2 * (1.0 - 1e-12)))
@@ -239,15 +195,12 @@ class BanditPrimalDual(SaddleLearner[State]):
     Parameters
     ----------
     K : ConvexSet
-        The set that every played point belongs to; it knows an `inner_radius`, within which to
-        explore.
+        The set of all decisions; it has an `inner_radius` to explore within.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with
-        twice as many whenever they are over. Unit: rounds.
+        Rounds that will be played. None: 256, and twice as many whenever they are over.
     calls_per_round : float, optional
-        How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. None: 1, or with `eps` as many as the paper's own
-        projections take. Unit: oracle calls a round.
+        Oracle calls per round, on average over the rounds so far; calls that are not spent are
+        kept. None: 1, or with `eps` as many as the paper's own projections take.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
@@ -255,20 +208,16 @@ class BanditPrimalDual(SaddleLearner[State]):
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
     block : int, optional
-        How many rounds are played at a point before it moves. None: chosen for the horizon and
-        the budget of calls. Unit: rounds.
+        Rounds at a point before it moves. None: chosen for the horizon and calls.
     eps : float, optional
-        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
-        place of other tolerances. None: as near as the budget of calls allows.
+        Projections end at |x - y|^2 <= 3 eps. None: as near as calls allow.
     start_at : array, optional
         The member of the set that is played first, such as what is installed now; may be given
         as `start`. None: the set's center.
     eta : float, optional
-        The step of the paper's algorithm, in the units of the caller. None: a step without
-        units, or with `delta` the theorem's.
+        The step, in the caller's units. None: unit-free, or the theorem's.
     delta : float, optional
-        The damping of the multiplier in the paper's algorithm, in the units of the caller.
-        None: damping without units, or with `eta` the theorem's.
+        The damping of the multiplier. None: unit-free, or the theorem's.
     loss_size : float, optional
         The largest absolute value a loss may have; larger ones are refused. None: half the
         range seen so far, and nothing is promised beforehand.
@@ -276,8 +225,7 @@ class BanditPrimalDual(SaddleLearner[State]):
         The largest absolute value a constraint may have; larger ones are refused. None: the
         largest breach seen so far, and nothing is promised beforehand.
     mu : float, optional
-        How far around its point it explores, at most the set's `inner_radius`. None: chosen for
-        the horizon.
+        How far around its point it explores. None: chosen for the horizon.
     seed : int, default 0
         The seed of the directions in which it explores.
 
@@ -303,20 +251,13 @@ class BanditPrimalDual(SaddleLearner[State]):
 
     K: Annotated[
         ConvexSet,
-        ExplorableSet(
-            "The set that every played point belongs to; it knows an `inner_radius`, within which "
-            "to explore."
-        ),
+        ExplorableSet("The set of all decisions; it has an `inner_radius` to explore within."),
     ]
     loss_size: LossSize = None
     constraint_size: ConstraintSize = None
     mu: Annotated[
         float | None,
-        Number(
-            "How far around its point it explores, at most the set's `inner_radius`. None: chosen "
-            "for the horizon.",
-            above=0.0,
-        ),
+        Number("How far around its point it explores. None: chosen for the horizon.", above=0.0),
     ] = None
     seed: ExplorationSeed = 0
 
@@ -382,12 +323,33 @@ class BanditPrimalDual(SaddleLearner[State]):
         return cls._theorem(K, start, assumed, seed=seed)
 
     def theorem_values(self, T: int) -> dict[str, float]:
-        return theorem_values(T, unit_length(self.K), self._r, self._n, max(self.assumed) or 1.0)
+        R, r, n, G = unit_length(self.K), self._r, self._n, max(self.assumed) or 1.0
+        shape = max(n / r, n / math.sqrt(r), math.sqrt(n), n / (math.sqrt(r) * R))
+        return {
+            "block": math.isqrt(T),
+            "eta": R / (math.sqrt(n) * G) * float(T) ** -0.75,
+            "delta": 24.0 * math.sqrt(183.0) * G**2 * shape * math.sqrt(T * (math.log(T) or 1.0)),
+            "mu": math.sqrt(n * r) * float(T) ** -0.25,
+            "eps": theorem_eps(T, R),
+        }
+
+    def condition(self, tol: float, b: float, eta: float, delta: float, *more: float) -> bool:
+        (mu,), n, (_, G_g, _, M_g) = more, self._n, self.assumed
+        squares = eta * b * ((n * M_g / mu) ** 2 + b * G_g**2 + b * (delta * eta) ** 2)
+        distances = math.sqrt(tol * b) * (n * M_g / mu + math.sqrt(b) * G_g)
+        return squares + distances + b * mu * (G_g + M_g / self._r) <= eta * b * delta / 2.0
+
+    def own_values(self, T: int) -> tuple[float, ...]:
+        return (*super().own_values(T), self.mu_for(T))
+
+    def theorem_horizon(self) -> int:
+        """The horizon from which on its condition holds, and exploring is possible."""
+        return max(explorable_from(self._r, self._n), super().theorem_horizon())
 
     @property
-    def assumed(self) -> Assumed:
-        """The slopes and sizes that were given."""
-        return Assumed(*(getattr(self, name) or 0.0 for name in ASSUMED))
+    def assumed(self) -> tuple[float, ...]:
+        """The slopes and sizes G_f, G_g, M_f and M_g that were given, 0 for those that were not."""
+        return tuple(getattr(self, name) or 0.0 for name in ASSUMED)
 
     @property
     def _n(self) -> int:
@@ -403,11 +365,8 @@ class BanditPrimalDual(SaddleLearner[State]):
         point = ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
         return State(0, point, NO_VALUES, epoch)
 
-    def exploration_radius(self, state: State) -> float:
-        """How far around x it explores."""
-        return self._mu(state.epoch.horizon)
-
-    def _mu(self, T: int) -> float:
+    def mu_for(self, T: int) -> float:
+        """How far around x it explores, in an epoch of T rounds."""
         if self.K.dimension == 0:
             return 0.0
         if self.mu is not None:
@@ -418,13 +377,10 @@ class BanditPrimalDual(SaddleLearner[State]):
 
     def _shrunk(self, T: int) -> Shrunk:
         """The members with a ball of radius mu around them, within aff(K), inside K."""
-        return Shrunk(self.K, max(1.0 - self._mu(T) / self._r, 1e-12))
+        return Shrunk(self.K, max(1.0 - self.mu_for(T) / self._r, 1e-12))
 
     def projected_set(self, state: State) -> Shrunk:
         return self._shrunk(state.epoch.horizon)
-
-    def rounds_open(self, state: State) -> int:
-        return state.open.rounds
 
     def act(self, state: State) -> Array:
         return self.acts(state, 1)[0, ...]
@@ -433,7 +389,7 @@ class BanditPrimalDual(SaddleLearner[State]):
         state = self.in_epoch(state)
         k = as_count(k, "How many points are asked for", most=self.rounds_left(state))
         u = directions(self.K, self.seed, state.t, k)
-        return frozen(state.point.x + self.exploration_radius(state) * u)
+        return frozen(state.point.x + self.mu_for(state.epoch.horizon) * u)
 
     def update(self, state: State, feedback: Bandit) -> State:
         state = self.in_epoch(state)
@@ -461,7 +417,7 @@ class BanditPrimalDual(SaddleLearner[State]):
         losses, breaches = block.loss_values, np.maximum(block.constraint_values, 0.0)
         if not self.as_printed:
             return self._unit_free_step(state, losses, breaches, u, s)
-        d = combined(K.dimension / (self._mu(T) or 1.0) * (losses + lam * breaches), u)
+        d = combined(K.dimension / (self.mu_for(T) or 1.0) * (losses + lam * breaches), u)
         y = into_ball(point.y - s.eta * d, K.center, K.radius)
         lam = max(0.0, lam + s.eta * float((breaches - s.theta * lam).sum()))
         return state._replace(point=point.moved_to(frozen(y)), lam=lam)
@@ -497,7 +453,7 @@ class BanditPrimalDual(SaddleLearner[State]):
         )
 
     def finest2(self, T: int) -> float:
-        return (_FINE * self._mu(T)) ** 2 or 1.0
+        return (_FINE * self.mu_for(T)) ** 2 or 1.0
 
     def renew(self, state: State) -> State:
         """What was seen of the functions stays known."""
@@ -505,14 +461,6 @@ class BanditPrimalDual(SaddleLearner[State]):
         if self.mu is None:  # an active set of the larger set, now that it explores less
             point = ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
-
-    def condition_at(self, T: int, distance2: float) -> bool:
-        s, (_, G_g, _, M_g) = self.steps(T), self.assumed
-        values = self.block_for(T), s.eta, s.theta / s.eta, self._mu(T)
-        return condition(values, distance2, self._r, self._n, G_g, M_g)
-
-    def theorem_horizon(self) -> int:
-        return theorem_horizon(self.K.radius, self._r, self._n, self.assumed)
 
     def guarantee(self) -> Bound:
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
@@ -522,7 +470,7 @@ class BanditPrimalDual(SaddleLearner[State]):
         if n == 0:
             return Bound(0.0, 0.0)
         b, s, tol = self.block_for(T), self.steps(T), self.known_distance2(T)
-        R, r, mu = self.K.radius, self._r, self._mu(T)
+        R, r, mu = self.K.radius, self._r, self.mu_for(T)
         if self.as_printed:
             if tol is None or self.condition_concern():
                 return Bound(None, None, " ".join(self.concerns))
@@ -544,7 +492,7 @@ class BanditPrimalDual(SaddleLearner[State]):
 
     def _unit_free_guarantee(self, T: int, b: int, s: SaddleSteps, tau: float) -> Bound:
         n, R, (G_f, G_g, M_f, M_g) = self.K.dimension, self.K.radius, self.assumed
-        mu, r, k_f, k_g = self._mu(T) / R, self._r / R, G_f * R / M_f, G_g * R / M_g
+        mu, r, k_f, k_g = self.mu_for(T) / R, self._r / R, G_f * R / M_f, G_g * R / M_g
         a = mu * k_g + mu / r * min(1.0, k_g)
         C = math.sqrt(8.0 * (n**2 / mu**2 + b * k_g**2)) + (tau * k_g + a) * math.sqrt(T)
         A = (

@@ -43,8 +43,8 @@ from typing import Annotated, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
-from tidewolf.core.errors import NotFinite, NotSupported
-from tidewolf.core.feedback import FullInformation, require_full_information
+from tidewolf.core.errors import NotFinite
+from tidewolf.core.feedback import FullInformation
 from tidewolf.core.settings import Number
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
 from tidewolf.methods.clock import Epoch
@@ -54,11 +54,11 @@ from tidewolf.methods.settings import FinerTolerance, takes_start
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
     DriftBlock,
-    Last,
     Tally,
     bound,
     bound_between,
     drift,
+    require_whole_functions,
 )
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, unit_length
@@ -75,10 +75,6 @@ class DriftSlopes(NamedTuple):
     """largest slope of a round at the point played"""
     steepest_constraint: float = 0.0
     """the same among the rounds with a violation"""
-    met_loss: float = 0.0
-    """largest slope that the losses of rounds seen together had on average at the point played"""
-    met_constraint: float = 0.0
-    """the same of the violated constraints"""
 
     @property
     def largest(self) -> Slopes:
@@ -98,7 +94,6 @@ class State(NamedTuple):
     slopes: DriftSlopes
     oracle_budget: float = 0.0
     calls: int = 0
-    last: Last = Last()
     tally: Tally = Tally()
 
     @property
@@ -118,12 +113,10 @@ class DriftPlusPenalty(PaperLearner[State]):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with
-        twice as many whenever they are over. Unit: rounds.
+        Rounds that will be played. None: 256, and twice as many whenever they are over.
     calls_per_round : float, optional
-        How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. None: 1, or with `eps` as many as the paper's own
-        projections take. Unit: oracle calls a round.
+        Oracle calls per round, on average over the rounds so far; calls that are not spent are
+        kept. None: 1, or with `eps` as many as the paper's own projections take.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
@@ -131,23 +124,18 @@ class DriftPlusPenalty(PaperLearner[State]):
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
     block : int, optional
-        How many rounds are played at a point before it moves. None: chosen for the horizon and
-        the budget of calls. Unit: rounds.
+        Rounds at a point before it moves. None: chosen for the horizon and calls.
     eps : float, optional
-        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
-        place of other tolerances. None: as near as the budget of calls allows.
+        Projections end at |x - y|^2 <= 3 eps. None: as near as calls allow.
     start_at : array, optional
         The member of the set that is played first, such as what is installed now; may be given
         as `start`. None: the set's center.
     tolerance : float, default 0.001
-        The squared distance of the played point from its companion that calls left over are
-        spent on, as a share of radius^2.
+        Calls left over bring |x - y|^2 down to this share of radius^2.
     alpha : float, optional
-        The weight of the squared distance in the paper's step, in the units of the caller.
-        None: one without units.
+        The weight of the squared distance in the step. None: unit-free.
     delta : float, optional
-        The weight of the constraints in the paper's step, in the units of the caller. None: one
-        without units.
+        The weight of the constraints in the step. None: unit-free.
 
     Examples
     --------
@@ -172,19 +160,11 @@ class DriftPlusPenalty(PaperLearner[State]):
     tolerance: FinerTolerance = 1e-3
     alpha: Annotated[
         float | None,
-        Number(
-            "The weight of the squared distance in the paper's step, in the units of the caller. "
-            "None: one without units.",
-            above=0.0,
-        ),
+        Number("The weight of the squared distance in the step. None: unit-free.", above=0.0),
     ] = None
     delta: Annotated[
         float | None,
-        Number(
-            "The weight of the constraints in the paper's step, in the units of the caller. None: "
-            "one without units.",
-            above=0.0,
-        ),
+        Number("The weight of the constraints in the step. None: unit-free.", above=0.0),
     ] = None
 
     def theorem_values(self, T: int) -> dict[str, float]:
@@ -206,9 +186,6 @@ class DriftPlusPenalty(PaperLearner[State]):
         center = self.K.center
         return DriftBlock(0, frozen(namespace(center).zeros_like(center)), 0.0, 0.0, Limits())
 
-    def rounds_open(self, state: State) -> int:
-        return state.open.rounds
-
     def weights(self, T: int, G_f: float, G_g: float) -> tuple[float, float]:
         """alpha and delta, in units in which the losses have slope 1."""
         b, R = self.block_for(T), unit_length(self.K)
@@ -220,13 +197,7 @@ class DriftPlusPenalty(PaperLearner[State]):
     def update(self, state: State, feedback: FullInformation) -> State:
         state = self.in_epoch(state)
         left = self.rounds_left(state)
-        for batch in require_full_information(feedback, self.K.shape, left):
-            if batch.domain is not None:
-                raise NotSupported(
-                    f"{type(self).__name__} evaluates functions outside the set, and "
-                    f"{type(batch).__name__} is only defined on {batch.domain}. Use "
-                    "LyapunovDescent or PrimalDual, which do not."
-                )
+        require_whole_functions(feedback, self.K, left, type(self).__name__)
         with np.errstate(all="ignore"):  # what overflows is refused with a sentence
             sums, slopes = self._with_rounds(state, feedback)
         state = state._replace(t=state.t + feedback.rounds, slopes=slopes)
@@ -258,13 +229,10 @@ class DriftPlusPenalty(PaperLearner[State]):
                 "A loss or a constraint has a value or a slope that is no finite number at the "
                 "points looked at."
             )
-        slope_g = 0.0
         if breached.any():
             total = constraints.subgradient(x, namespace(x).astype(values > 0, x.dtype))
             known, count = max(G_g, float(slopes_x.max())), int(breached.sum())
-            _, slope_g = tangent_part(K, "constraint", total, count, given.constraint, known)
-        at_x = losses.subgradient(x, one)
-        _, slope_f = tangent_part(K, "loss", at_x, n, None, max(G_f, steepest))
+            tangent_part(K, "constraint", total, count, given.constraint, known)
         return sums._replace(
             rounds=sums.rounds + n,
             loss_gradient=frozen(sums.loss_gradient + gradient),
@@ -274,8 +242,6 @@ class DriftPlusPenalty(PaperLearner[State]):
             constraint=given.constraint or max(slopes.constraint, float(slopes_y.max())),
             steepest_loss=max(slopes.steepest_loss, steepest),
             steepest_constraint=max(slopes.steepest_constraint, float(slopes_x.max(initial=0.0))),
-            met_loss=max(slopes.met_loss, slope_f),
-            met_constraint=max(slopes.met_constraint, slope_g),
         )
 
     def step(self, state: State, block: DriftBlock) -> State:
@@ -286,20 +252,16 @@ class DriftPlusPenalty(PaperLearner[State]):
         G_f = max(slopes.loss, slope)
         alpha, delta = self.weights(state.epoch.horizon, G_f or 1.0, slopes.constraint or 1.0)
         d, reach = gradient / (G_f or 1.0) / n, self.reach(state, n)
-        factors = G_f, alpha, delta, state.last, state.tally
-        z, tally, last = drift(K, block, d, point.y, point.distance, reach, *factors)
-        return state._replace(
-            point=point.moved_to(frozen(z)),
-            slopes=slopes._replace(loss=G_f),
-            last=last,
-            tally=tally,
-        )
+        factors = G_f, alpha, delta, state.tally
+        z, tally = drift(K, block, d, point.y, point.distance, reach, *factors)
+        slopes = slopes._replace(loss=G_f)
+        return state._replace(point=point.moved_to(frozen(z)), slopes=slopes, tally=tally)
 
     def finest2(self, T: int) -> float:
         return self.tolerance * unit_length(self.K) ** 2
 
     def renew(self, state: State) -> State:
-        return state._replace(last=Last())
+        return state._replace(tally=state.tally._replace(alpha=0.0, inverse_step=0.0))
 
     def guarantee(self) -> Bound:
         T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
@@ -318,8 +280,8 @@ class DriftPlusPenalty(PaperLearner[State]):
 
     def slopes(self, state: State) -> Slopes:
         return Slopes(
-            self.loss_lipschitz or state.slopes.met_loss,
-            self.constraint_lipschitz or state.slopes.met_constraint,
+            self.loss_lipschitz or state.slopes.steepest_loss,
+            self.constraint_lipschitz or state.slopes.steepest_constraint,
         )
 
     def measures(self, state: State) -> tuple[float, ...]:
@@ -337,4 +299,4 @@ class DriftPlusPenalty(PaperLearner[State]):
         return bound(state.tally, state.t, self._edge(state))
 
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
-        return bound_between(record.measures, start, stop, self._edge(record.final_state))
+        return bound_between(record, start, stop, self._edge(record.final_state))

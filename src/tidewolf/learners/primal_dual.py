@@ -63,18 +63,11 @@ from tidewolf.methods.available import PlaysAround
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
 from tidewolf.methods.clock import BlockLearner, Epoch
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.paper import SaddleLearner, least_horizon, theorem_eps
+from tidewolf.methods.paper import SaddleLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.settings import FinerTolerance, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.saddle import (
-    SaddleSums,
-    Units,
-    kept_possible,
-    moderate,
-    saddle_step,
-    violation_bound,
-)
+from tidewolf.methods.steps.saddle import PRINTED, SaddleSums, Units, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 
 
@@ -103,32 +96,6 @@ class State(NamedTuple):
         return self.point.distance
 
 
-def theorem_values(T: int, R: float, G_g: float) -> dict[str, float]:
-    """The settings of Theorem 4.1 for T rounds."""
-    return {
-        "block": math.isqrt(T),
-        "eta": float(T) ** -0.75,
-        "delta": 32.0 * (G_g**2 + G_g * R) * math.sqrt(T * (math.log(T) or 1.0)),
-        "eps": theorem_eps(T, R),
-    }
-
-
-def condition(b: float, eta: float, delta: float, tol: float, G_g: float) -> bool:
-    """Whether the theorem's condition holds, with |x - y|^2 <= tol."""
-    left = delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * math.sqrt(tol) * b
-    return left <= eta * b * delta / 2.0
-
-
-def theorem_horizon(R: float, G_g: float) -> int:
-    """The horizon from which on it holds for the theorem's own settings."""
-
-    def holds(T: int) -> bool:
-        b, eta, delta, eps = theorem_values(T, R, G_g).values()
-        return condition(b, eta, delta, 3.0 * eps, G_g)
-
-    return least_horizon(holds)
-
-
 @takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,12 +108,10 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with
-        twice as many whenever they are over. Unit: rounds.
+        Rounds that will be played. None: 256, and twice as many whenever they are over.
     calls_per_round : float, optional
-        How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. None: 1, or with `eps` as many as the paper's own
-        projections take. Unit: oracle calls a round.
+        Oracle calls per round, on average over the rounds so far; calls that are not spent are
+        kept. None: 1, or with `eps` as many as the paper's own projections take.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
@@ -154,23 +119,18 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
     block : int, optional
-        How many rounds are played at a point before it moves. None: chosen for the horizon and
-        the budget of calls. Unit: rounds.
+        Rounds at a point before it moves. None: chosen for the horizon and calls.
     eps : float, optional
-        The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the
-        place of other tolerances. None: as near as the budget of calls allows.
+        Projections end at |x - y|^2 <= 3 eps. None: as near as calls allow.
     start_at : array, optional
         The member of the set that is played first, such as what is installed now; may be given
         as `start`. None: the set's center.
     eta : float, optional
-        The step of the paper's algorithm, in the units of the caller. None: a step without
-        units, or with `delta` the theorem's.
+        The step, in the caller's units. None: unit-free, or the theorem's.
     delta : float, optional
-        The damping of the multiplier in the paper's algorithm, in the units of the caller.
-        None: damping without units, or with `eta` the theorem's.
+        The damping of the multiplier. None: unit-free, or the theorem's.
     tolerance : float, default 0.001
-        The squared distance of the played point from its companion that calls left over are
-        spent on, as a share of radius^2.
+        Calls left over bring |x - y|^2 down to this share of radius^2.
 
     Examples
     --------
@@ -191,7 +151,18 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
     tolerance: FinerTolerance = 1e-3
 
     def theorem_values(self, T: int) -> dict[str, float]:
-        return theorem_values(T, unit_length(self.K), self.constraint_lipschitz or 0.0)
+        R, G_g = unit_length(self.K), self.constraint_lipschitz or 0.0
+        return {
+            "block": math.isqrt(T),
+            "eta": float(T) ** -0.75,
+            "delta": 32.0 * (G_g**2 + G_g * R) * math.sqrt(T * (math.log(T) or 1.0)),
+            "eps": theorem_eps(T, R),
+        }
+
+    def condition(self, tol: float, b: float, eta: float, delta: float, *more: float) -> bool:
+        G_g = self.constraint_lipschitz or 0.0
+        left = delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * math.sqrt(tol) * b
+        return left <= eta * b * delta / 2.0
 
     def start(self) -> State:
         point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.initial
@@ -199,26 +170,17 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
 
     def _units(self, slopes: Slopes) -> Units:
         if self.as_printed:
-            return Units(1.0, 1.0, 1.0)
+            return PRINTED
         return Units(unit_length(self.K), slopes.loss or 1.0, slopes.constraint or 1.0)
 
     def step(self, state: State, block: FirstOrder) -> State:
         """The primal and the dual step, and what they add to the bounds."""
-        K, n, point = self.K, block.rounds, state.point
+        K, point, s = self.K, state.point, self.steps(state.epoch.horizon)
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
-        slopes, unit = gradients.slopes, self._units(gradients.slopes)
-        s = self.steps(state.epoch.horizon)
-
-        q, hopeless = kept_possible(block, n * slopes.constraint * K.diameter, K.center)
-        if self.as_printed:  # but for what would overflow
-            q = min(block.violation, moderate(K.center))
-        taken = saddle_step(point.x, point.y, state.saddle.lam, gradients, q, n, s, unit)
-
-        reach = self.reach(state, n)
-        priced = 1.0 if self.as_printed else slopes.loss
-        saddle = state.saddle.and_step(taken, priced, reach, s.eta, unit.length, hopeless)
-        target = frozen(into_ball(taken.y, K.center, K.radius))
-        return state._replace(point=point.moved_to(target), slopes=slopes, saddle=saddle)
+        unit, reach = self._units(gradients.slopes), self.reach(state, block.rounds)
+        y, saddle = state.saddle.stepped(K, point.x, point.y, gradients, block, s, unit, reach)
+        target = frozen(into_ball(y, K.center, K.radius))
+        return state._replace(point=point.moved_to(target), slopes=gradients.slopes, saddle=saddle)
 
     def finest2(self, T: int) -> float:
         return self.tolerance * unit_length(self.K) ** 2
@@ -228,26 +190,17 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
 
     def epoch_bound(self, state: State) -> tuple[float, float]:
         K, s, rounds = self.K, self.steps(state.epoch.horizon), state.t - state.epoch.began
-        unit = self._units(state.slopes)
+        unit, (G_f, G_g) = self._units(state.slopes), state.slopes
         first = min(K.diameter, 2.0 * K.radius) if state.epoch.began else self.first_reach
-        steepest = state.slopes.loss if self.as_printed else 1.0
+        steepest = G_f if self.as_printed else 1.0
         E = (first / unit.length) ** 2 / (2.0 * s.eta) + state.saddle.energy
         E += steepest * K.diameter / unit.length * rounds
-        violation = violation_bound(E, rounds, s.nu, s.theta)
-        if not self.as_printed and violation < math.inf:
-            violation *= state.slopes.constraint * unit.length
-        return state.saddle.regret_bound, violation
+        size = 1.0 if self.as_printed else G_g * unit.length
+        return state.saddle.regret_bound, violation_bound(E, rounds, s.nu, s.theta, size)
 
     def bound(self, record: Record) -> Bound:
         state = self.with_open_block(record.final_state)
         return state.epoch.bound(*self.epoch_bound(state))
-
-    def condition_at(self, T: int, distance2: float) -> bool:
-        s, G_g = self.steps(T), self.constraint_lipschitz or 0.0
-        return condition(self.block_for(T), s.eta, s.theta / s.eta, distance2, G_g)
-
-    def theorem_horizon(self) -> int:
-        return theorem_horizon(self.K.radius, self.constraint_lipschitz or 0.0)
 
     def guarantee(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
@@ -268,10 +221,7 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
         return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, s.nu, s.theta) * G_g * R)
 
     def limit_price(self, state: State) -> float:
-        G_f, G_g = state.slopes
-        if self.as_printed or not (G_f > 0.0 and G_g > 0.0):
-            return state.saddle.lam
-        return state.saddle.lam * (G_f / G_g)
+        return state.saddle.lam * (1.0 if self.as_printed else state.slopes.ratio)
 
     def known_slopes(self, state: State) -> Slopes:
         return state.slopes

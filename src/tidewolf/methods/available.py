@@ -17,7 +17,7 @@ is (methods/late.py, methods/expert_feedback.py): bounds hold for what was playe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.methods.capabilities import UsesInfo
+from tidewolf.methods.clock import S
 from tidewolf.methods.late import TakesLate
 from tidewolf.methods.projected import Projecting
 from tidewolf.projection.active import Active, is_free_of
@@ -126,9 +127,6 @@ def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
     )
 
 
-S = TypeVar("S", bound=Any)
-
-
 class PlaysAround(UsesInfo, TakesLate[S], Projecting[S]):
     """Abstract: learners that play a projected point, around entries that are out. The state's
     `upcoming` is what they then play, until the round is over.
@@ -142,12 +140,9 @@ class PlaysAround(UsesInfo, TakesLate[S], Projecting[S]):
         aimed = point.x - point.before_projection
         found = restricted(self.K, (point.active,), out, aimed)
         x = self.held_back(state, found.points[0], out)
-        oracle_budget = state.oracle_budget - (0 if self.calls_per_round is None else found.calls)
         for vertex in found.found:  # for the next round without these entries
             point = point._replace(active=point.active.also(self.K, vertex))
-        calls = state.calls + found.calls
-        kept: S = state._replace(point=point, upcoming=x, oracle_budget=oracle_budget, calls=calls)
-        return kept
+        return self.with_point(state._replace(upcoming=x), point, found.calls)
 
     def held_back(self, state: S, x: Array, out: Bools) -> Array:
         """What is played where x is the point that does without the entries that are out."""
@@ -173,7 +168,5 @@ class PlaysAround(UsesInfo, TakesLate[S], Projecting[S]):
 
 def anew(state: S) -> S:
     """Nothing is out in the coming round, as far as is known."""
-    if state.upcoming is None:
-        return state
-    after: S = state._replace(upcoming=None)
+    after: S = state if state.upcoming is None else state._replace(upcoming=None)
     return after

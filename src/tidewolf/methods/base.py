@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from inspect import signature
+from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Never, Protocol, TypeVar
 
 from tidewolf.core import checkpoint
@@ -104,50 +105,71 @@ class Record:
 
 def refuse_state(learner: Learner[Any], state: Any) -> Never:
     """Say that a state is not one of the learner's own."""
-    raise WrongType(
-        f"{type(learner).__name__} continues from a state of its own, as start() and update() give "
-        f"it, not from {shown(state)}."
-    )
+    raise _refusal(learner, "state", state)
 
 
-def _state(learner: Learner[Any], state: Any, *rest: Any) -> tuple[Any, ...]:
-    if not isinstance(state, learner.state_type):
-        refuse_state(learner, state)
-    return state, *rest
+def _refusal(learner: Learner[Any], parameter: str, value: Any) -> WrongType:
+    expected = EXPECTED[parameter][0]
+    return WrongType(f"{type(learner).__name__} expects {expected}, not {shown(value)}.")
 
 
-def _info(learner: Learner[Any], state: Any, info: Any) -> tuple[Any, ...]:
-    if not isinstance(info, RoundInfo):
-        raise WrongType(f"Expected a RoundInfo, such as RoundInfo(time=t), not {shown(info)}.")
-    return _state(learner, state, info)
+def _is_own_run(learner: Learner[Any], value: Any) -> bool:
+    return isinstance(value, Record) and isinstance(value.final_state, learner.state_type)
 
 
-def _arrivals(learner: Learner[Any], state: Any, arrivals: Any) -> tuple[Any, ...]:
-    if not isinstance(arrivals, list | tuple) or not all(type(a) is Arrival for a in arrivals):
-        raise WrongType(
-            "Expected a list of Arrival(round, feedback), those that come together, not "
-            f"{shown(arrivals)}."
-        )
-    return _state(learner, state, arrivals)
+def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(map(holds, value))
 
 
-def _numbers(learner: Learner[Any], state: Any, rounds: Any) -> tuple[Any, ...]:
-    if not isinstance(rounds, list | tuple):
-        raise WrongType(f"Rounds to drop are a list of numbers, not {shown(rounds)}.")
-    return _state(learner, state, [as_count(one, "A round to drop", least=0) for one in rounds])
+EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
+    "state": (
+        "a state of its own, as start() and update() give it",
+        lambda learner, value: isinstance(value, learner.state_type),
+    ),
+    "info": (
+        "a RoundInfo, such as RoundInfo(time=t)",
+        lambda _, value: isinstance(value, RoundInfo),
+    ),
+    "arrivals": (
+        "a list of Arrival(round, feedback), those that come together",
+        lambda _, value: _is_list(value, lambda one: type(one) is Arrival),
+    ),
+    "rounds": (
+        "the rounds to drop as a list of whole numbers",
+        lambda _, value: _is_list(value, lambda one: isinstance(one, Integral)),
+    ),
+    "record": ("a run of its own, as tidewolf.run gives it", _is_own_run),
+}
+"""What a parameter of this name takes, in every method of `CHECKS`."""
+_OF_A_STATE = ("act", "acts", "defer", "drop", "experts_of", "notes", "on_feedback", "rounds_left")
+_OF_A_RUN = ("bound", "bound_between", "limit_bounds")
+CHECKS = frozenset((*_OF_A_STATE, *_OF_A_RUN, "save", "update", "with_info"))
+"""The methods, of learners and capabilities, that users may call: their arguments are checked here,
+and no subclass checks again.
+"""
 
 
-def _record(learner: Learner[Any], record: Any, *part: Any) -> tuple[Any, ...]:
-    if not isinstance(record, Record) or not isinstance(record.final_state, learner.state_type):
-        raise WrongType(
-            f"{type(learner).__name__} has bounds for a run of its own, as tidewolf.run gives it, "
-            f"not for {shown(record)}."
-        )
-    return record, *part
+def _checked(name: str, method: Any) -> Any:
+    names = tuple(signature(method).parameters)[1:]
+
+    @wraps(method)
+    def checked(self: Learner[Any], *given: Any, **named: Any) -> Any:
+        for parameter, value in (*zip(names, given, strict=False), *named.items()):
+            if parameter in EXPECTED and not EXPECTED[parameter][1](self, value):
+                raise _refusal(self, parameter, value)
+        return method(self, *given, **named)
+
+    @wraps(method)
+    def bounding(self: Learner[Any], record: Any) -> Any:
+        return for_what_was_played(checked(self, record), record.final_state)
+
+    found: Any = bounding if name == "bound" else checked
+    found.checks_its_state = True
+    return found
 
 
-def _part(learner: Learner[Any], record: Any, start: Any, stop: Any) -> tuple[Any, ...]:
-    _record(learner, record)
+def require_part(record: Record, start: Any, stop: Any) -> None:
+    """Refuse rounds that are no part of a run."""
     start = as_count(start, "The first round", least=0)
     stop = as_count(stop, "The round after the last")
     if not start < stop <= record.rounds:
@@ -155,41 +177,6 @@ def _part(learner: Learner[Any], record: Any, start: Any, stop: Any) -> tuple[An
             f"Rounds {start} to {stop} were asked about; the run has {record.rounds}, and a part "
             "of it at least one."
         )
-    return record, start, stop
-
-
-CHECKS: dict[str, Callable[..., tuple[Any, ...]]] = {
-    **dict.fromkeys(
-        ("act", "acts", "defer", "experts_of", "notes", "rounds_left", "save", "update"), _state
-    ),
-    "with_info": _info,
-    "on_feedback": _arrivals,
-    "drop": _numbers,
-    "bound": _record,
-    "limit_bounds": _record,
-    "bound_between": _part,
-}
-"""The check of the arguments of each method, of learners and capabilities, that users may call: no
-subclass checks again.
-"""
-
-
-def _checked(name: str, method: Any) -> Any:
-    check, names = CHECKS[name], tuple(signature(method).parameters)[1:]
-
-    @wraps(method)
-    def checked(self: Learner[Any], *given: Any, **named: Any) -> Any:
-        if named:
-            given += tuple(named.pop(one) for one in names[len(given) :] if one in named)
-        return method(self, *check(self, *given), **named)
-
-    @wraps(method)
-    def bounding(self: Learner[Any], record: Any) -> Any:
-        return for_what_was_played(method(self, *check(self, record)), record.final_state)
-
-    found: Any = bounding if name == "bound" else checked
-    found.checks_its_state = True
-    return found
 
 
 def for_what_was_played(bound: Bound, state: Any) -> Bound:

@@ -20,77 +20,56 @@ conditions of Theorems 4.1 and A.1 are easier for larger T of equal b and for la
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self
 
 from tidewolf.core.arrays import like, norm
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.settings import Number
+from tidewolf.core.settings import Magnitude, Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound
-from tidewolf.methods.clock import HasEpoch, Restarting
-from tidewolf.methods.projected import AsPrinted, Banked, Pointed, Projecting, Projection
+from tidewolf.methods.clock import S
+from tidewolf.methods.projected import AsPrinted, Banked, Projecting, Projection
 from tidewolf.methods.settings import (
     BlockLength,
-    CallBudget,
     ConstraintLipschitz,
     HardSetK,
     Horizon,
     LossLipschitz,
     StartAt,
-    warn_of,
 )
 from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps
 from tidewolf.methods.steps.slopes import unit_length
 
 PaperCalls = Annotated[
     float | None,
-    CallBudget(
-        "How often the set's oracle may be asked, on average over the rounds so far; calls that "
-        "are not spent are kept for later. None: 1, or with `eps` as many as the paper's own "
-        "projections take.",
-        unit="oracle calls a round",
+    Magnitude(
+        "Oracle calls per round, on average over the rounds so far; calls that are not spent are "
+        "kept. None: 1, or with `eps` as many as the paper's own projections take."
     ),
 ]
 Eps = Annotated[
     float | None,
-    Number(
-        "The tolerance of the paper's projections, which end at |x - y|^2 <= 3 eps; it takes the "
-        "place of other tolerances. None: as near as the budget of calls allows.",
-        above=0.0,
-    ),
+    Number("Projections end at |x - y|^2 <= 3 eps. None: as near as calls allow.", above=0.0),
 ]
 Eta = Annotated[
     float | None,
-    Number(
-        "The step of the paper's algorithm, in the units of the caller. None: a step without "
-        "units, or with `delta` the theorem's.",
-        above=0.0,
-    ),
+    Number("The step, in the caller's units. None: unit-free, or the theorem's.", above=0.0),
 ]
 Damping = Annotated[
     float | None,
-    Number(
-        "The damping of the multiplier in the paper's algorithm, in the units of the caller. None: "
-        "damping without units, or with `eta` the theorem's.",
-        above=0.0,
-    ),
+    Number("The damping of the multiplier. None: unit-free, or the theorem's.", above=0.0),
 ]
 
 
-class PaperState(HasEpoch, Pointed, Protocol):
-    """A state with an epoch and a projected point."""
-
-
-S = TypeVar("S", bound=PaperState)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class PaperLearner(Restarting[S], Projecting[S]):
+class PaperLearner(Projecting[S]):
     """Abstract: the paper's learners, with its settings as printed or without units."""
 
     block_factor: ClassVar[float]
@@ -165,7 +144,10 @@ class PaperLearner(Restarting[S], Projecting[S]):
         plain.require_given(*assumed)
         values: dict[str, Any] = plain.theorem_values(assumed["horizon"])
         made = cls(K, **assumed, **more, **values, start_at=start)
-        warn_of(made.concerns, made.frozen, cls.__name__)
+        if made.concerns:
+            cure = f"{cls.__name__}(K, horizon) has settings for any horizon."
+            kind = FrozenRegime if made.frozen else ShortHorizon
+            warnings.warn(" ".join((*made.concerns, cure)), kind, stacklevel=3)
         return made
 
     def require_given(self, *names: str) -> None:
@@ -221,7 +203,8 @@ class PaperLearner(Restarting[S], Projecting[S]):
         """How far members are at most from y, before the step of a block of so many rounds."""
         if state.t == rounds:
             return self.first_reach
-        return min(2.0 * self.K.radius, self.K.diameter + state.point.distance)
+        distance: float = state.point.distance
+        return min(2.0 * self.K.radius, self.K.diameter + distance)
 
     def nothing_known(self, T: int) -> Bound:
         """No guarantee for T rounds."""
@@ -285,12 +268,22 @@ class SaddleLearner(PaperLearner[S]):
             self.require_given(*(self.eta_needs if self.eta is None else ()))
 
     @abstractmethod
-    def condition_at(self, T: int, distance2: float) -> bool:
-        """Whether the theorem's condition holds for these settings, with |x - y|^2 <= distance2."""
+    def condition(self, tol: float, b: float, eta: float, delta: float, *more: float) -> bool:
+        """Whether the theorem's condition holds for such settings, with |x - y|^2 <= tol."""
 
-    @abstractmethod
+    def own_values(self, T: int) -> tuple[float, ...]:
+        """What `condition` takes of these settings."""
+        s = self.steps(T)
+        return self.block_for(T), s.eta, s.theta / s.eta
+
+    def theorem_holds(self, T: int) -> bool:
+        """Whether it holds for the theorem's own settings."""
+        *values, eps = self.theorem_values(T).values()
+        return self.condition(3.0 * eps, *values)
+
     def theorem_horizon(self) -> int:
-        """The horizon from which on it holds for the theorem's settings."""
+        """The horizon from which on it does."""
+        return least_horizon(self.theorem_holds)
 
     @property
     def as_printed(self) -> bool:
@@ -311,7 +304,7 @@ class SaddleLearner(PaperLearner[S]):
         if not self.as_printed or T is None or None in needed:
             return ""
         distance2 = self.known_distance2(T)
-        if distance2 is not None and self.condition_at(T, distance2):
+        if distance2 is not None and self.condition(distance2, *self.own_values(T)):
             return ""
         return (
             f"The theorem guarantees nothing for {T} rounds: its condition holds for its own "
@@ -347,8 +340,4 @@ def least_holding(holds: Callable[[int], bool], least: int) -> int:
     high = least
     while not holds(high):
         high *= 2
-    low = max(least, high // 2)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
+    return bisect_left(range(high), True, lo=least, key=holds)

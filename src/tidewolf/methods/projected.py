@@ -2,8 +2,8 @@
 
     target  ->  (x, y),  |x - y|^2 <= tolerance2, y no farther from any member than the target was
 
-The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never
-exceed calls_per_round * rounds. `Banked` projects on what the bank holds, first as near as was
+The budget earns `calls_per_round` per round and keeps what is not spent, so oracle calls never
+exceed calls_per_round * rounds. `Banked` projects on what the budget holds, first as near as was
 promised, then nearer: the second part starts where the first ended and only brings x and y nearer,
 so that whatever the first part reached still holds; had one asked for the finer tolerance at once,
 calls that run out in between would prove nothing about the coarser one. `AsPrinted` is the paper's
@@ -16,19 +16,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Progress
 from tidewolf.methods.capabilities import ProjectionRecord
-from tidewolf.methods.clock import Clocked
+from tidewolf.methods.clock import Clocked, S, is_over
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.projection.active import Active
 
 
 class ProjectedPoint(NamedTuple):
-    """A member of a set, in its active set, and its companion y."""
+    """A member of a set, in its active set, and its infeasible iterate y."""
 
     active: Active
     before_projection: Array
@@ -78,13 +77,14 @@ class Banked(NamedTuple):
     def project(
         self, K: HasLMO, point: ProjectedPoint, budget: float
     ) -> tuple[ProjectedPoint, int]:
+        """The point projected from where its y was moved to, and the calls that it took."""
         found = point.active.nearest(K, point.before_projection, self.tolerance2, budget)
         calls = found.calls
         if self.finer2 is not None and self.finer2 < found.distance2 and calls < budget:
             found = found.active.nearest(K, found.y, self.finer2, budget - calls)
             calls += found.calls
         distance = math.sqrt(found.distance2)
-        return ProjectedPoint(found.active, point.before_projection, found.y, distance), calls
+        return point._replace(active=found.active, y=found.y, distance=distance), calls
 
 
 class AsPrinted(NamedTuple):
@@ -95,6 +95,7 @@ class AsPrinted(NamedTuple):
     def project(
         self, K: HasLMO, point: ProjectedPoint, budget: float
     ) -> tuple[ProjectedPoint, int]:
+        """As that of `Banked`."""
         found = afp_paper(K, point.before_projection, point.x, tol=self.tolerance2)
         active = point.active if found.x is point.x else sole_atom(K, found.x)
         distance = math.sqrt(found.distance2)
@@ -102,66 +103,52 @@ class AsPrinted(NamedTuple):
 
 
 Projection: TypeAlias = Banked | AsPrinted
-"""How a target is made feasible: |x - y|^2 is at most `tolerance2` while calls are left, and
-`project` gives the point, projected from where its y was moved to, and the calls that it took.
-"""
 
 
-class Pointed(Progress, Protocol):
-    """A state with a projected point and a bank."""
-
-    @property
-    def point(self) -> ProjectedPoint: ...
-    @property
-    def oracle_budget(self) -> float:
-        """Calls that were earned and not spent."""
-
-    def _replace(self, *args: Any, **fields: Any) -> Any: ...
-
-
-PointState = TypeVar("PointState", bound=Pointed)
-
-
-class Projecting(Clocked[PointState]):
-    """Abstract: learners that play a projected point, and project after every block but the last
-    of an epoch: the next epoch starts over there.
+class Projecting(Clocked[S]):
+    """Abstract: learners that play a projected point, `point` of their states, and project after
+    every block but the last of an epoch: the next epoch starts over there. Their states have
+    `oracle_budget`, the calls that were earned and not spent.
     """
 
     calls_per_round: float | None
-    """what the bank earns; None where projections take the calls they need"""
+    """what the budget earns; None where projections take the calls they need"""
 
     @abstractmethod
-    def projection(self, state: PointState) -> Projection:
+    def projection(self, state: S) -> Projection:
         """How this state's next target is made feasible."""
 
-    def projected_set(self, state: PointState) -> HasLMO:
+    def projected_set(self, state: S) -> HasLMO:
         """The set that is projected on."""
         return self.K
 
-    def act(self, state: PointState) -> Array:
-        return state.point.x
+    def act(self, state: S) -> Array:
+        x: Array = state.point.x
+        return x
 
-    def finish_block(self, state: PointState, block: Any) -> PointState:
+    def finish_block(self, state: S, block: Any) -> S:
         state = self.step(state, block)
-        point, calls, earned = state.point, 0, (self.calls_per_round or 0.0) * block.rounds
-        oracle_budget = state.oracle_budget + earned
-        if state.t == self.epoch_end(state):
-            point = point.at_rest()
-        else:
-            K, most = self.projected_set(state), self._whole_calls(oracle_budget)
-            point, calls = self.projection(state).project(K, point, most)
-        if self.calls_per_round is not None:
-            oracle_budget -= calls
-        projected: PointState = state._replace(
-            point=point, oracle_budget=oracle_budget, calls=state.calls + calls
+        earned = (self.calls_per_round or 0.0) * block.rounds
+        state = state._replace(oracle_budget=state.oracle_budget + earned)
+        if is_over(state):
+            return self.with_point(state, state.point.at_rest(), 0)
+        most = self._whole_calls(state)
+        point, calls = self.projection(state).project(self.projected_set(state), state.point, most)
+        return self.with_point(state, point, calls)
+
+    def with_point(self, state: S, point: ProjectedPoint, calls: int) -> S:
+        """The state at a point that took so many oracle calls."""
+        spent = 0 if self.calls_per_round is None else calls
+        after: S = state._replace(
+            point=point, oracle_budget=state.oracle_budget - spent, calls=state.calls + calls
         )
-        return projected
+        return after
 
-    def _whole_calls(self, oracle_budget: float) -> float:
-        """Calls that a projection may take of what a bank holds."""
-        return math.inf if self.calls_per_round is None else math.floor(oracle_budget + 1e-9)
+    def _whole_calls(self, state: S) -> float:
+        """Calls that a projection may take."""
+        return math.inf if self.calls_per_round is None else math.floor(state.oracle_budget + 1e-9)
 
-    def last_projection(self, state: PointState) -> ProjectionRecord:
+    def last_projection(self, state: S) -> ProjectionRecord:
         point = state.point
         return ProjectionRecord(
             over=self.projected_set(state),
@@ -169,5 +156,5 @@ class Projecting(Clocked[PointState]):
             before_projection=point.before_projection,
             y=point.y,
             tolerance2=self.projection(state).tolerance2,
-            calls_left=self._whole_calls(state.oracle_budget),
+            calls_left=self._whole_calls(state),
         )

@@ -6,14 +6,13 @@ type, `horizon: Horizon = None`, and its own check only where it means something
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import LEAST, MOST, length
-from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.settings import Check, Count, Flag, Magnitude, PointNumbers, Seed
 from tidewolf.core.types import Array
@@ -49,14 +48,6 @@ class HardSet(Check):
 
     def read(self, value: Any) -> None:
         """Nothing: a file says the set of an experiment, not of a learner."""
-
-
-@dataclass(frozen=True)
-class CallBudget(Magnitude):
-    """A number of oracle calls, or None, which goes with the paper's constants."""
-
-    def __call__(self, value: Any, what: str) -> Any:
-        return None if value is None else super().__call__(value, what)
 
 
 @dataclass(frozen=True)
@@ -108,11 +99,7 @@ def takes_start(cls: type[T]) -> type[T]:
 HardSetK = Annotated[HasLMO, HardSet("The set that every played point belongs to.")]
 Horizon = Annotated[
     int | None,
-    Count(
-        "How many rounds will be played. None: unknown; it starts from 256 and restarts with twice "
-        "as many whenever they are over.",
-        unit="rounds",
-    ),
+    Count("Rounds that will be played. None: 256, and twice as many whenever they are over."),
 ]
 AnytimeHorizon = Annotated[
     int | None,
@@ -135,11 +122,14 @@ PerConstraint = Annotated[
         "largest breach one for all."
     ),
 ]
-_CALLS = (
-    "How often the set's oracle may be asked, on average over the rounds so far; calls that are "
-    "not spent are kept for later."
-)
-CallsPerRound = Annotated[float, Magnitude(_CALLS, unit="oracle calls a round")]
+CallsPerRound = Annotated[
+    float,
+    Magnitude(
+        "How often the set's oracle may be asked, on average over the rounds so far; calls that "
+        "are not spent are kept for later.",
+        unit="oracle calls a round",
+    ),
+]
 Tolerance = Annotated[
     float | None,
     Magnitude(
@@ -149,48 +139,31 @@ Tolerance = Annotated[
     ),
 ]
 FinerTolerance = Annotated[
-    float,
-    Magnitude(
-        "The squared distance of the played point from its companion that calls left over are "
-        "spent on, as a share of radius^2."
-    ),
+    float, Magnitude("Calls left over bring |x - y|^2 down to this share of radius^2.")
 ]
 BlockLength = Annotated[
-    int | None,
-    Count(
-        "How many rounds are played at a point before it moves. None: chosen for the horizon and "
-        "the budget of calls.",
-        unit="rounds",
-    ),
+    int | None, Count("Rounds at a point before it moves. None: chosen for the horizon and calls.")
 ]
-LossLipschitz = Annotated[
-    float | None,
-    Magnitude(
-        "The largest slope a loss may have, on average over rounds seen together; steeper ones are "
-        "refused. None: learned from what is seen, and nothing is promised beforehand."
-    ),
-]
-ConstraintLipschitz = Annotated[
-    float | None,
-    Magnitude(
-        "The largest slope a constraint may have, on average over rounds seen together; steeper "
-        "ones are refused. None: learned from what is seen, and nothing is promised beforehand."
-    ),
-]
-LossSize = Annotated[
-    float | None,
-    Magnitude(
-        "The largest absolute value a loss may have; larger ones are refused. None: half the range "
-        "seen so far, and nothing is promised beforehand."
-    ),
-]
-ConstraintSize = Annotated[
-    float | None,
-    Magnitude(
-        "The largest absolute value a constraint may have; larger ones are refused. None: the "
-        "largest breach seen so far, and nothing is promised beforehand."
-    ),
-]
+
+
+def _largest_slope(of: str) -> Magnitude:
+    return Magnitude(
+        f"The largest slope a {of} may have, on average over rounds seen together; steeper ones "
+        "are refused. None: learned from what is seen, and nothing is promised beforehand."
+    )
+
+
+def _largest_value(of: str, seen: str) -> Magnitude:
+    return Magnitude(
+        f"The largest absolute value a {of} may have; larger ones are refused. None: {seen} seen "
+        "so far, and nothing is promised beforehand."
+    )
+
+
+LossLipschitz = Annotated[float | None, _largest_slope("loss")]
+ConstraintLipschitz = Annotated[float | None, _largest_slope("constraint")]
+LossSize = Annotated[float | None, _largest_value("loss", "half the range")]
+ConstraintSize = Annotated[float | None, _largest_value("constraint", "the largest breach")]
 StartAt = Annotated[
     Array | None,
     StartingPoint(
@@ -206,12 +179,3 @@ MaxMove = Annotated[
     ),
 ]
 ExplorationSeed = Annotated[int, Seed("The seed of the directions in which it explores.")]
-
-
-def warn_of(concerns: tuple[str, ...], frozen: bool, cure: str) -> None:
-    """Say what a theorem's constants cannot do as one warning, where the caller of `.theorem(...)`
-    stands.
-    """
-    if concerns:
-        sentence = f"{' '.join(concerns)} {cure}(K, horizon) has settings for any horizon."
-        warnings.warn(sentence, FrozenRegime if frozen else ShortHorizon, stacklevel=4)

@@ -44,11 +44,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import inner, like, norm, to_numpy
-from tidewolf.core.errors import NotFinite
+from tidewolf.core.errors import NotFinite, NotSupported
+from tidewolf.core.feedback import require_full_information
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.combined import mapped
-from tidewolf.methods.base import Bound
+from tidewolf.methods.base import Bound, Record, require_part
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 from tidewolf.sets.base import ConvexSet
@@ -68,25 +69,24 @@ class Tally(NamedTuple):
     """the round after which the last block ended"""
     price: float = 0.0
     growth: float = 0.0
-    weight: float = 0.0
-    """of the last block alone: n G_f alpha/2 reach^2, which an interval that begins with it pays
-    first
-    """
     need: float = 0.0
     climb: float = 0.0
-    hold: float = 0.0
-    """of the last block alone: alpha/2 reach^2"""
     apart: float = 0.0
     """sum of s |x - y|"""
     spread: float = 0.0
     """sum of s^2/alpha"""
-    delta: float = math.inf
-    """of the last block alone"""
     least_delta: float = math.inf
-    gap: float = 0.0
-    """of the last block alone, certified, in the units of a round's loss"""
     looks: int = 0
     """how often blocks of constraints were evaluated"""
+    delta: float = math.inf
+    """from here on of the last block alone"""
+    gap: float = 0.0
+    """certified, in the units of a round's loss"""
+    reach: float = 0.0
+    alpha: float = 0.0
+    """0 before the first block of an epoch, where y starts afresh"""
+    inverse_step: float = 0.0
+    """n G_f alpha; 0 likewise"""
 
 
 class DriftBlock(NamedTuple):
@@ -104,14 +104,15 @@ class DriftBlock(NamedTuple):
     limits: Limits
 
 
-class Last(NamedTuple):
-    """The factors of the block before this one; zeros for the first of a stretch, where y starts
-    afresh.
-    """
-
-    alpha: float = 0.0
-    inverse_step: float = 0.0
-    """n G_f alpha"""
+def require_whole_functions(feedback: object, K: HasLMO, most: int, owner: str) -> None:
+    """Refuse other feedback than functions, and functions that are not defined outside the set."""
+    for batch in require_full_information(feedback, K.shape, most):
+        if batch.domain is not None:
+            raise NotSupported(
+                f"{owner} evaluates functions outside the set, and {type(batch).__name__} is only "
+                f"defined on {batch.domain}. Use LyapunovDescent, PrimalDual or SinhaVaze, which "
+                "do not."
+            )
 
 
 def drift(
@@ -124,11 +125,10 @@ def drift(
     loss_slope: float,
     alpha: float,
     delta: float,
-    last: Last,
     tally: Tally,
-) -> tuple[Array, Tally, Last]:
+) -> tuple[Array, Tally]:
     """One step from y, |x - y| = distance and |x* - y| <= reach for every member x*: its answer,
-    the sums with it, and its factors for the next.
+    and the sums with it.
     """
     n, R, here = block.rounds, K.radius, K
     if isinstance(K, ConvexSet) and type(K.center) is not np.ndarray:
@@ -143,52 +143,53 @@ def drift(
             "them in other units."
         )
     z = like(found.x, y)
-
-    away = z - y
+    away, inverse_step = z - y, n * loss_slope * alpha
     moved = norm(away)
     far = min(reach + moved, 2.0 * R)
     slop = found.gap + far * min(alpha * found.off, math.sqrt(2.0 * alpha * found.gap))
     price = block.difference + n * loss_slope * (
         slop - inner(d, away) - 0.5 * alpha * moved**2 - delta * found.breach
     )
-    weight, hold = 0.5 * n * loss_slope * alpha * reach**2, 0.5 * alpha * reach**2
-    tally = Tally(
+    return z, Tally(
         closed=tally.closed + n,
         price=tally.price + price,
-        growth=tally.growth + max(0.0, weight - 0.5 * last.inverse_step * reach**2),
-        weight=weight,
+        growth=tally.growth + 0.5 * max(0.0, inverse_step - tally.inverse_step) * reach**2,
         need=tally.need + R * norm(d) - inner(d, z - like(K.center, z)) + slop,
-        climb=tally.climb + max(0.0, hold - 0.5 * last.alpha * reach**2),
-        hold=hold,
+        climb=tally.climb + 0.5 * max(0.0, alpha - tally.alpha) * reach**2,
         apart=tally.apart + block.breached_slopes * distance,
         spread=tally.spread + block.breached_slopes**2 / alpha,
-        delta=delta,
         least_delta=min(tally.least_delta, delta),
-        gap=loss_slope * found.gap,
         looks=tally.looks + found.looks,
+        delta=delta,
+        gap=loss_slope * found.gap,
+        reach=reach,
+        alpha=alpha,
+        inverse_step=inverse_step,
     )
-    return z, tally, Last(alpha, n * loss_slope * alpha)
 
 
 def bound(tally: Tally, rounds: int, edge: tuple[float, float]) -> Bound:
     """Regret and violation of all `rounds` so far; those of an open block cost an `edge` each."""
-    regret, E, cut = tally.price + tally.growth, tally.need + tally.climb, rounds - tally.closed
-    return _bound(regret, E, tally, Tally(), tally.least_delta, cut, edge)
+    regret, E = tally.price + tally.growth, tally.need + tally.climb
+    return _bound(regret, E, tally, Tally(), tally.least_delta, rounds - tally.closed, edge)
 
 
-def bound_between(rows: Floats, start: int, stop: int, edge: tuple[float, float]) -> Bound:
+def bound_between(record: Record, start: int, stop: int, edge: tuple[float, float]) -> Bound:
     """Regret and violation of rounds start to stop, from the tallies after each update; rounds
     outside whole blocks cost an `edge` each.
     """
-    closed, first_of = np.unique(np.append(0.0, rows[:, 0]), return_index=True)
-    tallies = [Tally(*row) for row in np.vstack([np.array(Tally()), rows])[first_of]]
+    require_part(record, start, stop)
+    rows = np.vstack([Tally(), record.measures])
+    closed, first_of = np.unique(rows[:, 0], return_index=True)
+    tallies = [Tally(*row) for row in rows[first_of]]
     first = int(np.searchsorted(closed, start))
     after = int(np.searchsorted(closed, stop, side="right")) - 1
     if after <= first:
         return Bound((stop - start) * edge[0], (stop - start) * edge[1])
     before, opening, last = tallies[first], tallies[first + 1], tallies[after]
-    regret = last.price - before.price + opening.weight + last.growth - opening.growth
-    E = last.need - before.need + opening.hold + last.climb - opening.climb
+    weight, hold = (0.5 * f * opening.reach**2 for f in (opening.inverse_step, opening.alpha))
+    regret = last.price - before.price + weight + last.growth - opening.growth
+    E = last.need - before.need + hold + last.climb - opening.climb
     delta = min(tally.delta for tally in tallies[first + 1 : after + 1])
     cut = stop - start - int(closed[after] - closed[first])
     return _bound(regret, E, last, before, delta, cut, edge)

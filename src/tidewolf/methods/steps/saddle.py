@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from tidewolf.core.arrays import eps_of, inner, namespace, norm
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.steps.slopes import TangentGradients
 
@@ -70,16 +71,8 @@ class Units(NamedTuple):
     constraint: float
 
 
-class Saddle(NamedTuple):
-    """A step taken; its numbers are without units."""
-
-    y: Array
-    """before it is brought back into the ball"""
-    lam: float
-    price: float
-    """what the block adds to the bound on the regret"""
-    energy: float
-    """what it adds to E"""
+PRINTED = Units(1.0, 1.0, 1.0)
+"""The units of the caller, for steps as printed."""
 
 
 class SaddleSums(NamedTuple):
@@ -90,43 +83,44 @@ class SaddleSums(NamedTuple):
     """the G_f that the regret bound has paid for"""
     regret_bound: float = 0.0
     energy: float = 0.0
-    """infinite after a breach that no point could have avoided"""
+    """infinite after a violation that no point could have avoided"""
 
-    def and_step(
-        self, taken: Saddle, slope: float, reach: float, eta: float, R: float, hopeless: bool
-    ) -> SaddleSums:
-        """With a step in which G_f was `slope`, and members were at most `reach` from y."""
-        growth = (slope - self.priced_slope) * reach * (reach / R) / (2.0 * eta)
-        return SaddleSums(
-            lam=taken.lam,
+    def stepped(
+        self,
+        K: HasLMO,
+        x: Array,
+        y: Array,
+        gradients: TangentGradients,
+        block: FirstOrder,
+        steps: SaddleSteps,
+        unit: Units,
+        reach: float,
+    ) -> tuple[Array, SaddleSums]:
+        """y after a step from the sums of a block, which are in the units of the caller, before it
+        is brought back into the ball, and the sums with it; members are at most `reach` from y.
+        """
+        n, lam, (eta, nu, theta, _) = block.rounds, self.lam, steps
+        most = n * gradients.slopes.constraint * K.diameter
+        violation, hopeless = kept_possible(block, most, K.center)
+        slope = gradients.slopes.loss
+        if unit is PRINTED:  # whole, but for what would overflow
+            violation, slope = min(block.violation, moderate(K.center)), 1.0
+
+        d = gradients.loss / unit.loss + (lam / unit.constraint) * gradients.constraint
+        q = violation / (unit.constraint * unit.length)
+        h = q - n * theta * lam
+        offset = block.loss_offset / unit.loss + lam * block.constraint_offset / unit.constraint
+        price = (inner(d, x - y) + offset) / unit.length + 0.5 * eta * inner(d, d) - lam * q
+        energy = price + lam * q + 0.5 * nu * h * h - 0.5 * n * theta * lam * lam
+        if n > 1:  # rounds at points of their own may gain more than n D
+            energy += max(0.0, -block.loss_offset) / (unit.loss * unit.length)
+        growth = (slope - self.priced_slope) * reach * (reach / unit.length) / (2.0 * eta)
+        return y - (eta * unit.length) * d, SaddleSums(
+            lam=max(0.0, lam + nu * h),
             priced_slope=slope,
-            regret_bound=self.regret_bound + growth + slope * R * taken.price,
-            energy=math.inf if hopeless else self.energy + taken.energy,
+            regret_bound=self.regret_bound + growth + slope * unit.length * price,
+            energy=math.inf if hopeless else self.energy + energy,
         )
-
-
-def saddle_step(
-    x: Array,
-    y: Array,
-    lam: float,
-    gradients: TangentGradients,
-    violation: float,
-    n: int,
-    steps: SaddleSteps,
-    unit: Units,
-) -> Saddle:
-    """One step from the sums of a block of n rounds, which are in the units of the caller."""
-    eta, nu, theta = steps.eta, steps.nu, steps.theta
-    d = gradients.loss / unit.loss + (lam / unit.constraint) * gradients.constraint
-    q = violation / (unit.constraint * unit.length)
-    h = q - n * theta * lam
-    offset = gradients.loss_offset / unit.loss
-    offset += lam * gradients.constraint_offset / unit.constraint
-    price = (inner(d, x - y) + offset) / unit.length + 0.5 * eta * inner(d, d) - lam * q
-    energy = price + lam * q + 0.5 * nu * h * h - 0.5 * n * theta * lam * lam
-    if n > 1:  # rounds at points of their own may gain more than n D
-        energy += max(0.0, -gradients.loss_offset) / (unit.loss * unit.length)
-    return Saddle(y - (eta * unit.length) * d, max(0.0, lam + nu * h), price, energy)
 
 
 def damping(b: int, eta: float, nu: float, distance: float) -> float | None:
@@ -138,11 +132,13 @@ def damping(b: int, eta: float, nu: float, distance: float) -> float | None:
     return 2.0 * least / (0.5 + math.sqrt(room)) if room >= 0.0 else None
 
 
-def violation_bound(E: float, rounds: int, nu: float, theta: float) -> float:
-    """The bound above; infinite where E is negative, which a point that keeps all constraints rules
-    out.
+def violation_bound(E: float, rounds: int, nu: float, theta: float, size: float = 1.0) -> float:
+    """The bound above, in units of `size`; infinite where E is, and where E is negative, which a
+    point that keeps all constraints rules out.
     """
-    return math.sqrt(2.0 * (theta * rounds + 1.0 / nu) * E) if E >= 0.0 else math.inf
+    if not 0.0 <= E < math.inf:
+        return math.inf
+    return math.sqrt(2.0 * (theta * rounds + 1.0 / nu) * E) * size
 
 
 def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, bool]:

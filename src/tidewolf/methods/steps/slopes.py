@@ -46,6 +46,11 @@ class Slopes(NamedTuple):
     loss: float
     constraint: float
 
+    @property
+    def ratio(self) -> float:
+        """G_f/G_g, the size of a multiplier; 1 where one of them is not known."""
+        return self.loss / self.constraint if self.loss > 0.0 and self.constraint > 0.0 else 1.0
+
     def and_of(self, block: FirstOrder) -> Slopes:
         """Those of single rounds of a block among them."""
         return Slopes(
@@ -71,9 +76,6 @@ class TangentGradients(NamedTuple):
     loss: Array
     constraint: Array
     slopes: Slopes
-    loss_offset: float = 0.0
-    """sum <grad f_t, x_t - x> of rounds that were not played at x"""
-    constraint_offset: float = 0.0
 
 
 def unit_length(K: HasLMO) -> float:
@@ -92,8 +94,7 @@ def tangent_gradients(
     )
     constraint_slope = slope_of_rounds(K, constraint_slope, block)
     slopes = Slopes(max(known.loss, loss_slope), max(known.constraint, constraint_slope))
-    offsets = block.loss_offset, block.constraint_offset
-    return TangentGradients(loss, constraint, slopes, *offsets)
+    return TangentGradients(loss, constraint, slopes)
 
 
 def tangent_part(
