@@ -987,7 +987,7 @@ NUMBERS = (
     Numbers("methods/steps/adagrad.py", "_price", FACTORS),
     Numbers("learners/core.py", "Core.guarantee", ENSEMBLE_GUARANTEE),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
-    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),
+    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe.constants"),
     Numbers("baselines/sinha_vaze.py", "SinhaVaze.guarantee"),
 )
 

@@ -40,15 +40,10 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.cautious import Cautious
 from tidewolf.methods.clock import Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    ConstraintLipschitz,
-    HardSetK,
-    Horizon,
-    LossLipschitz,
-)
+from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.lyapunov import THETA
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
 from tidewolf.projection.one_shot import frank_wolfe_gap
@@ -132,7 +127,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class OnlineFrankWolfe(EveryRound[State]):
+class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
     """Online Frank-Wolfe with a fixed price on breaches; `OnlineFrankWolfe.blind` does not look at
     the limits at all.
 
@@ -166,8 +161,6 @@ class OnlineFrankWolfe(EveryRound[State]):
 
     state_type: ClassVar = State
 
-    K: HardSetK
-    horizon: Horizon = None
     caution: Annotated[
         float,
         Number(
@@ -176,8 +169,6 @@ class OnlineFrankWolfe(EveryRound[State]):
             least=0.0,
         ),
     ] = DEFAULT_CAUTION
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def blind(cls, K: HasLMO, *, horizon: int | None = None) -> OnlineFrankWolfe:
@@ -187,9 +178,6 @@ class OnlineFrankWolfe(EveryRound[State]):
     def start(self) -> State:
         x = self.K.center
         return State(0, x, self.first_epoch(), self.given_slopes.initial, Leader.start(x))
-
-    def act(self, state: State) -> Array:
-        return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:
         gradients = tangent_gradients(self.K, block, self.given_slopes, state.slopes)

@@ -26,15 +26,10 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.cautious import Cautious
 from tidewolf.methods.clock import Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    Caution,
-    ConstraintLipschitz,
-    Horizon,
-    LossLipschitz,
-)
+from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.saddle import (
     SaddleSteps,
     SaddleSums,
@@ -64,7 +59,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProjectedPrimalDual(ProjectsExactly[State], EveryRound[State]):
+class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[State]):
     """Primal-dual play, the textbook's way: an exact projection a round.
 
     Parameters
@@ -97,10 +92,6 @@ class ProjectedPrimalDual(ProjectsExactly[State], EveryRound[State]):
     state_type: ClassVar = State
 
     K: ProjectableK
-    horizon: Horizon = None
-    caution: Caution = DEFAULT_CAUTION
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> ProjectedPrimalDual:
@@ -111,9 +102,6 @@ class ProjectedPrimalDual(ProjectsExactly[State], EveryRound[State]):
 
     def start(self) -> State:
         return State(0, self.K.center, self.first_epoch(), self.given_slopes.initial)
-
-    def act(self, state: State) -> Array:
-        return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:
         K, x, s = self.K, state.x, self._steps(state.epoch.horizon)

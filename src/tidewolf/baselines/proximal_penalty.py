@@ -29,14 +29,9 @@ from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.cautious import Cautious
 from tidewolf.methods.clock import Epoch
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    Caution,
-    ConstraintLipschitz,
-    Horizon,
-    LossLipschitz,
-)
+from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.drift import (
     DriftBlock,
     Tally,
@@ -64,7 +59,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProximalPenalty(ProjectsExactly[State]):
+class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
     """Steps that see the whole last limit, and an exact projection after each.
 
     Parameters
@@ -98,10 +93,6 @@ class ProximalPenalty(ProjectsExactly[State]):
     state_type: ClassVar = State
 
     K: ProjectableK
-    horizon: Horizon = None
-    caution: Caution = DEFAULT_CAUTION
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> ProximalPenalty:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
@@ -22,17 +21,9 @@ from tidewolf.core.arrays import as_count, frozen, plus
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import EveryRound
+from tidewolf.methods.cautious import AnytimeLyapunovLearner
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    AnytimeHorizon,
-    Caution,
-    ConstraintLipschitz,
-    LossLipschitz,
-)
-from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
-from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.sets.base import ConvexSet
 
 
@@ -51,7 +42,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
+class SinhaVaze(ProjectsExactly[State], AnytimeLyapunovLearner[State]):
     """Sinha & Vaze's method with exact projections: the quality to reach, at the price to avoid.
 
     Parameters
@@ -87,10 +78,6 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
     exponents: ClassVar = (1 / 2, 1 / 2)
 
     K: ProjectableK
-    horizon: AnytimeHorizon = None
-    caution: Caution = DEFAULT_CAUTION
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> SinhaVaze:
@@ -98,38 +85,22 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
         return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
 
     def start(self) -> State:
-        return State(0, self.K.center, self._weights.start())
-
-    def act(self, state: State) -> Array:
-        return state.x
+        return State(0, self.K.center, self.whole_weights.start())
 
     def step(self, state: State, block: FirstOrder) -> State:
-        weighed = self._weights.weigh(state.dual, block, state.x)
+        weighed = self.whole_weights.weigh(state.dual, block, state.x)
         x, S = state.x, state.square_sum * weighed.unit**2 + weighed.norm2
         if weighed.norm2 > 0.0:
             y = plus(x, -self.K.diameter / math.sqrt(2.0 * S), weighed.g)
             x = frozen(self.exact_projection(y))
         return state._replace(x=x, dual=weighed.dual, square_sum=S)
 
-    @cached_property
-    def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
-            self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
-        )
-
     def guarantee(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
-        return self._weights.guaranteed(math.sqrt(2.0))
+        return self.whole_weights.guaranteed(math.sqrt(2.0))
 
     def bound(self, record: Record) -> Bound:
-        state: State = record.final_state
-        return self._weights.bound(state.dual)
-
-    def limit_price(self, state: State) -> float:
-        return self._weights.limit_price(state.dual)
-
-    def slopes(self, state: State) -> Slopes:
-        return state.dual.slopes
+        return self.whole_weights.bound(record.final_state.dual)
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

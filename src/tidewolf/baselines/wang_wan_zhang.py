@@ -25,18 +25,10 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Epoch, EveryRound
+from tidewolf.methods.cautious import LyapunovLearner
+from tidewolf.methods.clock import Epoch
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    Caution,
-    ConstraintLipschitz,
-    HardSetK,
-    Horizon,
-    LossLipschitz,
-)
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
-from tidewolf.methods.steps.slopes import Slopes
 
 
 class State(NamedTuple):
@@ -56,7 +48,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class WangWanZhang(EveryRound[State]):
+class WangWanZhang(LyapunovLearner[State]):
     """Wang, Wan & Zhang's method: one oracle call a round, with constants made for the proof.
 
     Parameters
@@ -88,12 +80,6 @@ class WangWanZhang(EveryRound[State]):
 
     state_type: ClassVar = State
 
-    K: HardSetK
-    horizon: Horizon = None
-    caution: Caution = DEFAULT_CAUTION
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
-
     @classmethod
     def published(cls, K: HasLMO, *, horizon: int) -> WangWanZhang:
         """V = 1, as in the paper."""
@@ -101,13 +87,10 @@ class WangWanZhang(EveryRound[State]):
 
     def start(self) -> State:
         x, epoch = self.K.center, self.first_epoch()
-        return State(0, x, epoch, self._weights(epoch).start(), Leader.start(x))
-
-    def act(self, state: State) -> Array:
-        return state.x
+        return State(0, x, epoch, self.weights(epoch.horizon).start(), Leader.start(x))
 
     def step(self, state: State, block: FirstOrder) -> State:
-        weighed = self._weights(state.epoch).weigh(state.dual, block, state.x)
+        weighed = self.weights_at(state).weigh(state.dual, block, state.x)
         leader, T = state.leader.in_units(weighed.unit), state.epoch.horizon
         x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
         dual, calls = weighed.dual, state.calls + calls
@@ -115,36 +98,25 @@ class WangWanZhang(EveryRound[State]):
 
     def renew(self, state: State) -> State:
         """Slopes stay known."""
-        dual = self._weights(state.epoch).start()._replace(slopes=state.dual.slopes)
+        dual = self.weights_at(state).start()._replace(slopes=state.dual.slopes)
         return state._replace(dual=dual, leader=state.leader.anew())
 
     def epoch_bound(self, state: State) -> tuple[float, float]:
-        found = self._weights(state.epoch).bound(state.dual)
+        found = self.weights_at(state).bound(state.dual)
         return (
             math.inf if found.regret is None else found.regret,
             math.inf if found.violation is None else found.violation,
         )
 
-    def _weights(self, epoch: Epoch) -> LyapunovWeights:
-        return LyapunovWeights(
-            self.K,
-            self.caution,
-            epoch.horizon,
-            self.loss_lipschitz,
-            self.constraint_lipschitz,
-            c=64.0,
-            p=0.75,
-        )
+    def constants(self) -> tuple[float, float]:
+        return 64.0, 0.75
+
+    def weights_at(self, state: State) -> LyapunovWeights:
+        return self.weights(state.epoch.horizon)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
         return state.epoch.bound(*self.epoch_bound(state))
-
-    def limit_price(self, state: State) -> float:
-        return self._weights(state.epoch).limit_price(state.dual)
-
-    def slopes(self, state: State) -> Slopes:
-        return state.dual.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

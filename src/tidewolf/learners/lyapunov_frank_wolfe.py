@@ -42,7 +42,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen, inner, namespace
@@ -50,18 +49,9 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import EveryRound
+from tidewolf.methods.cautious import AnytimeLyapunovLearner
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    AnytimeHorizon,
-    Caution,
-    ConstraintLipschitz,
-    HardSetK,
-    LossLipschitz,
-)
-from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
-from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 
 INFO = 1.055, 2.65
@@ -94,7 +84,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovFrankWolfe(EveryRound[State]):
+class LyapunovFrankWolfe(AnytimeLyapunovLearner[State]):
     """Lyapunov weights on online Frank-Wolfe: one oracle call a round, and the simplest steps of
     all.
 
@@ -132,22 +122,13 @@ class LyapunovFrankWolfe(EveryRound[State]):
     anytime: ClassVar = True
     exponents: ClassVar = (3 / 4, 3 / 4)
 
-    K: HardSetK
-    horizon: AnytimeHorizon = None
-    caution: Caution = DEFAULT_CAUTION
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
-
     def start(self) -> State:
         x = self.K.center
-        return State(0, x, x, self._weights.start(), frozen(namespace(x).zeros_like(x)))
-
-    def act(self, state: State) -> Array:
-        return state.x
+        return State(0, x, x, self.whole_weights.start(), frozen(namespace(x).zeros_like(x)))
 
     def step(self, state: State, block: FirstOrder) -> State:
         K, x = self.K, state.x
-        weighed = self._weights.weigh(state.dual, block, x)
+        weighed = self.whole_weights.weigh(state.dual, block, x)
         total, g_norm = frozen(state.total * weighed.unit + weighed.g), math.sqrt(weighed.norm2)
         M = max(state.largest * weighed.unit, g_norm)
         state = state._replace(dual=weighed.dual, total=total, largest=M)
@@ -169,25 +150,15 @@ class LyapunovFrankWolfe(EveryRound[State]):
             rho = max(rho, ANYTIME[0] * math.pow(t, 0.75))
         return rho / (self.K.diameter or 1.0)
 
-    @cached_property
-    def _weights(self) -> LyapunovWeights:
-        c = (ANYTIME if self.horizon is None else INFO)[1]
-        given = self.loss_lipschitz, self.constraint_lipschitz
-        return LyapunovWeights(self.K, self.caution, self.horizon, *given, c=c, p=0.75)
+    def constants(self) -> tuple[float, float]:
+        return (ANYTIME if self.horizon is None else INFO)[1], 0.75
 
     def guarantee(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
-        return self._weights.guaranteed(self._weights.c)
+        return self.whole_weights.guaranteed(self.whole_weights.c)
 
     def bound(self, record: Record) -> Bound:
-        state: State = record.final_state
-        return self._weights.bound(state.dual)
-
-    def limit_price(self, state: State) -> float:
-        return self._weights.limit_price(state.dual)
-
-    def slopes(self, state: State) -> Slopes:
-        return state.dual.slopes
+        return self.whole_weights.bound(record.final_state.dual)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from tidewolf.core.arrays import frozen, namespace, norm
 from tidewolf.core.feedback import FirstOrder, limits_of, require_first_order
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.capabilities import Diagnosed
 from tidewolf.methods.late import TakesLate
@@ -142,9 +143,12 @@ def is_over(state: Any) -> bool:
 
 
 class EveryRound(TakesLate[S], Clocked[S]):
-    """Abstract: first-order learners that step every round."""
+    """Abstract: first-order learners that step every round, and play `x` of their states."""
 
     needs: ClassVar = FirstOrder
+
+    def act(self, state: S) -> Array:
+        return state.x
 
     def taken(self, state: S, feedback: FirstOrder) -> S:
         state = self.in_epoch(state)
@@ -193,8 +197,13 @@ class BlockLearner(EveryRound[S]):
     @cached_property
     def no_sums(self) -> FirstOrder:
         """The sums of a block that has seen no round yet."""
-        zero = frozen(namespace(self.K.center).zeros_like(self.K.center))
-        return FirstOrder(zero, 0.0, zero, 0.0, 0.0, 0)
+        return empty_sums(self.K.center)
+
+
+def empty_sums(center: Array) -> FirstOrder:
+    """Sums over no round."""
+    zero = frozen(namespace(center).zeros_like(center))
+    return FirstOrder(zero, 0.0, zero, 0.0, 0.0, 0)
 
 
 def add_sums(block: FirstOrder, feedback: FirstOrder) -> FirstOrder:
