@@ -297,9 +297,12 @@ def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
         BanditPrimalDual.theorem(L2Ball(1), horizon=16, **ONES, start=[0.6])
 
 
-def test_thresholds_are_found_by_brute_force_too():
-    """With constants so small that every horizon up to the threshold can be tried."""
-    small = BanditPrimalDual(L2Ball(40), **dict.fromkeys(ONES, 1e-4))
+def test_thresholds_are_found_by_brute_force_too(monkeypatch):
+    """On a set so small, for its inner radius, that every horizon up to the threshold can be
+    tried.
+    """
+    monkeypatch.setattr(L2Ball, "inner_radius", 1.0)
+    small = BanditPrimalDual(L2Ball(40, 1e-4), **ONES)
     T = small.theorem_horizon()
     tried = (k for k in range(9, 4 * T + 5000) if not small.theorem_holds(k))
     assert max([explorable_from(1.0, 40) - 1, 8, *tried]) + 1 == T

@@ -174,7 +174,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
 def test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing():
     K, rng = Simplex(4), np.random.default_rng(1)
     limits, d = Affine(rng.standard_normal((2, 4)), np.zeros(2)), K.tangent(rng.standard_normal(4))
-    block = DriftBlock(2, 2.0 * d, 0.0, 0.0, Limits((limits,)))
+    block = DriftBlock(2.0 * d, 2, 0.0, 0.0, Limits((limits,)))
     tally, weight, hold = Tally(), 0.0, 0.0
     for loss_slope, alpha in ((1.0, 2.0), (1.5, 2.5), (1.2, 2.0), (4.0, 2.4)):
         now = 2 * loss_slope * alpha / 2.0 * 0.81, alpha / 2.0 * 0.81

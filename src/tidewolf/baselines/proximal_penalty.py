@@ -136,7 +136,7 @@ class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
         size = self.caution / DEFAULT_CAUTION * math.sqrt(T)
         alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
         broken = slope_g if limit > 0.0 else 0.0
-        whole = DriftBlock(1, loss_gradient, 0.0, broken, Limits((constraints,)))
+        whole = DriftBlock(loss_gradient, 1, 0.0, broken, Limits((constraints,)))
         d, reach = grad_f / (slopes.loss or 1.0), K.radius if state.t == 1 else K.diameter
         z, tally = drift(K, whole, d, x, 0.0, reach, slopes.loss, alpha, delta, state.tally)
         x = frozen(self.exact_projection(z))

@@ -60,7 +60,6 @@ from tidewolf.methods.steps.drift import (
     drift,
     require_whole_functions,
 )
-from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, unit_length
 
 
@@ -183,8 +182,7 @@ class DriftPlusPenalty(PaperLearner[State]):
 
     @cached_property
     def _no_sums(self) -> DriftBlock:
-        center = self.K.center
-        return DriftBlock(0, frozen(namespace(center).zeros_like(center)), 0.0, 0.0, Limits())
+        return DriftBlock(frozen(namespace(self.K.center).zeros_like(self.K.center)))
 
     def weights(self, T: int, G_f: float, G_g: float) -> tuple[float, float]:
         """alpha and delta, in units in which the losses have slope 1."""

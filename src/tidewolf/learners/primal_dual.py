@@ -53,13 +53,15 @@ methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.feedback import Arrival, FirstOrder
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.methods.available import PlaysAround
+from tidewolf.methods.available import entries_out, restricted
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
 from tidewolf.methods.clock import BlockLearner, Epoch
 from tidewolf.methods.late import Deferred, Overrides
@@ -99,7 +101,7 @@ class State(NamedTuple):
 @takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
+class PrimalDual(SaddleLearner[State], BlockLearner[State]):
     """The paper's primal-dual learner: with its own settings as printed, or with unit-free steps
     and a budget of oracle calls.
 
@@ -167,6 +169,32 @@ class PrimalDual(SaddleLearner[State], PlaysAround[State], BlockLearner[State]):
     def start(self) -> State:
         point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.initial
         return State(0, point, self.no_sums, self.first_epoch(), slopes)
+
+    def act(self, state: State) -> Array:
+        return state.point.x if state.upcoming is None else state.upcoming
+
+    def stands_at(self, state: State) -> Array:
+        return state.point.x
+
+    def with_info(self, state: State, info: RoundInfo) -> State:
+        """Around entries that are out in the coming round."""
+        state, point = state._replace(upcoming=None), state.point
+        out = entries_out(self.K, info)
+        if out is None:
+            return state
+        found = restricted(self.K, (point.active,), out, point.x - point.before_projection)
+        for vertex in found.found:  # for the next round without these entries
+            point = point._replace(active=point.active.also(self.K, vertex))
+        return self.with_point(state._replace(upcoming=found.points[0]), point, found.calls)
+
+    def update(self, state: State, feedback: FirstOrder) -> State:
+        return super().update(state, feedback)._replace(upcoming=None)
+
+    def defer(self, state: State) -> State:
+        return super().defer(state)._replace(upcoming=None)
+
+    def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
+        return super().on_feedback(state, arrivals)._replace(upcoming=None)
 
     def _units(self, slopes: Slopes) -> Units:
         if self.as_printed:

@@ -23,16 +23,11 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported
-from tidewolf.core.feedback import Arrival, FirstOrder
 from tidewolf.core.names import listed, nearest_names
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.methods.capabilities import UsesInfo
-from tidewolf.methods.clock import S
-from tidewolf.methods.late import TakesLate
-from tidewolf.methods.projected import Projecting
 from tidewolf.projection.active import Active, is_free_of
 from tidewolf.sets.base import ConvexSet
 
@@ -125,48 +120,3 @@ def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
         f"Whether a member of {K!r} is 0 in {called} could not be told by its oracle; nothing was "
         "decided: play the round again with less unavailable, or on a set without these entries."
     )
-
-
-class PlaysAround(UsesInfo, TakesLate[S], Projecting[S]):
-    """Abstract: learners that play a projected point, around entries that are out. The state's
-    `upcoming` is what they then play, until the round is over.
-    """
-
-    def with_info(self, state: S, info: RoundInfo) -> S:
-        out = entries_out(self.K, info)
-        if out is None:
-            return anew(state)
-        point = state.point
-        aimed = point.x - point.before_projection
-        found = restricted(self.K, (point.active,), out, aimed)
-        x = self.held_back(state, found.points[0], out)
-        for vertex in found.found:  # for the next round without these entries
-            point = point._replace(active=point.active.also(self.K, vertex))
-        return self.with_point(state._replace(upcoming=x), point, found.calls)
-
-    def held_back(self, state: S, x: Array, out: Bools) -> Array:
-        """What is played where x is the point that does without the entries that are out."""
-        return x
-
-    def stands_at(self, state: S) -> Array:
-        x: Array = state.point.x
-        return x
-
-    def act(self, state: S) -> Array:
-        x: Array = state.point.x if state.upcoming is None else state.upcoming
-        return x
-
-    def update(self, state: S, feedback: FirstOrder) -> S:
-        return anew(super().update(state, feedback))
-
-    def defer(self, state: S) -> S:
-        return anew(super().defer(state))
-
-    def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
-        return anew(super().on_feedback(state, arrivals))
-
-
-def anew(state: S) -> S:
-    """Nothing is out in the coming round, as far as is known."""
-    after: S = state if state.upcoming is None else state._replace(upcoming=None)
-    return after

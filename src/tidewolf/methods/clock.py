@@ -20,14 +20,14 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from tidewolf.core.arrays import frozen, namespace, norm
+from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.feedback import FirstOrder, limits_of, require_first_order
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.capabilities import Diagnosed
 from tidewolf.methods.late import TakesLate
 from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
+from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 
 FIRST_HORIZON = 256
 """What an unknown horizon starts from before it doubles, in learners that restart."""
@@ -176,9 +176,6 @@ class BlockLearner(EveryRound[S]):
         # refused at once, while the block is open, where its end would refuse it
         known = self.known_slopes(state).and_of(state.open)
         tangent_gradients(self.K, feedback, self.given_slopes, known)
-        for each in [] if feedback.limits is None else feedback.limits.gradients:
-            most = self.given_slopes.constraint
-            tangent_part(self.K, "constraint", each, feedback.rounds, most, norm(each))
         waiting: S = state._replace(t=state.t + feedback.rounds, open=block)
         return waiting
 

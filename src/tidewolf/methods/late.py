@@ -104,18 +104,13 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
         """What a unit of violation weighs after the last feedback, in units of the loss."""
         return 0.0
 
-    def offset_price(self, state: S, feedback: FirstOrder) -> float:
-        """What the offsets of feedback weigh after the last one, in units of the loss."""
-        limits = feedback.constraint_offset
-        return feedback.loss_offset + (self.limit_price(state) * limits if limits != 0.0 else 0.0)
-
     def update(self, state: S, feedback: FirstOrder) -> S:
         require_no_pending(state)
         x, own = self.act(state), self.stands_at(state)
         if x is own:
             return self.taken(state, feedback)
         held = played_at(feedback, x, own)
-        return self._priced(self.taken(state, held), AppliedFeedback(held, held))
+        return self._priced(self.taken(state, held), held)
 
     def defer(self, state: S) -> S:
         x, own = self.act(state), self.stands_at(state)
@@ -129,44 +124,30 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
 
     def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
         for arrival in in_order(arrivals):
-            state, applied = self.match_feedback(state, arrival)
-            state = self._priced(self.taken(state, applied.feedback), applied)
+            feedback = arrival.feedback
+            if not isinstance(feedback, FirstOrder) or feedback.rounds != 1:
+                raise InvalidInput(
+                    "Feedback that comes late, or of another point than was decided, is FirstOrder "
+                    "feedback on one round."
+                )
+            decision, pending = without(state, arrival.round)
+            own = self.stands_at(state)
+            if decision is None:
+                decision = Deferred(arrival.round, self.act(state), own)
+            played = decision.x if arrival.of_decision else arrival.played
+            then = decision.x if decision.own is None else decision.own
+            state = state._replace(pending=pending, overrides=state.overrides.and_of(arrival))
+            state = self.taken(state, played_at(feedback, played, own))
+            state = self._priced(state, played_at(feedback, played, then))
         return state
 
-    def match_feedback(self, state: S, arrival: Arrival) -> tuple[S, AppliedFeedback]:
-        """The state without the round among those that wait, and the feedback as it is for who
-        stands where the learner does.
-        """
-        feedback = arrival.feedback
-        if not isinstance(feedback, FirstOrder) or feedback.rounds != 1:
-            raise InvalidInput(
-                "Feedback that comes late, or of another point than was decided, is FirstOrder "
-                "feedback on one round."
-            )
-        decision, pending = without(state, arrival.round)
-        own = self.stands_at(state)
-        if decision is None:
-            decision = Deferred(arrival.round, self.act(state), own)
-        played = decision.x if arrival.of_decision else arrival.played
-        apart = played_at(feedback, played, decision.x if decision.own is None else decision.own)
-        overrides = state.overrides.and_of(arrival)
-        state = state._replace(pending=pending, overrides=overrides)
-        return state, AppliedFeedback(played_at(feedback, played, own), apart)
-
-    def _priced(self, state: S, *applied: AppliedFeedback) -> S:
-        """With the price of not having played its own points."""
-        price = sum(self.offset_price(state, one.apart) for one in applied)
+    def _priced(self, state: S, apart: FirstOrder) -> S:
+        """With the price of not having played its own point: the offsets against that."""
+        price, limits = apart.loss_offset, apart.constraint_offset
+        if limits != 0.0:
+            price += self.limit_price(state) * limits
         after: S = priced(state, price) if price != 0.0 else state
         return after
-
-
-class AppliedFeedback(NamedTuple):
-    """Feedback that arrived."""
-
-    feedback: FirstOrder
-    """its offsets against the point that the learner stands at"""
-    apart: FirstOrder
-    """its offsets against its own point then"""
 
 
 def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:

@@ -94,14 +94,14 @@ class DriftBlock(NamedTuple):
     constraints.
     """
 
-    rounds: int
     loss_gradient: Array
     """sum of grad f_t(y)"""
-    difference: float
+    rounds: int = 0
+    difference: float = 0.0
     """sum of f_t(x) - f_t(y)"""
-    breached_slopes: float
+    breached_slopes: float = 0.0
     """s, the sum of |grad g_t(x)| within aff(K) over the rounds with g_t(x) > 0"""
-    limits: Limits
+    limits: Limits = Limits()
 
 
 def require_whole_functions(feedback: object, K: HasLMO, most: int, owner: str) -> None:

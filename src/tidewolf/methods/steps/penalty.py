@@ -129,10 +129,15 @@ class PenaltyTask(NamedTuple):
         """
         return np.asarray(into_ball(self.y - s / self.alpha, self.center, self.K.radius))
 
-    def lower(self, s: Floats, e: float) -> float:
-        """The lower bound of the slope s within the directions of aff(K) and the constant e."""
-        away = self.nearest(s) - self.y
-        return float(np.vdot(s, away)) + 0.5 * self.alpha * float(np.vdot(away, away)) + e
+    def lower(self, s: Floats, e: float, sizes: float) -> float:
+        """The lower bound of the slope s within the directions of aff(K) and the constant e, less
+        what rounding may have added to it, given the sizes of what e is a sum of; x' may be off by
+        rounding too, which counts where it is held by the ball.
+        """
+        u = self.nearest(s) - self.y
+        held = _norm(s + self.alpha * u) * (_norm(self.center) + self.K.radius)
+        value = float(np.vdot(s, u)) + 0.5 * self.alpha * float(np.vdot(u, u)) + e
+        return value - _ULPS * (_size(self, u) + sizes + held)
 
 
 class PenaltySolution(NamedTuple):
@@ -198,7 +203,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
     if breach == 0.0 or R == 0.0:
         return PenaltySolution(x, breach, 0.0, _off(task, x, x, cuts), 1)
     best, h = PenaltySolution(x, breach, math.inf, math.inf, 1), task.value(x, breach)
-    upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0), (x, cuts), -math.inf
+    upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0, 0.0), (x, cuts), -math.inf
     k = max(task.alpha, _norm(task.d + task.alpha * (task.center - task.y)) / R)
     rho, exact, gaps = 0.0, False, [math.inf]
     for looks in range(1, budget + 1):
@@ -236,7 +241,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
         nearby = task._replace(d=task.d - rho * (best.x - task.y), alpha=task.alpha + rho)
         cuts, k, x = master(nearby, cuts, k, 0.0 if exact else max(0.5 * accuracy, _LOOSE * gap))
         s = within_hull(task, (d + cuts.lam @ cuts.slopes)[None]).reshape(task.y.shape)
-        proved = _lower(task, s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds]))
+        proved = task.lower(s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds]))
         if proved > lower:
             lower, proof = proved, (task.nearest(s), cuts)
         predicted = task.value(x, float(cuts.model(x.reshape(-1) - y, b).sum()))
@@ -273,15 +278,6 @@ def _look(task: PenaltyTask, x: Floats) -> tuple[Floats, float]:
 def _size(task: PenaltyTask, u: Floats) -> float:
     """How large the terms of h(y + u) are, but for the constraints'."""
     return _norm(u) * (_norm(task.d) + task.alpha * _norm(u))
-
-
-def _lower(task: PenaltyTask, s: Floats, e: float, sizes: float) -> float:
-    """`PenaltyTask.lower` less what rounding may have added to it; x' may be off by rounding too,
-    which counts where it is held by the ball.
-    """
-    u = task.nearest(s) - task.y
-    held = _norm(s + task.alpha * u) * (_norm(task.center) + task.K.radius)
-    return task.lower(s, e) - _ULPS * (_size(task, u) + sizes + held)
 
 
 def master(task: PenaltyTask, cuts: Cuts, k: float, tolerance: float) -> tuple[Cuts, float, Floats]:

@@ -25,6 +25,7 @@ from tidewolf.core.arrays import (
     length,
     namespace,
     norm,
+    require_finite,
     square,
     square_range,
 )
@@ -123,7 +124,8 @@ def tangent_part(
             norm2, along2 = inner_products((gradient, gradient), (along, along))
     least, most = square_range(gradient)
     if not norm2 <= (most * rounds) ** 2:
-        raise _too_large(name, gradient, rounds)
+        require_finite(gradient, f"The {name} gradient")
+        raise _immoderate(name, length(gradient / rounds), "", "slopes", least, most)
     if norm2 < least * least:
         return _small(K, name, gradient, rounds, max(known, given or 0.0)), 0.0
     if along is None:
@@ -167,13 +169,8 @@ def tangent_slopes(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 
     if len(batch) > 1:
         xp = namespace(gradients)
         known = max(known, float(xp.max(xp.abs(gradients))))  # rounds are beside one another, too
-    if K.dimension == math.prod(K.shape):
-        slopes, (least, most) = batch.slopes(x), square_range(x)
-        if np.all((slopes >= least) & (slopes <= most)):
-            return slopes
-    return np.array(
-        [tangent_part(K, name, gradients[t, ...], 1, None, known)[1] for t in range(len(batch))]
-    )
+    each = (tangent_part(K, name, gradients[t, ...], 1, None, known) for t in range(len(batch)))
+    return np.array([slope for _, slope in each])
 
 
 def _small(K: HasLMO, name: str, gradient: Array, rounds: int, known: float) -> Array:
@@ -188,17 +185,6 @@ def _small(K: HasLMO, name: str, gradient: Array, rounds: int, known: float) -> 
         if along > _ROUNDING * eps_of(gradient) and not slope <= eps_of(gradient) * known:
             raise _immoderate(name, slope, "", "slopes", *square_range(gradient))
     return 0.0 * gradient
-
-
-def _too_large(name: str, gradient: Array, rounds: int) -> InvalidInput:
-    xp = namespace(gradient)
-    largest = float(xp.max(xp.abs(gradient)))
-    if not largest < math.inf:
-        return NotFinite(
-            f"The {name} gradient holds a NaN or an infinite number; give functions with finite "
-            "gradients."
-        )
-    return _immoderate(name, length(gradient / rounds), "", "slopes", *square_range(gradient))
 
 
 def _immoderate(
