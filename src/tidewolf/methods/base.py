@@ -108,8 +108,8 @@ def refuse_state(learner: Learner[Any], state: Any) -> Never:
     raise _refusal(learner, "state", state)
 
 
-def _refusal(learner: Learner[Any], parameter: str, value: Any) -> WrongType:
-    expected = EXPECTED[parameter][0]
+def _refusal(learner: Learner[Any], kind: str, value: Any) -> WrongType:
+    expected = EXPECTED[kind][0]
     return WrongType(f"{type(learner).__name__} expects {expected}, not {shown(value)}.")
 
 
@@ -140,23 +140,30 @@ EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
     ),
     "record": ("a run of its own, as tidewolf.run gives it", _is_own_run),
 }
-"""What a parameter of this name takes, in every method of `CHECKS`."""
-_OF_A_STATE = ("act", "acts", "defer", "drop", "experts_of", "notes", "on_feedback", "rounds_left")
-_OF_A_RUN = ("bound", "bound_between", "limit_bounds")
-CHECKS = frozenset((*_OF_A_STATE, *_OF_A_RUN, "save", "update", "with_info"))
-"""The methods, of learners and capabilities, that users may call: their arguments are checked here,
-and no subclass checks again.
+"""Kinds of arguments: what is expected, in words and as a test."""
+_OF_A_STATE = ("act", "acts", "defer", "experts_of", "notes", "rounds_left", "save", "update")
+CHECKS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_OF_A_STATE, ("state",)),
+    **dict.fromkeys(("bound", "bound_between", "limit_bounds"), ("record",)),
+    "with_info": ("state", "info"),
+    "on_feedback": ("state", "arrivals"),
+    "drop": ("state", "rounds"),
+}
+"""The kinds of the first arguments of the methods, of learners and capabilities, that users may
+call: they are checked here, and no subclass checks again.
 """
 
 
 def _checked(name: str, method: Any) -> Any:
     names = tuple(signature(method).parameters)[1:]
+    kinds = dict(zip(names, CHECKS[name], strict=False))
 
     @wraps(method)
     def checked(self: Learner[Any], *given: Any, **named: Any) -> Any:
         for parameter, value in (*zip(names, given, strict=False), *named.items()):
-            if parameter in EXPECTED and not EXPECTED[parameter][1](self, value):
-                raise _refusal(self, parameter, value)
+            kind = kinds.get(parameter)
+            if kind is not None and not EXPECTED[kind][1](self, value):
+                raise _refusal(self, kind, value)
         return method(self, *given, **named)
 
     @wraps(method)
