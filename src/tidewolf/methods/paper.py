@@ -142,7 +142,7 @@ class PaperLearner(Projecting[S]):
         """
         plain = cls(K, **assumed, **more)
         plain.require_given(*assumed)
-        values: dict[str, Any] = plain.theorem_values(assumed["horizon"])
+        values: dict[str, Any] = plain.theorem_values(plain.horizon or 1)
         made = cls(K, **assumed, **more, **values, start_at=start)
         if made.concerns:
             cure = f"{cls.__name__}(K, horizon) has settings for any horizon."
