@@ -120,12 +120,37 @@ def _one_round(
     return FirstOrder(grad_f, max(value, 0.0), grad_g, norm(grad_f), norm(grad_g), 1)
 
 
-def revealed(
+def arrival(
+    learner: Learner[Any],
+    state: Any,
+    number: int,
+    seen: Feedback,
+    x: Array,
+    played: Array | None,
+    late: bool,
+    looked_at: set[int],
+) -> Arrival:
+    """Feedback on a round that was decided at x, as the learner reads it. `late`: whether rounds
+    are pending; `looked_at` are entries whose negative capacity was reported.
+    """
+    at, instead = x, None
+    if late or played is not None:
+        late_feedback(learner)
+        rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
+        if rounds != 1:
+            words = "Expected 1 round, because it is late or of another point than was decided"
+            raise InvalidInput(f"{words}; received {rounds} rounds.")
+    if played is not None:
+        if isinstance(seen, FullInformation):
+            instead = compared(seen, played, x)
+        at = played if instead is None else x
+    return Arrival(number, _revealed(learner, state, seen, at, looked_at), played, instead)
+
+
+def _revealed(
     learner: Learner[Any], state: Any, seen: Feedback, x: Array, looked_at: set[int]
 ) -> Feedback:
-    """What the learner reads of it, and no more, if x was played; `looked_at` are entries whose
-    negative capacity was reported.
-    """
+    """What the learner reads of it, and no more, if x was played."""
     if isinstance(seen, FullInformation):
         require_functions(learner, state, seen, looked_at)
         reads = feedback_read(learner, seen.losses)
@@ -150,28 +175,6 @@ def revealed(
     return seen
 
 
-def arrival(
-    learner: Learner[Any],
-    state: Any,
-    number: int,
-    seen: Feedback,
-    x: Array,
-    played: Array | None,
-    looked_at: set[int],
-) -> Arrival:
-    """Feedback that is late, or of another point than the decision x."""
-    late_feedback(learner)
-    rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
-    if rounds != 1:
-        words = "Expected 1 round, because it is late or of another point than was decided"
-        raise InvalidInput(f"{words}; received {rounds} rounds.")
-    instead = None
-    if played is not None and isinstance(seen, FullInformation):
-        instead = compared(seen, played, x)
-    at = x if played is None or instead is not None else played
-    return Arrival(number, revealed(learner, state, seen, at, looked_at), played, instead)
-
-
 def require_functions(
     learner: Learner[Any], state: Any, seen: FullInformation, looked_at: set[int]
 ) -> None:
@@ -188,7 +191,7 @@ def require_functions(
             raise WrongShape(f"{words}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
-    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=6)
+    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)
 
 
 def require_member(learner: Learner[Any], played: Array) -> None:

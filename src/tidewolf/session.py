@@ -38,7 +38,7 @@ from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.batch import Batch
-from tidewolf.core.feedback import Arrival, Bandit, Feedback
+from tidewolf.core.feedback import Bandit, Feedback
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
@@ -60,7 +60,7 @@ from tidewolf.methods.events import (
 )
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import Overrides, next_round
-from tidewolf.observation import is_vector, revealed
+from tidewolf.observation import is_vector
 from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step, whole
 
 if TYPE_CHECKING:
@@ -125,7 +125,6 @@ class Session(Generic[S]):
         """entries with a negative capacity that were looked at"""
         self._shown: Any = None
         """the last state whose point was given without side information"""
-        self._commits = isinstance(learner, capabilities.Commits)
         self._advisers = Advisers()
         self._past = Past(learner, next_round(self._now))
 
@@ -297,7 +296,7 @@ class Session(Generic[S]):
         """
         keeper, at_once = self._keeper, not self._advisers.in_threads
         self._past.add(self._place._replace(events=events, feedback=observed))
-        if not self._commits or not at_once or observed is None:
+        if not at_once or observed is None:
             keeper.take(events, content, commit_next=at_once)
             return
         try:
@@ -1017,14 +1016,13 @@ class Session(Generic[S]):
             observation.require_member(learner, played)
             if bool((played == x).all()):
                 played = None
-        events: list[Event] = []
         reads = self._state if own is not None and learner.needs is Bandit else before
-        if played is None and not pending:
-            arrival = Arrival(number, revealed(learner, reads, seen, x, self._asked))
-        else:
-            arrival = observation.arrival(learner, reads, number, seen, x, played, self._asked)
-            if own is None and pending:
-                events = deciding(before, number, None, self.expire_after)
+        arrival = observation.arrival(
+            learner, reads, number, seen, x, played, bool(pending), self._asked
+        )
+        events: list[Event] = []
+        if own is None and pending:
+            events = deciding(before, number, None, self.expire_after)
         if self._now is not before:
             words = "A function called observe while it was evaluated: that one alone is kept."
             raise errors.InvalidInput(words)
