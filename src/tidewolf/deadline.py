@@ -31,10 +31,10 @@ from tidewolf.experts.base import Adviser, Proposals
 class Heard(NamedTuple):
     """The answers of advisers, in the order they were asked, and which of them gave none."""
 
+    # None: none was asked, they are asked at once
     answers: tuple[Proposals | None, ...] | None = None
-    """None: none was asked, they are asked at once"""
+    # by the name of their first expert: what their error says, None if they were late
     skipped: Mapping[str, str | None] = {}
-    """by the name of their first expert: what their error says, None if they were late"""
 
     def again(self) -> AbstractContextManager[None]:
         """Within it the same answers are given again, in the same order."""
@@ -49,12 +49,12 @@ class Absent(NamedTuple):
 
     late: int = 0
     failed: int = 0
+    # the last round in which it did
     last: int | None = None
-    """the last round in which it did"""
+    # what its last error said
     error: str | None = None
-    """what its last error said"""
+    # what it did in the last of these rounds
     why: str = ""
-    """what it did in the last of these rounds"""
 
     def again(self, number: int, error: str | None) -> Absent:
         """In this round, too; once in each."""
@@ -87,8 +87,8 @@ class Call:
         self.adviser, self.args = adviser, args
         self.answer: Proposals | None = None
         self.error: Exception | None = None
+        # whether it still ran at a deadline
         self.was_late = False
-        """whether it still ran at a deadline"""
         self._done = threading.Event()
         threading.Thread(target=self._run, name="tidewolf adviser", daemon=True).start()
 
@@ -121,10 +121,10 @@ class Advisers:
         self, deadline: float | None = None, absent: Mapping[str, Absent] | None = None
     ) -> None:
         self._deadline, self.in_threads = deadline, deadline is not None
+        # advisers that were skipped, by the name of their first expert
         self.absent = dict(absent or {})
-        """advisers that were skipped, by the name of their first expert"""
+        # the last one to each
         self._calls: dict[str, Call] = {}
-        """the last one to each"""
 
     def copy(self) -> Advisers:
         """With the same deadline, and threads of its own."""

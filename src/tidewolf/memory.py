@@ -22,10 +22,10 @@ from tidewolf.past import BACK, Step, whole
 
 S = TypeVar("S", bound=Progress)
 
+# Rounds whose contents are remembered.
 REMEMBERED = 256
-"""Rounds whose contents are remembered."""
+# The content of a round that expired without feedback.
 EXPIRED = "expired"
-"""The content of a round that expired without feedback."""
 
 
 @final
@@ -40,13 +40,13 @@ class Memory(Generic[S]):
         contents: Mapping[int, str | None] | None = None,
     ) -> None:
         self.learner, self._state = learner, state
+        # what a kernel left, if that is newer than the state
         self.arrays: ArrayState | None = None
-        """what a kernel left, if that is newer than the state"""
+        # the identities of side information, by round; empty text if it has none
         self.info_ids: Mapping[int, str] = info_ids or {}
-        """the identities of side information, by round; empty text if it has none"""
         self.numbered = contents is not None
+        # the identities of what was observed of the last rounds
         self.contents: Mapping[int, str | None] = contents or {}
-        """the identities of what was observed of the last rounds"""
 
     @property
     def state(self) -> S:

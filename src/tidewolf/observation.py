@@ -42,14 +42,14 @@ from tidewolf.methods.capabilities import (
 _DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
 _GRADIENTS = "loss_gradient= and constraint_value=, with constraint_gradient= if it is positive"
+# The keywords that make each kind of feedback.
 _TEACHES = {
     FullInformation: _FUNCTIONS,
     FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}",
     Bandit: f"loss_value= and constraint_value=, or {_FUNCTIONS}",
 }
-"""The keywords that make each kind of feedback."""
+# Keywords that make functions: one of the first, and at most one of the second.
 _LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint"}
-"""Keywords that make functions: one of the first, and at most one of the second."""
 
 
 def accepted(learner: Learner[Any]) -> str:

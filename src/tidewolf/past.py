@@ -27,12 +27,12 @@ from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Decide, Event, Expire, SetInfo, decision, waiting
 from tidewolf.methods.migration import Move
 
+# Rounds that a session in memory can go back.
 BACK = 100
-"""Rounds that a session in memory can go back."""
+# The same for explanations alone.
 FEW = 4
-"""The same for explanations alone."""
+# Entries of points that may be kept for going back.
 ROOM = 10_000_000
-"""Entries of points that may be kept for going back."""
 BEGUN = "The session was begun from a state, loaded or copied at this round"
 OPENED = "The session was opened at this round, and its history does not reach farther back"
 WENT_BACK = "The session went back to this round, farther than what explains it is kept"
@@ -43,21 +43,21 @@ class RoundFeedback(NamedTuple):
     """Feedback on a round."""
 
     round: int
+    # a pair if a kernel played the round: costs and capacities, each an array of one row
     given: Feedback | tuple[Array, Array | None]
-    """a pair if a kernel played the round: costs and capacities, each an array of one row"""
+    # what was played
     x: Array
-    """what was played"""
 
 
 class Step(NamedTuple):
     """What led from one state to the next; without events and feedback, where a session is."""
 
+    # of the round that was next before it
     number: int
-    """of the round that was next before it"""
+    # the state, an ArrayState if a kernel left it; None: the session begins
     before: Any
-    """the state, an ArrayState if a kernel left it; None: the session begins"""
+    # the identities of side information before it, by round
     info_ids: Mapping[int, str] = {}
-    """the identities of side information before it, by round"""
     events: Sequence[Event] = ()
     feedback: RoundFeedback | None = None
 
@@ -71,8 +71,8 @@ class Decided(NamedTuple):
 
     round: int
     state: Any
+    # the newest when it was decided
     feedback: RoundFeedback | None = None
-    """the newest when it was decided"""
     info: RoundInfo | None = None
 
     def x(self, learner: Learner[Any]) -> Array:
@@ -87,10 +87,10 @@ class Last(NamedTuple):
 
     decided: Decided | None = None
     round: int | None = None
+    # what was played, in the entries of the set
     x: Array | None = None
-    """what was played, in the entries of the set"""
+    # entries that were used and that the set no longer has
     gone: Mapping[str, float] = {}
-    """entries that were used and that the set no longer has"""
 
 
 def whole(state: Any) -> Any:
@@ -115,10 +115,10 @@ class Past:
         self._learner, self.came, self._rounds = learner, came, rounds
         self._most = max(2, min(rounds, ROOM // max(1, math.prod(learner.K.shape))))
         self._steps = deque([Step(number - 1, None)])
+        # what was played, and observed, before these steps
         self._last, self._feedback = Last(), None  # type: Last, RoundFeedback | None
-        """what was played, and observed, before these steps"""
+        # whether all that the file of the session has is here
         self.is_whole = False
-        """whether all that the file of the session has is here"""
 
     def add(self, step: Step) -> None:
         """Add a step that is about to be made."""

@@ -69,8 +69,8 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
 
+# Rounds that are decided at once, at most.
 MOST_AHEAD = 10_000
-"""Rounds that are decided at once, at most."""
 
 
 @final
@@ -119,12 +119,12 @@ class Session(Generic[S]):
         self._keeper: Memory[S] | Journal[S] = Memory(
             learner, capabilities.beginning(learner) if state is None else state
         )
+        # held from the point an observation is taken at to the state after it
         self._turn = threading.RLock()
-        """held from the point an observation is taken at to the state after it"""
+        # entries with a negative capacity that were looked at
         self._asked: set[int] = set()
-        """entries with a negative capacity that were looked at"""
+        # the last state whose point was given without side information
         self._shown: Any = None
-        """the last state whose point was given without side information"""
         self._advisers = Advisers()
         self._past = Past(learner, next_round(self._now))
 

@@ -83,18 +83,18 @@ def last_round(given: Feedback | tuple[Array, Array | None]) -> Feedback:
     return type(given)(*(part[k - 1 : k] for part in given))
 
 
+# Entries below this share of the largest are counted, not named.
 SMALL = 0.01
-"""Entries below this share of the largest are counted, not named."""
+# Entries and paths of a decision; half as many changes and constraints.
 MOST = 20
-"""Entries and paths of a decision; half as many changes and constraints."""
+# Changes below this share of the largest are not named.
 LITTLE = 0.1
-"""Changes below this share of the largest are not named."""
+# The room of a constraint that binds, at most: as a share of how much it varies over the set.
 NEARLY_FULL, FULL = 0.9, 1e-3
-"""The room of a constraint that binds, at most: as a share of how much it varies over the set."""
 
 Entries = tuple[record.Entry, ...]
+# The name of an entry, by its place in the flat point.
 Namer = Callable[[int], str]
-"""The name of an entry, by its place in the flat point."""
 
 
 def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
@@ -154,8 +154,8 @@ class LastRound:
         self.K, self.feedback, self.name = learner.K, feedback, name
         self.gradients: FirstOrder | None = None
         self.loss, self.constraint = None, None  # type: Batch | None, Batch | None
+        # loss and constraint value at what was played, if no functions were observed
         self.observed: tuple[float | None, ...] = (None, None)
-        """loss and constraint value at what was played, if no functions were observed"""
         given = None if feedback is None else last_round(feedback.given)
         if isinstance(given, FirstOrder):
             self.gradients, self.observed = given, (None, given.violation or None)
