@@ -15,7 +15,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.types import Array
-from tidewolf.deadline import AdviserPool
+from tidewolf.deadline import Advisers
 from tidewolf.experts.asking import skipping
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.sets import Simplex
@@ -126,7 +126,7 @@ def test_learning_and_settling_are_an_update_to_the_bit() -> None:
     assert learner.save(learner.committed(passed)) == learner.save(decided)
 
 
-def hear(learner: tw.Ensemble, pool: AdviserPool, state: Any, seconds: float) -> Any:
+def hear(learner: tw.Ensemble, pool: Advisers, state: Any, seconds: float) -> Any:
     began = time.monotonic()
     heard = pool.hear(lambda: learner.committed(state), began + seconds)
     assert time.monotonic() - began < LONG
@@ -138,7 +138,7 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
     """One who hangs is not asked again until it is back."""
     slow = Policy("slow", **{name: True})  # type: ignore[arg-type]
     learner = tw.Ensemble(K, experts=[slow, Policy("quick"), tw.experts.Resolve(headroom=0)])
-    state, pool = unsettled(learner, 3), AdviserPool()
+    state, pool = unsettled(learner, 3), Advisers(1.0)
     heard = hear(learner, pool, state, 1.0)
     assert list(heard.skipped) == ["slow"]
     assert (heard.skipped["slow"] is not None) == (name == "fails")
@@ -161,7 +161,7 @@ def test_an_adviser_that_is_asked_again_has_until_the_deadline() -> None:
     learner = tw.Ensemble(K, experts=[Policy("quick", calls=1), Policy("slow", seconds=0.05)])
     state = unsettled(learner, 3)
     CALLS.clear()
-    assert hear(learner, AdviserPool(), state, 60.0).skipped == {}
+    assert hear(learner, Advisers(1.0), state, 60.0).skipped == {}
     assert CALLS["slow"] == 2  # again, with the oracle call less that `quick` left
 
 

@@ -8,9 +8,8 @@ import pytest
 import tidewolf as tw
 from test_session import BLOCKS, COSTS, LIMITS, SINGLE, STREAM, advanced, named, observe, saved
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
-from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
+from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.functions import Capacity, Custom, Linear
-from tidewolf.observation import _first_order
 
 
 def broken(x: Any) -> Any:
@@ -110,19 +109,6 @@ def test_learners_that_need_functions_or_values_say_so():
         by_values.observe(loss_value=value, constraint_value=violation)
         observe(by_functions, t)
         np.testing.assert_allclose(by_values.play(), by_functions.play(), atol=1e-12)
-
-
-@pytest.mark.parametrize("room", [-0.1, 0.0, 0.3])
-def test_costs_and_capacities_are_read_as_their_functions_are(room: float) -> None:
-    """The short way to the feedback of such a round is that of any functions, also among ties."""
-    rng = np.random.default_rng(0)
-    for shape in ((5,), (2, 3)):
-        x = rng.random(shape)
-        costs, capacities = rng.normal(size=shape), np.round(x, 1) + room
-        f, g = Linear.one(costs), Capacity.one(capacities)
-        short, usual = _first_order(costs, capacities, x), first_order(f, g, x, g.values(x))
-        for mine, theirs in zip(short, usual, strict=True):
-            assert np.array_equal(mine, theirs)  # type: ignore[arg-type]
 
 
 def test_what_was_played_last_is_known_however_the_round_was_observed() -> None:

@@ -14,12 +14,11 @@ from hypothesis.extra.numpy import array_shapes, arrays
 import tidewolf as tw
 from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.errors import NotFinite, TidewolfError
-from tidewolf.core.feedback import Arrival, FirstOrder, FullInformation
-from tidewolf.core.values import identity
-from tidewolf.functions import Capacity, Linear
+from tidewolf.core.feedback import Arrival, FirstOrder
+from tidewolf.functions import Capacity
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.events import Observe
-from tidewolf.observation import content, point
+from tidewolf.observation import point
 from tidewolf.storage.feedback import decode, encode, read_event, stored
 
 CUBE = tw.sets.Box(np.zeros(2), np.ones(2))
@@ -90,22 +89,6 @@ def test_how_a_round_was_observed_comes_back(point, committed):
         assert bits(again.arrival.feedback) == bits(decode(data, CUBE.center))
         assert (again.arrival.round, again.committed) == (4, committed)
         np.testing.assert_equal(again.arrival.played, point)
-
-
-# --- identities -----------------------------------------------------------------------------------
-
-
-@given(
-    array_shapes(min_dims=2, max_dims=3, max_side=4).flatmap(
-        lambda shape: st.tuples(*[arrays(np.float64, shape, elements=st.floats())] * 2)
-    ),
-    st.booleans(),
-)
-def test_a_content_is_the_identity_of_what_was_given(given_arrays, turned):
-    C, c = (x[::-1] if turned else x for x in given_arrays)
-    seen = FullInformation(Linear._unchecked(C=C), Capacity._unchecked(c=c))
-    assert content(seen, None) == identity(("FullInformation", tuple(seen), None))
-    assert content(seen, c) == identity(("FullInformation", tuple(seen), c))
 
 
 # --- what a session looks at ----------------------------------------------------------------------

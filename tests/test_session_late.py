@@ -166,7 +166,7 @@ def test_to_play_what_was_decided_is_no_override(name):
         met(other, t)
     assert saved(one) == saved(other)
     assert one.overrides.rounds == 0
-    assert str(one.overrides) == "What was decided was played, in all of 6 rounds."
+    assert str(one.overrides) == "What was decided was played, in all rounds."
 
 
 # --- refusals -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ estimators and skfolio portfolios.
     g_t    max( -<r_t, x>/max_loss - 1,  sum_{i in group} x_i - limit_t )       soft, on average
 
 What holds always is hard: weights and static limits of groups are in K. What only shows itself
-afterwards is soft: the loss of a row, and limits that move. A `Session` does the work.
+afterwards is soft: the loss of a row, and limits that move. `tw.play` does the work.
 
 skfolio takes only its own optimisers for portfolios: `BaseOptimization.register` makes an allocator
 one of them, when the first is made, where skfolio is installed.
@@ -23,16 +23,17 @@ import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_array, as_number, frozen
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import EmptySet, InvalidInput, MissingExtra, WrongShape, WrongType
 from tidewolf.core.frames import is_frame, read_frame
 from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.metrics import Experts
-from tidewolf.functions.linear import Linear, MaxAffine
+from tidewolf.functions.linear import Affine, Linear, MaxAffine
 from tidewolf.functions.smooth import LogWealth
 from tidewolf.learners.ensemble import Ensemble
+from tidewolf.loop import play
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.capabilities import experts_of
 from tidewolf.session import Session
@@ -226,24 +227,17 @@ class OnlineAllocator(_Estimator):
         names, count = getattr(self, "feature_names_in_", None), returns.shape[1]
         assets = tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
         session, rule = self._begin(assets) if anew else (self.session_, self._rule)
-        loss = _loss(rule.loss, returns, assets)
-        rows = _limits(returns, rule.max_loss, limits, assets, rule.owners)
-        history = np.empty_like(returns)
-        state = session.state
-        try:
-            for t, row in enumerate(returns):
-                history[t] = session.play()
-                session.observe(loss=loss(row), constraint=rows(t))
-        except BaseException:
-            if not anew:  # all rows, or none
-                self.session_ = Session(session.learner, state)
-            raise
+        losses = _losses(rule.loss, returns, assets)
+        stream = Stream(losses, _limits(returns, rule.max_loss, limits, assets, rule.owners))
+        history, state = np.empty_like(returns), session.state
+        for t, played in enumerate(play(session.learner, stream, state)):
+            history[t], state = played.x, played.state
         wealth = 1.0 if anew else self.wealth_
-        self.session_, self._rule = session, rule
+        self.session_, self._rule = Session(session.learner, state), rule
         self.wealth_ = wealth * float(np.prod(1.0 + np.vecdot(returns, history)))
-        self.n_rounds_ = session.rounds
+        self.n_rounds_ = self.session_.rounds
         self.weights_history_ = frozen(history)
-        self.weights_ = session.play()
+        self.weights_ = self.session_.play()
         return self
 
     # ---------------------------------------------------------------- the set of weights
@@ -455,14 +449,14 @@ def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
     return owners[name]
 
 
-def _loss(kind: str, returns: Floats, assets: tuple[str, ...]) -> Callable[[Floats], Batch]:
-    """What a row costs, as a function of the weights."""
+def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
+    """What rows cost, as functions of the weights."""
     if kind == "linear":
-        return lambda row: Linear.one(-row)
+        return Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
         words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X"
         raise InvalidInput(f'{words}: "log_wealth" needs returns above -1, such as 0.01 for 1 %.')
-    return lambda row: LogWealth.one(1.0 + row)
+    return LogWealth(1.0 + returns)
 
 
 def _limits(
@@ -471,9 +465,9 @@ def _limits(
     limits: Any,
     assets: tuple[str, ...],
     owners: Mapping[str, Floats],
-) -> Callable[[int], MaxAffine | None]:
-    """The soft limits of each row: its loss, and A x <= b_t for limits that move; an asset is a
-    group of its own.
+) -> Any:
+    """The soft limits of rows: A x <= b_t for limits that move, where an asset is a group of its
+    own, and the loss of the row.
     """
     columns = limits or {} if limits is None or isinstance(limits, Mapping) else None
     if is_frame(limits):
@@ -484,7 +478,7 @@ def _limits(
         raise WrongType(words)
     rows, count = returns.shape
     groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
-    A = np.array([_members(str(name), groups, "limits") for name in columns]).reshape(-1, count)
+    A = np.array([_members(str(name), groups, "limits") for name in columns])
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
@@ -492,12 +486,9 @@ def _limits(
             words = f"limits of {name!r} must be one number or {rows}, one for each row"
             raise WrongShape(f"{words}, not of shape {numbers.shape}.")
         b[:, j] = numbers
-
-    def row(t: int) -> MaxAffine | None:
-        pieces, most = A, b[t]
-        if max_loss is not None:
-            pieces = np.vstack([A, -returns[t : t + 1] / max_loss])
-            most = np.append(most, 1.0)
-        return MaxAffine.one(pieces, most) if len(pieces) else None
-
-    return row
+    found: list[Batch] = []
+    if len(A):
+        found.append(MaxAffine(np.broadcast_to(A, (rows, *A.shape)), b))
+    if max_loss is not None:
+        found.append(Affine(-returns / max_loss, np.ones(rows)))
+    return found

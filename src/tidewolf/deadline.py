@@ -20,7 +20,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
@@ -29,14 +29,17 @@ from tidewolf.experts.base import Adviser, Proposals
 
 
 class Heard(NamedTuple):
-    """What advisers said, in the order they were asked, and who did not."""
+    """The answers of advisers, in the order they were asked, and which of them gave none."""
 
-    answers: tuple[Proposals | None, ...]
-    skipped: dict[str, str | None]
-    """by the name of their first member: what their error says, None where they were late"""
+    # None: none was asked, they are asked at once
+    answers: tuple[Proposals | None, ...] | None = None
+    # by the name of their first expert: what their error says, None if they were late
+    skipped: Mapping[str, str | None] = {}
 
     def again(self) -> AbstractContextManager[None]:
         """Within it the same answers are given again, in the same order."""
+        if self.answers is None:
+            return nullcontext()
         left = iter(self.answers)
         return asking(lambda name, adviser, args: next(left))
 
@@ -46,12 +49,12 @@ class Absent(NamedTuple):
 
     late: int = 0
     failed: int = 0
+    # the last round in which it did
     last: int | None = None
-    """the last round in which it did"""
+    # what its last error said
     error: str | None = None
-    """what its last error said"""
+    # what it did in the last of these rounds
     why: str = ""
-    """what it did in the last of these rounds"""
 
     def again(self, number: int, error: str | None) -> Absent:
         """In this round, too; once in each."""
@@ -84,8 +87,8 @@ class Call:
         self.adviser, self.args = adviser, args
         self.answer: Proposals | None = None
         self.error: Exception | None = None
+        # whether it still ran at a deadline
         self.was_late = False
-        """whether it still ran at a deadline"""
         self._done = threading.Event()
         threading.Thread(target=self._run, name="tidewolf adviser", daemon=True).start()
 
@@ -109,22 +112,54 @@ class Call:
 
 
 @final
-class AdviserPool:
-    """Where advisers are asked with a deadline; one for a session."""
+class Advisers:
+    """Asks the advisers of a session: at once, until a decision had a deadline or one failed; each
+    in a thread of its own from then on.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, deadline: float | None = None, absent: Mapping[str, Absent] | None = None
+    ) -> None:
+        self._deadline, self.in_threads = deadline, deadline is not None
+        # advisers that were skipped, by the name of their first expert
+        self.absent = dict(absent or {})
+        # the last one to each
         self._calls: dict[str, Call] = {}
-        """the last one to each"""
+
+    def copy(self) -> Advisers:
+        """With the same deadline, and threads of its own."""
+        return Advisers(self._deadline, self.absent)
 
     @property
     def is_busy(self) -> bool:
         """Whether a call still runs."""
         return any(not call.is_over(0.0) for call in self._calls.values())
 
+    def until(self, deadline: float | None = None) -> float | None:
+        """When this deadline ends, or else the last one; None: no deadline."""
+        deadline = self._deadline if deadline is None else deadline
+        return None if deadline is None else time.monotonic() + deadline
+
+    def limit(self, deadline: float) -> None:
+        """Decisions have this deadline from now on."""
+        self._deadline, self.in_threads = deadline, True
+
+    def failed(self, failed: AdviserFailed, number: int) -> None:
+        """An adviser failed in this round: from now on one that fails is skipped."""
+        self.in_threads = True
+        self.skip({failed.name: in_words(failed.error)}, number)
+
+    def skip(self, skipped: Mapping[str, str | None], number: int) -> None:
+        """Keep which advisers were skipped in this round, and why."""
+        for name, error in skipped.items():
+            self.absent[name] = self.absent.get(name, Absent()).again(number, error)
+
     def hear(self, commit_next: Callable[[], object], until: float | None) -> Heard:
-        """What those say whom `commit_next` asks, until then by the monotonic clock; None: in all
-        the time they need.
+        """The answers of the advisers that `commit_next` asks, until then by the monotonic clock;
+        None: in all the time they need.
         """
+        if not self.in_threads:
+            return Heard()
         heard: list[tuple[str, Proposals | None]] = []
         skipped: dict[str, str | None] = {}
 
@@ -143,11 +178,10 @@ class AdviserPool:
                 call = self._calls[name] = Call(adviser, args)
             over = call.is_of(adviser, args) and call.is_over(until)
             call.was_late = not over
-            answer = call.answer if over else None
-            if over and call.error is not None and is_refusal(call.error, args):
-                raise call.error
+            answer, error = (call.answer, call.error) if over else (None, None)
+            if error is not None and is_refusal(error, args):
+                raise error
             if answer is None:
-                error = call.error if over else None
                 skipped[name] = None if error is None else in_words(error)
             heard.append((name, answer))
             return answer
@@ -160,49 +194,6 @@ class AdviserPool:
                 heard.clear()
                 commit_next()
         return Heard(tuple(answer for _, answer in heard), skipped)
-
-
-@final
-class Advisers:
-    """How a session asks its advisers: at once, until a decision had a deadline or one failed; in
-    a pool from then on.
-    """
-
-    def __init__(
-        self, deadline: float | None = None, absent: Mapping[str, Absent] | None = None
-    ) -> None:
-        self._deadline = deadline
-        self.pool = None if deadline is None else AdviserPool()
-        self.absent = dict(absent or {})
-        """advisers that were skipped, by the name of their first expert"""
-
-    def copy(self) -> Advisers:
-        """With the same deadline, and threads of its own."""
-        return Advisers(self._deadline, self.absent)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a call still runs."""
-        return self.pool is not None and self.pool.is_busy
-
-    def until(self, deadline: float | None = None) -> float | None:
-        """When this deadline ends, or else the last one; None: no deadline."""
-        deadline = self._deadline if deadline is None else deadline
-        return None if deadline is None else time.monotonic() + deadline
-
-    def limit(self, deadline: float) -> None:
-        """Decisions have this deadline from now on."""
-        self._deadline, self.pool = deadline, self.pool or AdviserPool()
-
-    def failed(self, failed: AdviserFailed, number: int) -> None:
-        """An adviser failed in this round: from now on one that fails is skipped."""
-        self.pool = AdviserPool()
-        self.skip({failed.name: in_words(failed.error)}, number)
-
-    def skip(self, skipped: Mapping[str, str | None], number: int) -> None:
-        """Keep which advisers were skipped in this round, and why."""
-        for name, error in skipped.items():
-            self.absent[name] = self.absent.get(name, Absent()).again(number, error)
 
 
 def _same(a: Any, b: Any) -> bool:

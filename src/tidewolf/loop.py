@@ -28,6 +28,7 @@ by the same loop one after another: only the learner's state is kept.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -43,7 +44,6 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.rounds import SUCH, as_round
-from tidewolf.kernels.rounds import LOSS, VALUE
 from tidewolf.methods.base import Learner, Progress, refuse_state
 from tidewolf.methods.capabilities import (
     UsesInfo,
@@ -195,19 +195,8 @@ def _rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     t, rounds, listens = first, len(stream), _listens(learner, stream)
-    kernel, compiled, arrays = kernel_of(learner), compiled_rounds(learner, stream), None
     per_constraint = is_per_constraint(learner)
     while t < rounds:
-        if compiled is not None and kernel.takes(state):
-            x = learner.act(state)
-            if arrays is None or arrays.state is not state:
-                arrays = kernel.begin(state)
-            found = kernel.play(arrays, compiled.at(t), t - compiled.start, 1)
-            if found.done:
-                arrays, state, t = found.after, found.state, t + 1
-                losses, values = found.columns[:1, LOSS].copy(), found.columns[:1, VALUE].copy()
-                yield Played(x, losses, values, state)
-                continue
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
             raise InvalidInput(f"rounds_left of {learner!r} must be at least 1, not {k}.")
@@ -264,7 +253,7 @@ def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | 
 def _late_rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
-    calendar = _Calendar(stream, next_round(state), first)
+    calendar = _Calendar.of(stream, next_round(state), first)
     late, listens = late_feedback(learner), _listens(learner, stream)
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
@@ -278,13 +267,13 @@ def _late_rounds(
         with SILENCE:
             losses, limits = (_values(f, played) for f in functions_of(stream, slice(t, t + 1)))
             decisions = {one.round: one.x for one in getattr(state, "pending", ())}
-            if told and calendar.arrives(t) == t:
+            if told and calendar.arrives[t] == t:
                 decisions[calendar.numbers[t]] = x
             elif told:
                 state = late.defer(state)
-                if calendar.arrives(t) == NEVER:
+                if calendar.arrives[t] == NEVER:
                     state = late.drop(state, (calendar.numbers[t],))
-            due = [s for s in calendar.due(t) if calendar.numbers[s] in decisions]
+            due = [s for s in calendar.due.get(t, ()) if calendar.numbers[s] in decisions]
             arrivals = [
                 _arrival(learner, stream, s, calendar.numbers[s], decisions[calendar.numbers[s]])
                 for s in due
@@ -296,31 +285,27 @@ def _late_rounds(
         yield Played(played, losses, limits, state, seen=bool(arrivals))
 
 
-class _Calendar:
-    """When the rounds of a stream arrive, and which numbers they have for the learner, to whom
-    those that are not seen do not exist.
-    """
+class _Calendar(NamedTuple):
+    """When the rounds of a stream arrive; for the learner those that are not seen do not exist."""
 
-    def __init__(self, stream: Stream, upcoming: int, first: int) -> None:
-        rounds = len(stream)
-        seen = np.ones(rounds, dtype=np.int64) if stream.seen is None else stream.seen * 1
-        before = np.cumsum(seen) - seen
-        begun = int(before[first]) if first < rounds else int(seen.sum())
-        self.numbers: list[int] = (before + (upcoming - begun)).tolist()
-        when = np.arange(rounds) if stream.arrives is None else stream.arrives
-        self._when = np.where(seen == 1, when, NEVER)
-        self._order = np.argsort(self._when, kind="stable")
-        self._sorted = self._when[self._order]
+    numbers: list[int]
+    """of the rounds, as the learner counts them"""
+    arrives: list[int]
+    """at the end of which round each does"""
+    due: dict[int, list[int]]
+    """the rounds that arrive at the end of a round"""
 
-    def arrives(self, t: int) -> int:
-        """At the end of which round round t does."""
-        return int(self._when[t])
-
-    def due(self, t: int) -> list[int]:
-        """The rounds that arrive at the end of round t."""
-        start, stop = np.searchsorted(self._sorted, (t, t + 1))
-        found: list[int] = self._order[start:stop].tolist()
-        return found
+    @classmethod
+    def of(cls, stream: Stream, upcoming: int, first: int) -> _Calendar:
+        """That of a stream of which `first` is the next round, for the learner `upcoming`."""
+        rounds = np.arange(len(stream))
+        seen = np.ones(len(rounds), dtype=bool) if stream.seen is None else stream.seen
+        numbers = upcoming + np.cumsum(seen) - seen - np.count_nonzero(seen[:first])
+        arrives = rounds if stream.arrives is None else stream.arrives
+        found, due = np.where(seen, arrives, NEVER).tolist(), defaultdict[int, list[int]](list)
+        for t, end in enumerate(found):
+            due[end].append(t)
+        return cls(numbers.tolist(), found, due)
 
 
 def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:

@@ -1,20 +1,16 @@
 """What a session in memory remembers beside the state that its learner has now.
 
-- what was known before the rounds that are decided and not observed, by its identity;
-- the contents of the last `REMEMBERED` rounds that were observed, by theirs, once rounds are given
-  by number: who observes a round again is answered as before, or refused;
-- the states of the last `BACK` rounds, to go back to. States share what they have in common, such
-  as their tables of vertices; of points with more than ROOM/BACK entries fewer are kept.
+- the identities of side information, of the rounds that are decided and not observed;
+- the identities of what was observed of the last `REMEMBERED` rounds, once rounds are given by
+  number: a round that is observed again is answered as before, or refused.
 
 `storage.Journal` remembers the same in a file.
 """
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
@@ -22,25 +18,14 @@ from tidewolf.methods.capabilities import committed
 from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
 from tidewolf.methods.late import next_round
+from tidewolf.past import BACK, Step, whole
 
 S = TypeVar("S", bound=Progress)
 
+# Rounds whose contents are remembered.
 REMEMBERED = 256
-"""Rounds whose contents are remembered."""
-BACK = 100
-"""Rounds that one can go back."""
-ROOM = 10_000_000
-"""Entries of points that may be kept for going back."""
+# The content of a round that expired without feedback.
 EXPIRED = "expired"
-"""The content of a round that was waited for no more."""
-
-
-class Moment(NamedTuple):
-    """When a round became the coming one."""
-
-    round: int
-    state: Any
-    info_ids: Mapping[int, str]
 
 
 @final
@@ -54,108 +39,100 @@ class Memory(Generic[S]):
         info_ids: Mapping[int, str] | None = None,
         contents: Mapping[int, str | None] | None = None,
     ) -> None:
-        self.learner, self.state = learner, state
+        self.learner, self._state = learner, state
+        # what a kernel left, if that is newer than the state
+        self.arrays: ArrayState | None = None
+        # the identities of side information, by round; empty text if it has none
         self.info_ids: Mapping[int, str] = info_ids or {}
-        """the identity of what is known, by round; empty text where it has none"""
         self.numbered = contents is not None
-        self._contents = dict(contents or {})
-        self.kept = 1 + min(BACK, ROOM // max(1, math.prod(learner.K.shape)))
-        """moments that are kept"""
-        self._past: deque[Moment] = deque(maxlen=self.kept)
-        if next_round(state) not in self.info_ids:
-            self._past.append(Moment(next_round(state), state, self.info_ids))
-
-    def copy(self) -> Memory[S]:
-        """One that goes its own way."""
-        other = Memory(self.learner, self.state, self.info_ids, self._contents)
-        other.numbered, other._past = self.numbered, self._past.copy()
-        return other
+        # the identities of what was observed of the last rounds
+        self.contents: Mapping[int, str | None] = contents or {}
 
     @property
-    def contents(self) -> Mapping[int, str | None]:
-        """What the last rounds that were observed held, by its identity."""
-        return self._contents
+    def state(self) -> S:
+        """The state now."""
+        state: S = self._state if self.arrays is None else self.arrays.state
+        return state
+
+    def copy(self) -> Memory[S]:
+        """A copy that shares nothing that changes."""
+        contents = self.contents if self.numbered else None
+        return Memory(self.learner, self.state, self.info_ids, contents)
 
     def content_of(self, number: int) -> str | None:
-        """The identity of what was observed of a round; None where it is not remembered."""
-        return self._contents.get(number)
+        """The identity of what was observed of a round; None if it is not remembered."""
+        return self.contents.get(number)
 
     def take(
         self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
     ) -> None:
-        """All of these turns, or none; `content` is the identity of what is met, empty where it has
-        none, and None where rounds are not numbered. `commit_next`: whether the round that then
-        comes is settled at once.
+        """Apply all of these events, or none. `content` is the identity of what is observed, empty
+        if it has none, and None if rounds are not numbered. `commit_next`: whether the round that
+        is next then is committed at once.
         """
-        before = state = self.state
-        info_ids, over, moments = self.info_ids, dict[int, str | None](), list[Moment]()
-        for event in events:
-            upcoming = next_round(state)
-            state = after(self.learner, state, event)
-            if isinstance(event, SetInfo):
-                info_ids = {**info_ids, upcoming: event.info.identity or ""}
-            elif isinstance(event, Observe | Expire):
-                number = event.arrival.round if isinstance(event, Observe) else event.round
-                over[number] = content or None if isinstance(event, Observe) else EXPIRED
-                if number in info_ids:
-                    info_ids = {one: said for one, said in info_ids.items() if one != number}
-            if next_round(state) != upcoming:
-                moments.append(Moment(next_round(state), state, info_ids))
-            elif isinstance(event, Expire) and moments:  # of the round that was decided before it
-                moments[-1] = Moment(upcoming, state, info_ids)
+        before = self.state
+        state, info_ids, over = self._after(before, self.info_ids, events, content)
         if commit_next:
             state = committed(self.learner, state)
         if self.state is not before:
             words = "A function called observe while it was evaluated: that one alone is kept."
             raise InvalidInput(words)
         numbered = self.numbered or content is not None or EXPIRED in over.values()
-        contents = self._contents
+        contents = self.contents
         if numbered:
             contents = dict([*{**contents, **over}.items()][-REMEMBERED:])
         # Signals are handled after calls, so an interrupt finds all of this done or nothing.
-        self.state, self.info_ids = state, info_ids
-        self.numbered, self._contents = numbered, contents
-        self._past.extend(moments)
+        self._state, self.arrays, self.info_ids = state, None, info_ids
+        self.numbered, self.contents = numbered, contents
 
-    def go_on(self, state: S, rounds: Sequence[tuple[int, ArrayState]]) -> None:
-        """Continue from what a kernel left, if rounds are not numbered and nothing was known of
-        them: to `state`, over the moments in which these rounds became the coming ones. The second
-        call with the same state changes nothing.
+    def _after(
+        self,
+        state: Any,
+        info_ids: Mapping[int, str],
+        events: Sequence[Event],
+        content: str | None = None,
+    ) -> tuple[Any, Mapping[int, str], dict[int, str | None]]:
+        """The state after these events, the identities of side information then, and what the
+        rounds held that are over.
         """
-        if self.state is not state:
-            moments = [Moment(number, left, self.info_ids) for number, left in rounds]
-            self.state = state
-            self._past.extend(moments)  # no call in between: see `take`
+        over = dict[int, str | None]()
+        for event in events:
+            if isinstance(event, SetInfo):
+                info_ids = {**info_ids, next_round(state): event.info.identity or ""}
+            state = after(self.learner, state, event)
+            if isinstance(event, Observe | Expire):
+                number = event.arrival.round if isinstance(event, Observe) else event.round
+                over[number] = content or None if isinstance(event, Observe) else EXPIRED
+                info_ids = {one: own for one, own in info_ids.items() if one != number}
+        return state, info_ids, over
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
-        """Go on with another learner, from a state of its own; rounds that wait no more expired,
-        and what was known of the coming round is to be told again.
+        """Continue with another learner, from a state of its own; rounds that are pending no more
+        expired, and side information of the next round is to be given again.
         """
         gone = [one.round for one in waiting(self.state) if decision(state, one.round) is None]
-        contents = {**self._contents, **dict.fromkeys(gone, EXPIRED)}
-        info_ids = {one: said for one, said in self.info_ids.items() if decision(state, one)}
-        past = deque([Moment(next_round(state), state, info_ids)], maxlen=self.kept)
-        self.learner, self.state, self.info_ids = learner, state, info_ids
-        self._contents, self._past = contents, past
+        contents = {**self.contents, **dict.fromkeys(gone, EXPIRED)}
+        info_ids = {one: own for one, own in self.info_ids.items() if decision(state, one)}
+        self.learner, self._state, self.arrays = learner, state, None
+        self.info_ids, self.contents = info_ids, contents
 
     def commit_next(self) -> None:
-        """The coming round, where it is not."""
-        self.state = committed(self.learner, self.state)
+        """Commit the next round, if it is not."""
+        self._state, self.arrays = committed(self.learner, self.state), None
 
-    def rollback(self, number: int) -> None:
-        """To the moment when this round became the coming one."""
-        found = next((moment for moment in self._past if moment.round == number), None)
-        if found is None:
-            kept = f"{self._past[0].round} to {self._past[-1].round}" if self._past else "none"
-            words = f"Round {number} cannot be gone back to: a session in memory keeps {kept}"
-            raise InvalidInput(f"{words}. Session.open(path, learner) keeps all.")
-        past = deque((one for one in self._past if one.round <= number), maxlen=self.kept)
-        state = found.state
-        state = state.state if isinstance(state, ArrayState) else state
+    def rollback(self, number: int, then: Step | None) -> None:
+        """Go back to when this round became the next one, as `Past.back_to` has it."""
+        if then is None or number in then.info_ids:
+            raise InvalidInput(
+                f"Round {number} cannot be gone back to: a session in memory goes back {BACK} "
+                "rounds at most, and none beyond where it was begun, loaded or copied. "
+                "Session.open(path, learner) keeps all."
+            )
+        state, info_ids, _ = self._after(whole(then.before), then.info_ids, then.events)
         contents = {
             one: content
-            for one, content in self._contents.items()
+            for one, content in self.contents.items()
             if one < number and decision(state, one) is None
         }
-        self.state, self.info_ids = state, found.info_ids
-        self._contents, self._past = contents, past
+        self._state, self.arrays, self.info_ids = state, None, info_ids
+        self.contents = contents

@@ -4,7 +4,6 @@ the learner reads.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,8 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.frames import in_order
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array, NDArray, Shape
-from tidewolf.core.values import around_arrays, identity, identity_around
+from tidewolf.core.types import Array
+from tidewolf.core.values import identity
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
@@ -43,14 +42,14 @@ from tidewolf.methods.capabilities import (
 _DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
 _GRADIENTS = "loss_gradient= and constraint_value=, with constraint_gradient= if it is positive"
+# The keywords that make each kind of feedback.
 _TEACHES = {
     FullInformation: _FUNCTIONS,
     FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}",
     Bandit: f"loss_value= and constraint_value=, or {_FUNCTIONS}",
 }
-"""The keywords that make each kind of feedback."""
+# Keywords that make functions: one of the first, and at most one of the second.
 _LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint"}
-"""Keywords that make functions: one of the first, and at most one of the second."""
 
 
 def accepted(learner: Learner[Any]) -> str:
@@ -121,32 +120,49 @@ def _one_round(
     return FirstOrder(grad_f, max(value, 0.0), grad_g, norm(grad_f), norm(grad_g), 1)
 
 
-def revealed(
+def arrival(
+    learner: Learner[Any],
+    state: Any,
+    number: int,
+    seen: Feedback,
+    x: Array,
+    played: Array | None,
+    late: bool,
+    looked_at: set[int],
+) -> Arrival:
+    """Feedback on a round that was decided at x, as the learner reads it. `late`: whether rounds
+    are pending; `looked_at` are entries whose negative capacity was reported.
+    """
+    at, instead = x, None
+    if late or played is not None:
+        late_feedback(learner)
+        rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
+        if rounds != 1:
+            words = "Expected 1 round, because it is late or of another point than was decided"
+            raise InvalidInput(f"{words}; received {rounds} rounds.")
+    if played is not None:
+        if isinstance(seen, FullInformation):
+            instead = compared(seen, played, x)
+        at = played if instead is None else x
+    return Arrival(number, _revealed(learner, state, seen, at, looked_at), played, instead)
+
+
+def _revealed(
     learner: Learner[Any], state: Any, seen: Feedback, x: Array, looked_at: set[int]
 ) -> Feedback:
-    """What the learner reads of it, and no more, if x was played; `looked_at` are entries whose
-    negative capacity was reported.
-    """
+    """What the learner reads of it, and no more, if x was played."""
     if isinstance(seen, FullInformation):
-        K, row = learner.K, _plain_row(seen)
-        if row is None or row[0].shape != K.shape:
-            require_functions(learner, state, seen, looked_at)
-        elif row[1].min() < 0.0:
-            warn_of_negative_capacities(K, seen.constraints, looked_at, state.t, stacklevel=5)
+        require_functions(learner, state, seen, looked_at)
         reads = feedback_read(learner, seen.losses)
-        is_double = type(x) is np.ndarray and x.dtype is _DOUBLE
-        if row is not None and reads is FirstOrder and is_double and not is_per_constraint(learner):
-            return _first_order(*row, x)
         if reads is Bandit:
             return bandit(*seen, acts(learner, state, seen.rounds))
         if state.t < FIRST:
-            played, members = Member(x, "the point"), members_of(K.center)
+            played, members = Member(x, "the point"), members_of(learner.K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):
                 require_subgradients(kind, batch.view(slice(0, 1)), state.t, played, members)
         if reads is FullInformation:
             return seen
-        values = seen.constraints.values(x)
-        return first_order(*seen, x, values, per_constraint=is_per_constraint(learner))
+        return first_order(*seen, x, seen.constraints.values(x), is_per_constraint(learner))
     if not isinstance(seen, learner.needs):
         raise NotSupported(f"{type(seen).__name__} feedback was given; {accepted(learner)}")
     if isinstance(seen, FirstOrder):
@@ -157,28 +173,6 @@ def revealed(
             rounds=as_count(seen.rounds, "The number of rounds"),
         )
     return seen
-
-
-def arrival(
-    learner: Learner[Any],
-    state: Any,
-    number: int,
-    seen: Feedback,
-    x: Array,
-    played: Array | None,
-    looked_at: set[int],
-) -> Arrival:
-    """Feedback that is late, or of another point than the decision x."""
-    late_feedback(learner)
-    rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
-    if rounds != 1:
-        words = "Expected 1 round, because it is late or of another point than was decided"
-        raise InvalidInput(f"{words}; received {rounds} rounds.")
-    instead = None
-    if played is not None and isinstance(seen, FullInformation):
-        instead = compared(seen, played, x)
-    at = x if played is None or instead is not None else played
-    return Arrival(number, revealed(learner, state, seen, at, looked_at), played, instead)
 
 
 def require_functions(
@@ -197,29 +191,7 @@ def require_functions(
             raise WrongShape(f"{words}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
-    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=6)
-
-
-def _plain_row(seen: FullInformation) -> tuple[NDArray, NDArray] | None:
-    """The costs and capacities of one round, if it is made of them, as doubles of NumPy."""
-    f, g = seen
-    if type(f) is Linear and type(g) is Capacity:
-        C, c = f.C, g.c
-        is_double = type(C) is type(c) is np.ndarray and C.dtype is c.dtype is _DOUBLE
-        if is_double and C.shape == c.shape and len(C) == 1:
-            return C[0], c[0]
-    return None
-
-
-def _first_order(costs: NDArray, capacities: NDArray, x: Array) -> FirstOrder:
-    """`first_order` of such a round: the fullest entry alone, the first of several, matters."""
-    over = x - capacities
-    fullest = over.argmax()
-    violation, grad_f, grad_g = float(over.flat[fullest]), costs + 0.0, 0.0 * x
-    if violation <= 0.0:
-        return FirstOrder(grad_f, 0.0, grad_g, norm(grad_f), 0.0, 1)
-    grad_g.flat[fullest] = 1.0
-    return FirstOrder(grad_f, violation, grad_g, norm(grad_f), 1.0, 1)
+    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)
 
 
 def require_member(learner: Learner[Any], played: Array) -> None:
@@ -262,22 +234,10 @@ def is_vector(x: object, n: int) -> bool:
     return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
 
 
-@lru_cache(maxsize=256)
-def _around(shape: Shape) -> tuple[bytes, ...]:
-    """What stands around such costs and capacities in the identity of an observation."""
-    none = np.zeros(shape)
-    seen = FullInformation(Linear._unchecked(C=none), Capacity._unchecked(c=none))
-    return around_arrays((type(seen).__name__, tuple(seen), None))
-
-
 def content(seen: Feedback, played: Array | None) -> str:
     """The identity of an observation as it was given; empty if it has none, such as that of a
     Python function.
     """
-    if played is None and type(seen) is FullInformation:
-        row = _plain_row(seen)
-        if row is not None:
-            return identity_around(_around((1, *row[0].shape)), *row)
     try:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:

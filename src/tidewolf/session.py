@@ -26,11 +26,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
@@ -40,7 +38,7 @@ from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.batch import Batch
-from tidewolf.core.feedback import Arrival, Bandit, Feedback
+from tidewolf.core.feedback import Bandit, Feedback
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
@@ -50,7 +48,6 @@ from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods import capabilities
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
-from tidewolf.methods.compiled_rounds import ArrayState
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -63,8 +60,8 @@ from tidewolf.methods.events import (
 )
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import Overrides, next_round
-from tidewolf.observation import is_vector, revealed
-from tidewolf.shadow import Shadow
+from tidewolf.observation import is_vector
+from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step, whole
 
 if TYPE_CHECKING:
     from tidewolf.storage import Journal, SessionStore
@@ -72,8 +69,8 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
 
+# Rounds that are decided at once, at most.
 MOST_AHEAD = 10_000
-"""Rounds that are decided at once, at most."""
 
 
 @final
@@ -122,39 +119,29 @@ class Session(Generic[S]):
         self._keeper: Memory[S] | Journal[S] = Memory(
             learner, capabilities.beginning(learner) if state is None else state
         )
-        self._arrays: ArrayState | None = None
-        """what a kernel left, if that is newer than the state of the keeper"""
-        self._recent: deque[tuple[int, ArrayState, ArrayState, Array, Array | None]] = deque(
-            maxlen=self._keeper.kept if isinstance(self._keeper, Memory) else 1
-        )
-        """the rounds since: their number, from where to where, costs and capacities"""
+        # held from the point an observation is taken at to the state after it
         self._turn = threading.RLock()
-        """held from the point an observation is taken at to the state after it"""
+        # entries with a negative capacity that were looked at
         self._asked: set[int] = set()
-        """entries with a negative capacity that were looked at"""
-        self._shown: S | ArrayState | None = None
-        """the last state whose point was given without side information"""
-        self._acted: tuple[S, Array] | None = None
-        """the last state that decided, and its point"""
-        self._commits = isinstance(learner, capabilities.Commits)
+        # the last state whose point was given without side information
+        self._shown: Any = None
         self._advisers = Advisers()
-        self._past = self._new_past()
+        self._past = Past(learner, next_round(self._now))
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock, the threads of advisers and what explains the past: a copy has its
-        own.
-        """
+        """All but the lock, the threads of advisers and the past: a copy has its own."""
         if self._journal is not None:
             words = "A durable session cannot be copied or pickled; save(path) copies its state."
             raise errors.NotSupported(words)
-        assert self._now is self._keeper.state  # made of what a kernel left
-        own = {name: it for name, it in vars(self).items() if name not in ("_turn", "_past")}
         assert isinstance(self._keeper, Memory)
-        return {**own, "_keeper": self._keeper.copy(), "_advisers": self._advisers.copy()}
+        with self._turn:
+            own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
+        own["_advisers"] = self._advisers.copy()
+        return {**vars(self), **own, "_turn": None, "_past": None}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields, _turn=threading.RLock())
-        self._past = self._new_past()
+        self._past = Past(self.learner, next_round(self._now))
 
     @classmethod
     def open(
@@ -229,7 +216,7 @@ class Session(Generic[S]):
         session._keeper = session._journal = Journal(
             home, learner, snapshot_every=snapshot_every, keep_history=keep_history
         )
-        session._past = session._new_past(explaining.OPENED)
+        session._past = Past(learner, next_round(session._now), OPENED, FEW)
         return session
 
     @property
@@ -240,20 +227,16 @@ class Session(Generic[S]):
     @property
     def _now(self) -> S:
         """The state now, which the keeper alone holds: an interrupt cannot part the two."""
-        if self._arrays is not None:
-            with self._turn:
-                self._catch_up()
-        return self._keeper.state
+        if self._keeper.arrays is None:
+            return self._keeper.state
+        with self._turn:  # made of what a kernel left, once
+            return self._keeper.state
 
     @property
-    def _history(self) -> explaining.History:
-        """What explanations need of the past."""
-        with self._turn:
-            now = self._now  # what a kernel left belongs to the past first
-            return self._past.history(now)
-
-    def _new_past(self, came: str = explaining.BEGUN) -> explaining.Past:
-        return explaining.Past(explaining.History(self.learner, next_round(self._now), came))
+    def _place(self) -> Step:
+        """Where the session is: the state, or what a kernel left of it."""
+        keeper = self._keeper
+        return Step(next_round(self._now), keeper.arrays or keeper.state, keeper.info_ids)
 
     @property
     def _state(self) -> S:
@@ -265,20 +248,13 @@ class Session(Generic[S]):
             self._ask(lambda: self._commit_next(None, self._advisers.until()))
         return self._now
 
-    def _point(self, state: S) -> Array:
-        """The decision of a state."""
-        acted = self._acted
-        if acted is None or acted[0] is not state:
-            acted = self._acted = state, self._keeper.learner.act(state)
-        return acted[1]
-
     def _ask(self, do: Callable[[], T]) -> T:
         """Once more if an adviser failed, which is skipped from then on. In a context of its own
         (contextvars), so that an interrupt that keeps `asking` from ending changes no later call.
         """
 
         def ask() -> T:
-            if self._advisers.pool is None:
+            if not self._advisers.in_threads:
                 try:
                     with asking(naming_who_fails):
                         return do()
@@ -295,36 +271,33 @@ class Session(Generic[S]):
         had a deadline, or an adviser has failed, each adviser that is late or fails is skipped, and
         its name is kept.
         """
-        events: list[Event] = [] if info is None else [SetInfo(info)]
-        answers: AbstractContextManager[None] = nullcontext()
-        if self._advisers.pool is not None:
-            state, info = self._now, info or RoundInfo()
-            heard = self._advisers.pool.hear(
-                lambda: after(self.learner, state, SetInfo(info)), until
-            )
-            self._advisers.skip(heard.skipped, next_round(state))
-            skipped = tuple({**dict.fromkeys(self._skipped_already), **heard.skipped})
-            events = [SetInfo(info.with_skipped(skipped))] if skipped else events
-            answers = heard.again()
-        with answers:
+        state, known = self._now, info or RoundInfo()
+        heard = self._advisers.hear(lambda: after(self.learner, state, SetInfo(known)), until)
+        self._advisers.skip(heard.skipped, next_round(state))
+        skipped = tuple({**dict.fromkeys(self._skipped_already), **heard.skipped})
+        events: list[Event] = []
+        if skipped or info is not None:
+            events.append(SetInfo(known.with_skipped(skipped) if skipped else known))
+        with heard.again():
             if events or then:
                 self._take([*events, *then])
             else:
+                self._past.add(self._place)
                 self._keeper.commit_next()
 
     def _take(
         self,
         events: Sequence[Event],
         content: str | None = None,
-        observed: explaining.RoundFeedback | None = None,
+        observed: RoundFeedback | None = None,
     ) -> None:
         """Apply all of these events, or none: the one way from one state to the next. `observed`
         is what explanations need of the feedback.
         """
-        keeper, pool, now = self._keeper, self._advisers.pool, self._now
-        self._past.add(now, events, observed)
-        if not self._commits or pool is not None or observed is None:
-            keeper.take(events, content, commit_next=pool is None)
+        keeper, at_once = self._keeper, not self._advisers.in_threads
+        self._past.add(self._place._replace(events=events, feedback=observed))
+        if not at_once or observed is None:
+            keeper.take(events, content, commit_next=at_once)
             return
         try:
             with asking(naming_who_fails):
@@ -387,17 +360,13 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self._state
             state = capabilities.migrated(learner, before, self.learner)
-            history = self._history.migrated(learner, before)
+            past = self._past.migrated(learner, self._place)
             try:
                 self._keeper.migrate(learner, state)
                 self._asked = set()
             finally:
-                self._explain_from(history, before)
-
-    def _explain_from(self, history: explaining.History, before: S) -> None:
-        """After a change that is no event: this explains the past, if the state is another."""
-        if self._keeper.state is not before:
-            self._past = explaining.Past(history)
+                if self._keeper.state is not before:
+                    self._past = past
 
     def rollback(self, round: int) -> None:
         """Go back to the moment when this round became the coming one: nothing of it, or of later
@@ -433,12 +402,16 @@ class Session(Generic[S]):
             if number > (upcoming := next_round(self._now)):
                 words = f"Round {number} cannot be gone back to: round {upcoming} is next."
                 raise errors.InvalidInput(words)
-            self._shown = None
-            before, history = self._now, self._history.back_to(number)
+            self._shown, before, keeper = None, self._now, self._keeper
+            past, then = self._past.back_to(number, self._place)
             try:
-                self._keeper.rollback(number)
+                if isinstance(keeper, Memory):
+                    keeper.rollback(number, then)
+                else:
+                    keeper.rollback(number)
             finally:
-                self._explain_from(history, before)
+                if keeper.state is not before:
+                    self._past = past
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -515,7 +488,7 @@ class Session(Generic[S]):
             state = learner.load(data, source=str(path))
             info_ids, contents = checkpoint.session_of(data)
             session._keeper = Memory(learner, state, info_ids, contents)
-            session._past = session._new_past()
+            session._past = Past(learner, next_round(state))
         except OSError as error:
             words = f"No session can be read from {path}: {error.strerror}."
             raise errors.CheckpointError(words) from error
@@ -576,8 +549,8 @@ class Session(Generic[S]):
     def last_played(self) -> Array | None:
         """What was played in the round that was observed last; None if that is not known."""
         with self._turn:
-            now = self._now
-            return self._past.last_played(now)
+            seen = self._past.decisions(self._place)[next_round(self._now)].feedback
+            return None if seen is None else seen.x
 
     @property
     def oracle_calls(self) -> int:
@@ -616,7 +589,7 @@ class Session(Generic[S]):
         return (f"{lost:,} round{'s' * (lost > 1)} expired without feedback{which}.",)
 
     @property
-    def overrides(self) -> Shadow:
+    def overrides(self) -> Overrides:
         """What playing other points than the decisions has cost, where `played` was given, and what
         the decisions would have: "what would we have saved?"
 
@@ -627,8 +600,8 @@ class Session(Generic[S]):
         >>> session.overrides.saved_loss
         0.5
         """
-        state = self._now
-        return Shadow(of=state.t, **getattr(state, "overrides", Overrides())._asdict())
+        found: Overrides = getattr(self._now, "overrides", Overrides())
+        return found
 
     def __repr__(self) -> str:
         state = self._now
@@ -699,24 +672,24 @@ class Session(Generic[S]):
             names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
         with self._turn, SILENCE:  # the state and its history are of one moment
             number = current_round(self._now) if number is None else number
-            is_upcoming = number == next_round(self._now)
-            state = self._state if is_upcoming else self._now
+            if number == next_round(self._now):
+                _ = self._state  # committed
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
             expired = self._expired_in_words()
-            return explaining.explained(self._way(number), state, number, names, skipped, expired)
+            past, now = self._past_of(number), self._place
+            return explaining.explained(self.learner, past, now, number, names, skipped, expired)
 
-    def _way(self, number: int) -> explaining.History:
-        """What explanations need of the past, from the file if the session has not seen it."""
-        history = self._history
-        found = history.decision_of(number, self._now)
-        info = found is not None and history.last(found).round is not None
-        if self._journal is not None and number > 0 and not info and not history.is_whole:
+    def _past_of(self, number: int) -> Past:
+        """The past of a decision, from the file if the session has not seen it."""
+        past, journal = self._past, self._journal
+        is_known = past.is_whole or past.decided(number, self._place)[1].round is not None
+        if journal is not None and number > 0 and not is_known:
+            steps: Sequence[Any] = ()
             with suppress(errors.TidewolfError):
-                history = explaining.rebuilt(self.learner, self._journal.way(), history.came)
-            history = replace(history, is_whole=True)
-            self._past = explaining.Past(history)
-        return history
+                steps = journal.way()
+            past = self._past = explaining.rebuilt(self.learner, steps, past.came)
+        return past
 
     def play(
         self,
@@ -783,11 +756,11 @@ class Session(Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
-        arrays, info = self._arrays, None
+        arrays, info = self._keeper.arrays, None
         if arrays is not None and (
             round is time is context is advice is forecast is unavailable is deadline is None
         ):
-            self._shown = arrays  # the state, once it is made
+            self._shown = arrays
             return arrays.x
         if isinstance(advice, Mapping):
             advice = {
@@ -802,7 +775,7 @@ class Session(Generic[S]):
             deadline = as_number(deadline, "The deadline", least=0.0)
         elif info is None and number is None and not waiting(state := self._state):
             self._shown = state
-            return self._point(state)
+            return self.learner.act(state)
         until = self._advisers.until(deadline)
         with self._turn, SILENCE:
             if deadline is not None:
@@ -812,6 +785,7 @@ class Session(Generic[S]):
     def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
         """The decision of a round, computed if it was not asked for before."""
         state, upcoming = self._now, next_round(self._now)
+        is_shown = whole(self._shown) is state
         number = current_round(state) if number is None else number
         own = decision(state, number)
         if own is not None:
@@ -820,7 +794,7 @@ class Session(Generic[S]):
             if number - upcoming > MOST_AHEAD:
                 words = f"Round {number} is over {MOST_AHEAD} after the next one, {upcoming}."
                 raise errors.InvalidInput(words)
-            if self._advisers.pool is None:
+            if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
                 for one in range(upcoming, number + 1):
@@ -834,22 +808,22 @@ class Session(Generic[S]):
             raise errors.InvalidInput(
                 f"Round {number} {self._over(number)}; round {upcoming} is next."
             )
-        if number in self._keeper.info_ids and (self._shown is state or not self._skipped_already):
+        if number in self._keeper.info_ids and (is_shown or not self._skipped_already):
             self._require_info(number, info)
         elif info is not None:
-            if self._shown is state:
+            if is_shown:
                 self._require_same_point(state, info, until)
             self._commit_next(info, until)
         elif not capabilities.is_committed(self.learner, state):
             self._commit_next(None, until)
         if info is None:
             self._shown = self._now
-        return self._point(self._now)
+        return self.learner.act(self._now)
 
     @property
     def _skipped_already(self) -> tuple[str, ...]:
         """Experts skipped when the next round was committed without side information."""
-        info = self._history.info.get(next_round(self._now))
+        info = self._past.next_info(self._place)
         return () if info is None or not info.says_nothing else info.skipped or ()
 
     def _require_info(self, number: int, info: RoundInfo | None) -> None:
@@ -872,12 +846,10 @@ class Session(Generic[S]):
 
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
         """Refuse knowledge that comes after the decision and would change it."""
-        heard: AbstractContextManager[None] = nullcontext()
-        if (pool := self._advisers.pool) is not None:
-            heard = pool.hear(
-                lambda: capabilities.with_info(self.learner, state, info), until
-            ).again()
-        with heard:
+        heard = self._advisers.hear(
+            lambda: capabilities.with_info(self.learner, state, info), until
+        )
+        with heard.again():
             given = self.learner.act(state)
             then = self.learner.act(capabilities.with_info(self.learner, state, info))
         if not bool((given == then).all()):
@@ -972,12 +944,12 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        learner = self._keeper.learner
-        plain = loss_gradient is constraint_value is constraint_gradient is loss_value is None
-        plain = plain and feedback is None and loss is None and constraint is None
-        plain = plain and round is None and played is None
-        if plain and costs is not None and self._observe_arrays(costs, capacities):
+        alone = loss_gradient is constraint_value is constraint_gradient is loss_value is None
+        alone = alone and feedback is None and loss is None and constraint is None
+        alone = alone and round is None and played is None
+        if alone and costs is not None and self._observe_arrays(costs, capacities):
             return
+        learner = self._keeper.learner
         given = {
             "costs": costs,
             "capacities": capacities,
@@ -998,59 +970,35 @@ class Session(Generic[S]):
             self._observe(number, seen, played)
 
     def _observe_arrays(self, costs: Any, capacities: Any) -> bool:
-        """A round of costs and capacities through the learner's kernel, in memory, where rounds
-        come one by one and nothing waits; False where it takes another way.
+        """Observe a round of costs and capacities through the learner's kernel, in memory, if
+        rounds come one by one and nothing is known before them; False if that cannot be.
         """
         keeper = self._keeper
         kernel = capabilities.kernel_of(keeper.learner)
-        if kernel is None or not kernel.plays_live or self._advisers.pool is not None:
-            return False
-        if type(keeper) is not Memory or keeper.numbered or keeper.info_ids:
+        if not isinstance(keeper, Memory) or kernel is None or self._advisers.in_threads:
             return False
         if not is_vector(costs, kernel.n):
             return False
         if capacities is not None and not is_vector(capacities, kernel.n):
             return False
         with self._turn:
-            before = self._arrays
+            before = keeper.arrays
             if before is None:
-                if not kernel.takes(self._now):
+                in_order = not keeper.numbered and not keeper.info_ids
+                if not (in_order and kernel.plays_live and kernel.takes(keeper.state)):
                     return False
-                before = kernel.begin(self._now)
-            number = before.number
+                before = keeper.arrays = kernel.begin(keeper.state)
             row, limits = np.array(costs, ndmin=2), None
             row.setflags(write=False)
             if capacities is not None:
                 limits = np.array(capacities, ndmin=2)
                 limits.setflags(write=False)
             found = kernel.play(before, Functions.costs(row, limits), 0, 1)
-            if not found.done:
-                return False
-            self._arrays = found.after
-            self._recent.append((number, before, found.after, row, limits))  # see Memory.take
-            return True
-
-    def _catch_up(self) -> None:
-        """What a kernel left, as all others have it: the state, how to go back, and the way."""
-        arrays, recent, keeper = self._arrays, list(self._recent), self._keeper
-        if arrays is None:
-            return
-        assert isinstance(keeper, Memory)
-        history = self._past.history(keeper.state)
-        keeper.go_on(arrays.state, [(number + 1, left) for number, _, left, _, _ in recent])
-        for number, before, _, row, limits in recent[-explaining.KEPT :]:
-            stood = {number: explaining.Stood(number, before, history.feedback)}
-            feedback = explaining.RoundFeedback(
-                number, explaining.full_information(row, limits), before.x
-            )
-            history = history.following(number + 1, number - 1, stood, history.info, feedback)
-        empty, shown, past = (
-            deque(recent[:0], self._recent.maxlen),
-            self._shown,
-            explaining.Past(history),
-        )
-        self._shown = keeper.state if shown is arrays else shown
-        self._past, self._recent, self._arrays = past, empty, None
+            if found.done:
+                seen = RoundFeedback(before.number, (row, limits), before.x)
+                self._past.add(Step(seen.round, before, keeper.info_ids, (), seen))
+                keeper.arrays = found.after
+            return bool(found.done)
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
         keeper, now, content = self._keeper, self._now, None
@@ -1063,28 +1011,25 @@ class Session(Generic[S]):
             self._require_same_content(number, content)
             return
         before = self._state if own is None else now
-        x = self._point(before) if own is None else own.x
+        x = learner.act(before) if own is None else own.x
         if played is not None:
             observation.require_member(learner, played)
             if bool((played == x).all()):
                 played = None
-        events: list[Event] = []
         reads = self._state if own is not None and learner.needs is Bandit else before
-        if played is None and not pending:
-            arrival = Arrival(number, revealed(learner, reads, seen, x, self._asked))
-        else:
-            arrival = observation.arrival(learner, reads, number, seen, x, played, self._asked)
-            if own is None and pending:
-                events = deciding(before, number, None, self.expire_after)
+        arrival = observation.arrival(
+            learner, reads, number, seen, x, played, bool(pending), self._asked
+        )
+        events: list[Event] = []
+        if own is None and pending:
+            events = deciding(before, number, None, self.expire_after)
         if self._now is not before:
             words = "A function called observe while it was evaluated: that one alone is kept."
             raise errors.InvalidInput(words)
         committed = capabilities.is_committed(learner, before)
         point = explaining.played_point(learner, before, seen, x) if played is None else played
         events.append(Observe(arrival, committed))
-        copy_context().run(
-            self._take, events, content, explaining.RoundFeedback(number, seen, point)
-        )
+        copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         """Refuse to observe a round that was not asked for, or was observed otherwise."""

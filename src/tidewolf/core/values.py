@@ -185,27 +185,6 @@ def is_same(one: str, other: str) -> bool:
     return bool((np.abs(sums[0] - sums[1]) <= float(mine[2])).all())
 
 
-def around_arrays(value: object) -> tuple[bytes, ...]:
-    """What `identity` reads of a value before, between and after its arrays: the same for all
-    whose arrays differ in their entries alone.
-    """
-    texts = [b""]
-    for part in _parts(value):
-        if isinstance(part, np.ndarray):
-            texts.append(b"")
-        else:
-            texts[-1] += _exact(part)
-    return tuple(texts)
-
-
-def identity_around(texts: tuple[bytes, ...], *arrays: NDArray) -> str:
-    """The `identity` of a value with these arrays of doubles between such texts."""
-    parts: list[Any] = [texts[0]]
-    for array, text in zip(arrays, texts[1:], strict=True):
-        parts += [(np.ascontiguousarray(array) + 0.0).data, text]
-    return f"{IDENTITY}:{hashlib.sha256(b''.join(parts)).hexdigest()[:32]}"
-
-
 def _exact(part: _Part) -> Any:
     """A part as bytes."""
     if isinstance(part, float):

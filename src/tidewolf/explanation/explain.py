@@ -10,19 +10,13 @@ starts there, and the distance from x' to that point is a part of it, too. Each 
 along the move, <signs of the move, c>/2: the parts add up to how far the decision moved. An expert
 that was absent before counts as having proposed its present point, and one that is absent now as
 still proposing its last one.
-
-What a session keeps to explain its decisions: references, no copies.
-
-The state that a round was decided from is kept while the round is pending, and one round longer,
-with the feedback that was newest then.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any
 
 import numpy as np
 
@@ -34,7 +28,6 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.explanation import record
-from tidewolf.explanation.record import Entry
 from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.methods.available import entries_out
@@ -45,209 +38,29 @@ from tidewolf.methods.capabilities import (
     adviser_in_words,
     diagnosed,
     experts_of,
-    is_committed,
 )
-from tidewolf.methods.compiled_rounds import ArrayState
-from tidewolf.methods.events import Decide, Event, Observe, SetInfo, decision, waiting
+from tidewolf.methods.events import Observe, decision, waiting
 from tidewolf.methods.late import next_round
-from tidewolf.methods.migration import Move
 from tidewolf.methods.moves import distance_moved
+from tidewolf.past import FEW, Decided, Last, Past, RoundFeedback, Step, whole
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
-KEPT = 4
-"""Observations that a history is made of if it was not written as they came."""
-BEGUN = "The session was begun from a state, loaded or copied at this round"
-OPENED = "The session was opened at this round, and its history does not reach farther back"
-WENT_BACK = "The session went back to this round, farther than what explains it is kept"
-REPLACED = "The learner was replaced before this round"
 
-
-class RoundFeedback(NamedTuple):
-    """Feedback on a round."""
-
-    round: int
-    given: Feedback
-    x: Array
-    """what was played"""
-
-
-class Stood(NamedTuple):
-    """A round as it was decided: the next one of a state, or one that is pending in it."""
-
-    round: int
-    state: Any
-    """an ArrayState if a kernel played the round"""
-    feedback: RoundFeedback | None
-    """the newest feedback when it was decided"""
-
-    def whole(self) -> Stood:
-        """The same with the state itself."""
-        state = self.state.state if isinstance(self.state, ArrayState) else self.state
-        return self._replace(state=state)
-
-    def x(self, learner: Learner[Any]) -> Array:
-        """The decision."""
-        own = decision(self.state, self.round)
-        return learner.act(self.state) if own is None else own.x
-
-
-Rounds: TypeAlias = Mapping[int, Any]
-
-
-class Last(NamedTuple):
-    """What is known of the decision before another one."""
-
-    stood: Stood | None = None
-    round: int | None = None
-    x: Array | None = None
-    """what was played, in the entries of the set"""
-    gone: tuple[Entry, ...] = ()
-    """entries that were used and that the set no longer has"""
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """The past of a session, as far as explanations need it."""
-
-    learner: Learner[Any]
-    at: int
-    """the next round after the last observation"""
-    came: str = BEGUN
-    """why nothing is known of earlier rounds"""
-    carried: Last = field(default_factory=Last)
-    """what was played last before the learner was replaced"""
-    is_whole: bool = False
-    """whether all that the file of the session has is here"""
-    stood: Rounds = field(default_factory=dict)
-    """each `Stood`, by the number of the round"""
-    info: Rounds = field(default_factory=dict)
-    """side information of these rounds"""
-    feedback: RoundFeedback | None = None
-    """the newest"""
-
-    def after(
-        self, before: Any, after: Any, events: Sequence[Event], feedback: RoundFeedback | None
-    ) -> History:
-        """The history after these events led from one state to the next."""
-        number, upcoming = next_round(before), next_round(after)
-        rounds, decided, info = [one.round for one in waiting(after)], number, dict(self.info)
-        for event in events:
-            if isinstance(event, SetInfo):
-                info[decided] = event.info
-            decided += isinstance(event, Decide)
-        stood = {one: Stood(one, after, self.feedback) for one in rounds if one >= number}
-        if upcoming > number and number not in rounds and is_committed(self.learner, before):
-            stood[number] = Stood(number, before, self.feedback)
-        least = min([*rounds, upcoming - 1]) - 1
-        return self.following(upcoming, least, stood, info, feedback)
-
-    def following(
-        self, upcoming: int, least: int, stood: Rounds, info: Rounds, feedback: RoundFeedback | None
-    ) -> History:
-        """With more decisions and this side information, from round `least` on."""
-        stood = _between({**self.stood, **stood}, least)
-        new = replace(self, stood=stood, info=_between(info, least))
-        return new if feedback is None else replace(new, at=upcoming, feedback=feedback)
-
-    def back_to(self, number: int) -> History:
-        """The history when this round became the next one; of earlier observations none is kept."""
-        if self.at > number:
-            return History(self.learner, number, WENT_BACK)
-        stood, info = (_between(each, 0, number) for each in (self.stood, self.info))
-        return replace(self, stood=stood, info=info)
-
-    def decision_of(self, number: int, state: Any) -> Stood | None:
-        """The next round of `state`, or an earlier one, as it was decided; None if that is not
-        known.
-        """
-        if number == next_round(state):
-            return Stood(number, state, self.feedback)
-        return self.stood[number].whole() if number in self.stood else None
-
-    def last(self, stood: Stood) -> Last:
-        """The decision before this one, and what was played in place of it, if known by then."""
-        earlier = [one for one in self.stood if one < stood.round]
-        if not earlier:
-            return self.carried
-        before, feedback = self.stood[max(earlier)].whole(), stood.feedback
-        if feedback is not None and feedback.round == before.round:
-            return Last(before, before.round, feedback.x)
-        return Last(before, before.round, before.x(self.learner))
-
-    def migrated(self, new: Learner[Any], state: Any) -> History:
-        """The history of a learner that replaces this one: what was played last, by name, and the
-        newest feedback if the set is the same.
-        """
-        number = next_round(state)
-        last = self.last(Stood(number, state, self.feedback))
-        if last.x is None:
-            return History(new, number, REPLACED)
-        move, flat = Move(self.learner.K, new.K), to_numpy(last.x).reshape(-1)
-        lost = np.flatnonzero((move.to < 0) & (flat > 0.0)).tolist()
-        name = getattr(move.old, "names", range(len(flat)))
-        gone = tuple(Entry(str(name[i]), 0.0, float(flat[i])) for i in lost)
-        carried = Last(None, last.round, move.scattered(last.x), gone)
-        feedback = self.feedback if move.stays else None
-        return History(new, number, REPLACED, carried, feedback=feedback)
-
-
-@final
-class Past:
-    """The history of a session, and the steps since: from which state, by which events, with which
-    feedback. A step leads to the state before the next one; one that leads nowhere was refused.
-    So a step is noted before it is made, and an interrupt cannot part the two.
-    """
-
-    def __init__(self, history: History) -> None:
-        self._history = history
-        self._steps: list[tuple[Any, Sequence[Event], RoundFeedback | None]] = []
-
-    def add(self, before: Any, events: Sequence[Event], feedback: RoundFeedback | None) -> None:
-        """Note a step; if no round waits, the last few are enough."""
-        if self._steps and self._steps[-1][0] is before:
-            self._steps.pop()  # it was refused
-        if len(self._steps) >= 4 * KEPT:
-            if waiting(before):
-                self.history(before)
-            else:
-                del self._steps[: -2 * KEPT]
-        self._steps.append((before, events, feedback))
-
-    def history(self, now: Any) -> History:
-        """All of it, at the state that the last step led to."""
-        history, steps = self._history, self._steps
-        for i, (before, events, feedback) in enumerate(steps, 1):
-            after = steps[i][0] if i < len(steps) else now
-            if after is not before:
-                history = history.after(before, after, events, feedback)
-        self._history, self._steps = history, []
-        return history
-
-    def last_played(self, now: Any) -> Array | None:
-        """What was played in the round that was observed last; None if that is not known."""
-        before, _, feedback = self._steps[-1] if self._steps else (now, (), None)
-        if before is now or feedback is None:
-            feedback = self.history(now).feedback
-        return None if feedback is None else feedback.x
-
-
-def _between(rounds: Rounds, least: int, stop: float = math.inf) -> dict[int, Any]:
-    return {one: own for one, own in rounds.items() if least <= one < stop}
-
-
-def rebuilt(learner: Learner[Any], steps: Iterable[Any], came: str) -> History:
-    """The history of these steps, each with its `before`, `events` and `place`."""
-    history = History(learner, 0, came)
-    for step in steps:
-        feedback, event = None, step.events[-1]
+def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
+    """The past that these steps of a file make, each with its `before` and `events`."""
+    past = Past(learner, next_round(steps[0].before) if steps else 0, came, FEW)
+    for before, events, _ in steps:
+        seen, event = None, events[-1]
         if isinstance(event, Observe):
             number, given, played = event.arrival[:3]
             if played is None:
-                x = Stood(number, step.before, None).x(learner)
-                played = played_point(learner, step.before, given, x)
-            feedback = RoundFeedback(number, given, played)
-        history = history.after(step.before, step.place.state, step.events, feedback)
-    return history
+                own = decision(before, number)
+                x = learner.act(before) if own is None else own.x
+                played = played_point(learner, before, given, x)
+            seen = RoundFeedback(number, given, played)
+        past.add(Step(next_round(before), before, {}, events, seen))
+    past.is_whole = True
+    return past
 
 
 def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
@@ -257,34 +70,31 @@ def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -
     return acts(learner, state, k)[k - 1, ...]
 
 
-def full_information(costs: Array, capacities: Array | None) -> FullInformation:
-    """The functions of one round of costs and capacities, each an array of one row."""
-    loss = Linear._unchecked(C=costs)
-    if capacities is None:
-        return FullInformation(loss, Unlimited(loss.shape))
-    return FullInformation(loss, Capacity._unchecked(c=capacities))
-
-
-def last_round(given: Feedback) -> Feedback:
+def last_round(given: Feedback | tuple[Array, Array | None]) -> Feedback:
     """The last of the rounds that were observed together, if they can be told apart."""
+    if not isinstance(given, Feedback):
+        loss, c = Linear._unchecked(C=given[0]), given[1]
+        return FullInformation(
+            loss, Unlimited(loss.shape) if c is None else Capacity._unchecked(c=c)
+        )
     k = given.rounds
     if k == 1 or isinstance(given, FirstOrder):
         return given
     return type(given)(*(part[k - 1 : k] for part in given))
 
 
+# Entries below this share of the largest are counted, not named.
 SMALL = 0.01
-"""Entries below this share of the largest are counted, not named."""
+# Entries and paths of a decision; half as many changes and constraints.
 MOST = 20
-"""Entries and paths of a decision; half as many changes and constraints."""
+# Changes below this share of the largest are not named.
 LITTLE = 0.1
-"""Changes below this share of the largest are not named."""
+# The room of a constraint that binds, at most: as a share of how much it varies over the set.
 NEARLY_FULL, FULL = 0.9, 1e-3
-"""The room of a constraint that binds, at most: as a share of how much it varies over the set."""
 
 Entries = tuple[record.Entry, ...]
+# The name of an entry, by its place in the flat point.
 Namer = Callable[[int], str]
-"""The name of an entry, by its place in the flat point."""
 
 
 def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
@@ -344,8 +154,8 @@ class LastRound:
         self.K, self.feedback, self.name = learner.K, feedback, name
         self.gradients: FirstOrder | None = None
         self.loss, self.constraint = None, None  # type: Batch | None, Batch | None
+        # loss and constraint value at what was played, if no functions were observed
         self.observed: tuple[float | None, ...] = (None, None)
-        """loss and constraint value at what was played, if no functions were observed"""
         given = None if feedback is None else last_round(feedback.given)
         if isinstance(given, FirstOrder):
             self.gradients, self.observed = given, (None, given.violation or None)
@@ -423,43 +233,43 @@ def _value(batch: Batch | None, x: Array | None) -> float | None:
 
 
 def explained(
-    history: History,
-    latest: Any,
+    learner: Learner[Any],
+    past: Past,
+    now: Step,
     number: int,
     names: Sequence[str] | None,
     reasons: Mapping[str, str],
     notes: tuple[str, ...],
 ) -> record.Explanation:
-    """Explain the decision of the next round of the state `latest`, or of a pending one; `reasons`
-    says why advisers were skipped.
+    """Explain the decision of the next round of a session that is here now, or of a pending one;
+    `reasons` says why advisers were skipped.
     """
-    learner, pending = history.learner, tuple(one.round for one in waiting(latest))
+    latest = whole(now.before)
+    pending = tuple(one.round for one in waiting(latest))
     if number not in (rounds := (*pending, next_round(latest))):
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
-    stood = history.decision_of(number, latest)
-    if stood is None:  # it was decided before the history begins
-        history, stood = History(learner, number, history.came), Stood(number, latest, None)
-    state, x, last = stood.state, stood.x(learner), history.last(stood)
-    name, info = namer(learner.K, names), history.info.get(number) or RoundInfo()
-    newest = LastRound(learner, stood.feedback, name)
-    whole = next((one for one in experts_of(learner, state) if one.rounds == state.t), None)
-    if last.stood is None and number:
-        notes = (f"{history.came}: what moved the decision is not known.", *notes)
+    decided, last = past.decided(number, now)
+    state, x, info = decided.state, decided.x(learner), decided.info or RoundInfo()
+    name = namer(learner.K, names)
+    newest = LastRound(learner, decided.feedback, name)
+    run = next((one for one in experts_of(learner, state) if one.rounds == state.t), None)
+    if last.decided is None and number:
+        notes = (f"{past.came}: what moved the decision is not known.", *notes)
     return record.Explanation(
         round=number,
         learner=type(learner).__name__,
         on=type(learner.K).__name__,
         **_moved(learner, x, last, newest, info),
-        **_experts(learner, stood, last, newest),
-        short_of=_short_of(learner, stood, x),
+        **_experts(learner, decided, last, newest),
+        short_of=_short_of(learner, decided, x),
         skipped=tuple(adviser_in_words(learner, one) for one in info.skipped or ()),
         slept_because=tuple(reasons.get(one, "") for one in info.skipped or ()),
         limits=newest.limits(x, diagnosed(learner).limit_prices(state)),
         limit_price=diagnosed(learner).limit_price(state) if state.t else None,
         outlook=newest.outlook(x, last.x),
         observed=state.t,
-        run_loss=None if whole is None else whole.run_loss,
-        run_violation=None if whole is None else whole.run_violation,
+        run_loss=None if run is None else run.run_loss,
+        run_violation=None if run is None else run.run_violation,
         proved=bound_so_far(learner, state) if state.t and hasattr(learner, "bound_of") else None,
         overrides=getattr(latest, "overrides", None),
         pending=pending,
@@ -474,6 +284,7 @@ def _moved(
     size, name, paths = np.abs(once(x)), newest.name, routes(learner.K, x)
     shown, closed = largest(size, MOST, SMALL), entries_out(learner.K, info)
     out = named([] if closed is None else np.flatnonzero(closed).tolist(), x, last.x, name)
+    gone = tuple(record.Entry(lost, 0.0, value) for lost, value in last.gone.items())
     found: dict[str, Any] = {
         "entries": named(shown, x, last.x, name),
         "others": int(np.count_nonzero(size)) - len(shown),
@@ -481,22 +292,22 @@ def _moved(
         "other_routes": len(paths[MOST:]),
         "max_move": None if any(one.before for one in out) else getattr(learner, "max_move", None),
         "out": out,
-        "gone": last.gone,
+        "gone": gone,
         "since": last.round,
     }
     if last.x is not None:
-        found["moved"] = distance_moved(x, last.x) + 0.5 * sum(one.before or 0 for one in last.gone)
+        found["moved"] = distance_moved(x, last.x) + 0.5 * sum(last.gone.values())
         found["moves"] = moves(x, last.x, name)
-    if last.x is not None and last.stood is not None and last.stood.feedback is not None:
-        found |= newest.changes(LastRound(learner, last.stood.feedback, name), x, last.x)
+    if last.x is not None and last.decided is not None and last.decided.feedback:
+        found |= newest.changes(LastRound(learner, last.decided.feedback, name), x, last.x)
     return found
 
 
-def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
+def _short_of(learner: Learner[Any], decided: Decided, x: Array) -> float:
     """How far the decision is from what it would be if nothing held it back."""
-    own = decision(stood.state, stood.round)
+    own = decision(decided.state, decided.round)
     stands_at = getattr(learner, "stands_at", learner.act)
-    free = stands_at(stood.state) if own is None else own.free
+    free = stands_at(decided.state) if own is None else own.free
     far = distance_moved(x, free)
     return far if far > 1e-9 * learner.K.diameter else 0.0
 
@@ -507,15 +318,17 @@ def _mix(proposals: Sequence[Any]) -> Floats | None:
     return sum(points[1:], points[0]) if points else None
 
 
-def _experts(learner: Learner[Any], stood: Stood, last: Last, newest: LastRound) -> dict[str, Any]:
+def _experts(
+    learner: Learner[Any], decided: Decided, last: Last, newest: LastRound
+) -> dict[str, Any]:
     """The fields of experts with their parts of the move, and of what else moved the decision."""
     if not isinstance(learner, MixesExperts):
         return {}
-    now = then = learner.proposals(stood.state, stood.round)
-    x = x_before = x_last = to_numpy(stood.x(learner))
-    if last.stood is not None:
-        then = learner.proposals(last.stood.state, last.stood.round)
-        x_before, x_last = to_numpy(last.stood.x(learner)), to_numpy(last.x)
+    now = then = learner.proposals(decided.state, decided.round)
+    x = x_before = x_last = to_numpy(decided.x(learner))
+    if last.decided is not None:
+        then = learner.proposals(last.decided.state, last.decided.round)
+        x_before, x_last = to_numpy(last.decided.x(learner)), to_numpy(last.x)
     rest, parts = x - x_before, list[record.Part]()
 
     def along(part: Floats) -> float:
@@ -523,12 +336,12 @@ def _experts(learner: Learner[Any], stood: Stood, last: Last, newest: LastRound)
 
     mix = _mix(then)
     mix = 0.0 * x if mix is None else mix
-    for one, old, total in zip(now, then, learner.experts_of(stood.state), strict=True):
+    for one, old, total in zip(now, then, learner.experts_of(decided.state), strict=True):
         z_old = to_numpy(next(z for z in (old.point, one.point, mix) if z is not None))
         z = z_old if one.point is None else to_numpy(one.point)
         by_proposal, by_weight = one.weight * (z - z_old), (one.weight - old.weight) * (z_old - mix)
         rest = rest - (by_proposal + by_weight)
-        weights = one.weight, None if last.stood is None else old.weight
+        weights = one.weight, None if last.decided is None else old.weight
         guard = total.guard if total.rounds else None
         more = [
             None if a is None or b is None else a - b

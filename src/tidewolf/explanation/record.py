@@ -370,8 +370,7 @@ def _so_far(why: Explanation) -> Iterator[tuple[str, str]]:
         regret = _facts({"proved: regret at most": proved.regret})
         yield "So far", regret or f"no bound: {proved.reason}"
     if (other := why.overrides) is not None and other.rounds:
-        loss, violation = other.loss - other.own_loss, other.violation - other.own_violation
-        cost = f"{loss:+.3g} loss and {violation:+.3g} violation"
+        cost = f"{other.saved_loss:+.3g} loss and {other.saved_violation:+.3g} violation"
         cost = cost if other.valued else f"at most {number(other.price)} more in the bound"
         yield "So far", f"rounds with another point than decided: {other.rounds:,}, {cost}"
     if why.pending:

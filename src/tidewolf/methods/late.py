@@ -66,6 +66,30 @@ class Overrides(NamedTuple):
     """at the decisions"""
     own_violation: float = 0.0
 
+    @property
+    def saved_loss(self) -> float:
+        """How much less the decisions would have cost; below 0 if they would have cost more."""
+        return self.loss - self.own_loss
+
+    @property
+    def saved_violation(self) -> float:
+        """By how much less the decisions would have violated the constraints."""
+        return self.violation - self.own_violation
+
+    def __str__(self) -> str:
+        if not self.rounds:
+            return "What was decided was played, in all rounds."
+        text = f"In {self.rounds} rounds another point was played than was decided."
+        if self.valued:
+            text += (
+                f" In {self.valued} of them the loss was {self.loss:.4g} and the violation was "
+                f"{self.violation:.4g}; the decisions would have saved {self.saved_loss:.4g} and "
+                f"{self.saved_violation:.4g} of them."
+            )
+        if self.valued < self.rounds:
+            text += f" They add {self.price:.4g} to the bound on the regret, limits weighed in."
+        return text
+
     def and_of(self, arrival: Arrival) -> Overrides:
         """With a round, its price apart."""
         if arrival.played is None:

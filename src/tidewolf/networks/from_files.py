@@ -40,8 +40,8 @@ from tidewolf.functions.linear import Affine
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.sets.graphs import commodities_of
 
+# Columns of an edge list that are read where they are there.
 LENGTH, CAPACITY = "length", "capacity"
-"""Columns of an edge list that are read where they are there."""
 
 
 def find_node(
@@ -63,8 +63,8 @@ class LinkColumns(NamedTuple):
     """
 
     graph: Graph
+    # the graph, as messages call it
     name: str
-    """the graph, as messages call it"""
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -55,8 +55,8 @@ from tidewolf.sets.flows import FlowPolytope, MultiFlow
 from tidewolf.sets.graphs import Commodities, Commodity, Node
 
 PATHS = ("away", "all", "k-shortest")
+# Lists of limited links whose incidence is kept.
 MOST_SHARED = 16
-"""Lists of limited links whose incidence is kept."""
 
 
 class Demand(NamedTuple):
@@ -689,8 +689,8 @@ class Network(OnLinks):
         return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
 
 
+# A path of a commodity: its share, nodes and links.
 _Path: TypeAlias = tuple[float, tuple[Hashable, ...], Sequence[int]]
-"""A path of a commodity: its share, nodes and links."""
 
 
 class _Choice(NamedTuple):
@@ -703,8 +703,8 @@ class _Choice(NamedTuple):
     tunnels: Tunnels | None
 
 
+# Shares below it are nothing.
 _NOTHING = 1e-9
-"""Shares below it are nothing."""
 
 
 def _numbers(given: Any, what: str) -> Floats:

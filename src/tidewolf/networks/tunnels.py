@@ -341,8 +341,8 @@ def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
 
 # --- ways ----------------------------------------------------------------------------------------
 
+# A path: the places of its links, in order.
 Way: TypeAlias = tuple[int, ...]
-"""A path: the places of its links, in order."""
 
 
 class PathFinder:

@@ -44,8 +44,8 @@ from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplices import Simplex
 
 KINDS = ("switching", "opposing", "random signs", "moving", "excluding", "deadlock")
+# Those on which some point keeps every constraint.
 COMMON = KINDS[:4]
-"""Those on which some point keeps every constraint."""
 ROUNDS, PHASE = 2000, 100  # the usual number of rounds; those between two turns
 NOISE = 0.5  # length of the noise beside e
 # how far s lies from the center, as a share of the way to the vertex; in a deadlock

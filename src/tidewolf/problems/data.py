@@ -19,11 +19,11 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import NDArray
 
 VARIABLE = "TIDEWOLF_DATA"
+# What generators make is known again by their settings, seed and this number: raise it with any
+# change of what one of them makes.
 GENERATOR_VERSION = 1
-"""What generators make is known again by their settings, seed and this number: raise it with any
-change of what one of them makes.
-"""
 _ZOO = "zoo_edges.csv.gz"
+# The file that each recorded problem is read from.
 RECORDS = {
     "abilene": "abilene_hourly.npz",
     "carbon": "carbon_ci_u16.npz",
@@ -33,7 +33,6 @@ RECORDS = {
     "uunet": _ZOO,
     "zoo": _ZOO,
 }
-"""The file that each recorded problem is read from."""
 
 
 def data_folder() -> Path:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
@@ -93,6 +93,8 @@ class Journal(Generic[S]):
     info_ids: Mapping[int, str]
     # whether contents of rounds are kept
     numbered: bool
+    # every observation is written, so none is left to a kernel alone
+    arrays: ClassVar[None] = None
     _place: Place
     _head: Head
 

@@ -1,0 +1,230 @@
+"""The last steps of a session: to explain its decisions, and to go back.
+
+    before --events--> before of the next step --events--> ... --> the state now
+
+A step is added before it is made. It led to where the next one starts, or to where the session is
+now; if it starts there itself, it was refused. So an interrupt cannot part the state and its past.
+The steps of the last `BACK` rounds are kept, of points with more than ROOM/BACK entries fewer, and
+all since the oldest round that is pending. They hold references, no copies.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.feedback import Feedback
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Learner
+from tidewolf.methods.compiled_rounds import ArrayState
+from tidewolf.methods.events import Decide, Event, Expire, SetInfo, decision, waiting
+from tidewolf.methods.migration import Move
+
+# Rounds that a session in memory can go back.
+BACK = 100
+# The same for explanations alone.
+FEW = 4
+# Entries of points that may be kept for going back.
+ROOM = 10_000_000
+BEGUN = "The session was begun from a state, loaded or copied at this round"
+OPENED = "The session was opened at this round, and its history does not reach farther back"
+WENT_BACK = "The session went back to this round, farther than what explains it is kept"
+REPLACED = "The learner was replaced before this round"
+
+
+class RoundFeedback(NamedTuple):
+    """Feedback on a round."""
+
+    round: int
+    # a pair if a kernel played the round: costs and capacities, each an array of one row
+    given: Feedback | tuple[Array, Array | None]
+    # what was played
+    x: Array
+
+
+class Step(NamedTuple):
+    """What led from one state to the next; without events and feedback, where a session is."""
+
+    # of the round that was next before it
+    number: int
+    # the state, an ArrayState if a kernel left it; None: the session begins
+    before: Any
+    # the identities of side information before it, by round
+    info_ids: Mapping[int, str] = {}
+    events: Sequence[Event] = ()
+    feedback: RoundFeedback | None = None
+
+    def starts_at(self, other: Step) -> bool:
+        """Whether both start at the same state, with the same side information."""
+        return self.before is other.before and self.info_ids is other.info_ids
+
+
+class Decided(NamedTuple):
+    """A round as it was decided: the next one of a state, or one that is pending in it."""
+
+    round: int
+    state: Any
+    # the newest when it was decided
+    feedback: RoundFeedback | None = None
+    info: RoundInfo | None = None
+
+    def x(self, learner: Learner[Any]) -> Array:
+        """The decision."""
+        own = decision(self.state, self.round)
+        x: Array = learner.act(self.state) if own is None else own.x
+        return x
+
+
+class Last(NamedTuple):
+    """What is known of the decision before another one."""
+
+    decided: Decided | None = None
+    round: int | None = None
+    # what was played, in the entries of the set
+    x: Array | None = None
+    # entries that were used and that the set no longer has
+    gone: Mapping[str, float] = {}
+
+
+def whole(state: Any) -> Any:
+    """The state itself, also of what a kernel left."""
+    return state.state if isinstance(state, ArrayState) else state
+
+
+def _whole(decided: Decided) -> Decided:
+    return decided._replace(state=whole(decided.state))
+
+
+@final
+class Past:
+    """The steps that led to where a session is, which methods are given as `now`.
+
+    `came` says why nothing is known of earlier rounds, `rounds` how far it can go back.
+    """
+
+    def __init__(
+        self, learner: Learner[Any], number: int, came: str = BEGUN, rounds: int = BACK
+    ) -> None:
+        self._learner, self.came, self._rounds = learner, came, rounds
+        self._most = max(2, min(rounds, ROOM // max(1, math.prod(learner.K.shape))))
+        self._steps = deque([Step(number - 1, None)])
+        # what was played, and observed, before these steps
+        self._last, self._feedback = Last(), None  # type: Last, RoundFeedback | None
+        # whether all that the file of the session has is here
+        self.is_whole = False
+
+    def add(self, step: Step) -> None:
+        """Add a step that is about to be made."""
+        steps, least = self._steps, step.number - self._most
+        if steps and steps[-1].starts_at(step):
+            steps.pop()  # it was refused
+        if step.events and (rounds := waiting(step.before)):
+            least = min(least, rounds[0].round - 1)
+        while steps and steps[0].number < least:
+            self._feedback = steps[0].feedback or self._feedback
+            steps.popleft()
+        steps.append(step)
+
+    def _made(self, now: Step) -> list[tuple[Step, Step]]:
+        """The steps that were made, and where each led."""
+        steps = list(self._steps)
+        if steps and steps[-1].starts_at(now):
+            steps.pop()  # it was refused
+        return list(pairwise([*steps, now]))
+
+    def next_info(self, now: Step) -> RoundInfo | None:
+        """Side information of the next round."""
+        found = None
+        for step in self._steps:
+            if step.number == now.number and not step.starts_at(now):
+                found = next((one.info for one in step.events if isinstance(one, SetInfo)), found)
+        return found
+
+    def decisions(self, now: Step) -> dict[int, Decided]:
+        """The rounds that were decided in these steps, each as it was then, and the next one."""
+        feedback, found, info = self._feedback, dict[int, Decided](), dict[int, RoundInfo]()
+        for step, after in self._made(now):
+            if step.before is None:
+                continue  # the session begins
+            number = decided = step.number
+            for event in step.events:
+                if isinstance(event, SetInfo):
+                    info[decided] = event.info
+                decided += isinstance(event, Decide)
+            for one in waiting(after.before):
+                if one.round >= number:
+                    own = Decided(one.round, after.before, feedback, info.get(one.round))
+                    found[one.round] = own
+            if number < after.number:
+                found.setdefault(number, Decided(number, step.before, feedback, info.get(number)))
+            feedback = step.feedback or feedback
+        found[now.number] = Decided(now.number, now.before, feedback, info.get(now.number))
+        return found
+
+    def decided(self, number: int, now: Step) -> tuple[Decided, Last]:
+        """A round that is pending or next as it was decided, and what is known of the decision
+        before it.
+        """
+        decisions = self.decisions(now)
+        if number not in decisions:  # it was decided before these steps
+            return Decided(number, whole(now.before)), Last()
+        earlier = [one for one in decisions if one < number]
+        own, before = (_whole(decisions[one]) for one in (number, max(earlier, default=number)))
+        if not earlier:
+            return own, self._last
+        x = before.x(self._learner)
+        if own.feedback is not None and own.feedback.round == before.round:
+            x = own.feedback.x
+        return own, Last(before, before.round, x)
+
+    def back_to(self, number: int, now: Step) -> tuple[Past, Step | None]:
+        """The past when this round became the next one, and where the session was then, after the
+        events given there; None if the steps do not say.
+        """
+        past, made = Past(self._learner, number, WENT_BACK, self._rounds), self._made(now)
+        for i, (step, after) in enumerate(made):
+            if not step.number < number <= after.number:
+                continue
+            events, then = _until(number, step), after._replace(events=(), feedback=None)
+            if len(events) < len(step.events):
+                step = then = step._replace(events=events, feedback=None)
+            elif number < after.number:
+                break  # it was observed together with the rounds before it
+            past.came, past._last, past._feedback = self.came, self._last, self._feedback
+            past._steps = deque([*(own for own, _ in made[:i]), step])
+            return past, then
+        return past, None
+
+    def migrated(self, new: Learner[Any], now: Step) -> Past:
+        """The past of a learner that replaces this one: what was played last, by name, and the
+        newest feedback if the set is the same.
+        """
+        number = now.number
+        past, (own, last) = Past(new, number, REPLACED, self._rounds), self.decided(number, now)
+        if last.x is not None:
+            move, flat = Move(self._learner.K, new.K), to_numpy(last.x).reshape(-1)
+            lost = np.flatnonzero((move.to < 0) & (flat > 0.0)).tolist()
+            name = getattr(move.old, "names", range(len(flat)))
+            gone = {str(name[i]): float(flat[i]) for i in lost}
+            past._last = Last(None, last.round, move.scattered(last.x), gone)
+            past._feedback = own.feedback if move.stays else None
+        return past
+
+
+def _until(number: int, step: Step) -> Sequence[Event]:
+    """The first events of a step, after which this round is the next one; all of them if that is
+    not before the last.
+    """
+    upcoming = step.number
+    for i, event in enumerate(step.events):
+        if upcoming == number and not isinstance(event, Expire):
+            return step.events[:i]
+        upcoming += isinstance(event, Decide)
+    return step.events
