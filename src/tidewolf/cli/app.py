@@ -228,7 +228,7 @@ def report(
             rewrite(folder.page(seed), datetime.now(UTC))
             if not quiet:
                 typer.echo(f"report: {folder.page(seed)}")
-        for each in folder.recorded() if figures else ():
+        for each in folder.play() if figures else ():
             to, problem = folder.figures(each.seed), each.problem
             write_figures(to, each.runs, entries=problem.labels, network=problem.network)
             if not quiet:

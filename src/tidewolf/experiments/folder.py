@@ -52,7 +52,6 @@ before the run resumes, and the same bytes follow.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import os
@@ -312,23 +311,6 @@ class RunFolder:
                 found.append(Finished(some[0].seed, ready.problem, some, runs, beside))
             return found
 
-    def recorded(self) -> list[Finished]:
-        """The recorded runs of a complete folder, with the data they were played on, which is read
-        again.
-
-        Returns
-        -------
-        list of Finished
-            One per seed, with its problem and its runs.
-
-        Raises
-        ------
-        InvalidInput
-            If the run is not complete.
-        """
-        self.require_complete()
-        return self.play()
-
     def require_complete(self) -> None:
         """Refuse a folder whose run has not ended."""
         if not self.complete:
@@ -392,10 +374,9 @@ class RunFolder:
             }
             parts.append(pyarrow.table(columns))
         table = pyarrow.concat_tables(parts).unify_dictionaries()
-        buffer = io.BytesIO()
         metadata = {"tidewolf": json.dumps(self._head())}
-        parquet.write_table(table.replace_schema_metadata(metadata), buffer)
-        checkpoint.write(self.path / ROUNDS_FILE, buffer.getvalue())
+        with checkpoint.writing(self.path / ROUNDS_FILE) as file:
+            parquet.write_table(table.replace_schema_metadata(metadata), file)
 
     def _head(self) -> dict[str, Any]:
         versions = checkpoint.writer()

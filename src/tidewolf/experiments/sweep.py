@@ -7,7 +7,6 @@ DIR/sweep.html          the page, which the command writes
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
@@ -206,9 +205,9 @@ def sweep(jobs: Sequence[Job], folder: str | os.PathLike[str], **how: Any) -> Sw
     def write(rows: tuple[Row, ...]) -> Sweep:
         from pyarrow import parquet
 
-        found, buffer = Sweep(rows), io.BytesIO()
-        parquet.write_table(found.table(), buffer)
-        checkpoint.write(folder / RESULTS, buffer.getvalue())
+        found = Sweep(rows)
+        with checkpoint.writing(folder / RESULTS) as file:
+            parquet.write_table(found.table(), file)
         return found
 
     return play_jobs(jobs, folder, SWEEP, write, **how)
