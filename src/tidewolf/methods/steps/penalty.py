@@ -48,8 +48,8 @@ enters as one number, its multiplier k - alpha >= 0:
     k   is such that |s + alpha w| = k R for s = d + A'lam(k),
         or k = alpha and |s + alpha w| <= k R.
 
-|s + alpha w|/k falls as k grows, so there is one such k: Brent's method, from the k of the last
-master. The answer is u = nearest(s) - y. How far the master's value there is above the
+|s + alpha w|/k falls as k grows, so there is one such k: secant steps within a bracket, from the k
+of the last master. The answer is u = nearest(s) - y. How far the master's value there is above the
 multipliers' lower bound is
 
     delta sum_t max(0, max_i <a_i, u> + e_i) - sum_i lam_i (<a_i, u> + e_i)  >=  0,
@@ -62,18 +62,17 @@ It is not trusted: what comes back is made feasible, and its gap is measured.
 from __future__ import annotations
 
 import math
-from functools import cache
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotConvex
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Bools, Floats, Int64s
+from tidewolf.functions.linear import Affine, MaxAffine
 from tidewolf.methods.steps.adagrad import into_ball
 
 _LOOSE = 0.05
@@ -129,15 +128,10 @@ class PenaltyTask(NamedTuple):
         """
         return np.asarray(into_ball(self.y - s / self.alpha, self.center, self.K.radius))
 
-    def lower(self, s: Floats, e: float, sizes: float) -> float:
-        """The lower bound of the slope s within the directions of aff(K) and the constant e, less
-        what rounding may have added to it, given the sizes of what e is a sum of; x' may be off by
-        rounding too, which counts where it is held by the ball.
-        """
-        u = self.nearest(s) - self.y
-        held = _norm(s + self.alpha * u) * (_norm(self.center) + self.K.radius)
-        value = float(np.vdot(s, u)) + 0.5 * self.alpha * float(np.vdot(u, u)) + e
-        return value - _ULPS * (_size(self, u) + sizes + held)
+    def lower(self, s: Floats, e: float) -> float:
+        """The lower bound of the slope s within the directions of aff(K) and the constant e."""
+        away = self.nearest(s) - self.y
+        return float(np.vdot(s, away)) + 0.5 * self.alpha * float(np.vdot(away, away)) + e
 
 
 class PenaltySolution(NamedTuple):
@@ -197,20 +191,24 @@ class Cuts(NamedTuple):
 
 def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> PenaltySolution:
     """An answer certified to `accuracy`, or the best that `budget` looks could certify."""
-    b, R, y, d = len(task.constraints), task.K.radius, task.y.reshape(-1), task.d.reshape(-1)
+    merged = _merged(task.constraints)
+    if merged is not task.constraints:
+        found = solve_penalty(task._replace(constraints=merged), accuracy, budget)
+        return found._replace(breach=task.breach(found.x))
+    b, R, y, d = len(merged), task.K.radius, task.y.reshape(-1), task.d.reshape(-1)
     x, cuts, sizes = task.nearest(task.d), Cuts.none(y.size), np.zeros(b)
     values, breach = _look(task, x)
     if breach == 0.0 or R == 0.0:
         return PenaltySolution(x, breach, 0.0, _off(task, x, x, cuts), 1)
     best, h = PenaltySolution(x, breach, math.inf, math.inf, 1), task.value(x, breach)
-    upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0, 0.0), (x, cuts), -math.inf
+    upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0), (x, cuts), -math.inf
     k = max(task.alpha, _norm(task.d + task.alpha * (task.center - task.y)) / R)
     rho, exact, gaps = 0.0, False, [math.inf]
     for looks in range(1, budget + 1):
         u = x.reshape(-1) - y
         above = values - cuts.model(u, b)
         new = np.flatnonzero(above > np.maximum(0.1 * accuracy / (task.delta * b), _ULPS * sizes))
-        gradients = to_numpy(task.constraints.gradients(x)).reshape(b, -1)
+        gradients = to_numpy(merged.gradients(x)).reshape(b, -1)
         slopes = np.asarray(gradients[new], dtype=np.float64)
         terms = np.abs(values[new]) + np.linalg.norm(slopes, axis=1) * (_norm(x) + _norm(task.y))
         sizes[new] = np.maximum(sizes[new], terms)
@@ -241,13 +239,31 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
         nearby = task._replace(d=task.d - rho * (best.x - task.y), alpha=task.alpha + rho)
         cuts, k, x = master(nearby, cuts, k, 0.0 if exact else max(0.5 * accuracy, _LOOSE * gap))
         s = within_hull(task, (d + cuts.lam @ cuts.slopes)[None]).reshape(task.y.shape)
-        proved = task.lower(s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds]))
+        proved = _lower(task, s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds]))
         if proved > lower:
             lower, proof = proved, (task.nearest(s), cuts)
         predicted = task.value(x, float(cuts.model(x.reshape(-1) - y, b).sum()))
         values, breach = _look(task, x)
         h = task.value(x, breach)
     return best._replace(gap=max(0.0, upper - lower), off=_off(task, best.x, *proof), looks=looks)
+
+
+def _merged(constraints: Batch) -> Batch:
+    """Equal rounds of dense affine pieces as one: n rounds with g_t = g are one with n g, since
+    n g^+ = (n g)^+.
+    """
+    if not isinstance(constraints, Affine | MaxAffine) or is_sparse(constraints.A):
+        return constraints
+    A, b = constraints.A, constraints.b
+    numbers = np.concatenate([A.reshape(len(A), -1), b.reshape(len(A), -1)], axis=1)
+    _, first, counts = np.unique(numbers, axis=0, return_index=True, return_counts=True)
+    if len(first) == len(A):
+        return constraints
+    times = counts.astype(np.float64)
+    return type(constraints)._unchecked(
+        A=A[first] * times.reshape(-1, *[1] * (A.ndim - 1)),
+        b=b[first] * times.reshape(-1, *[1] * (b.ndim - 1)),
+    )
 
 
 def _norm(x: Floats) -> float:
@@ -280,40 +296,52 @@ def _size(task: PenaltyTask, u: Floats) -> float:
     return _norm(u) * (_norm(task.d) + task.alpha * _norm(u))
 
 
+def _lower(task: PenaltyTask, s: Floats, e: float, sizes: float) -> float:
+    """`PenaltyTask.lower` less what rounding may have added to it; x' may be off by rounding too,
+    which counts where it is held by the ball.
+    """
+    u = task.nearest(s) - task.y
+    held = _norm(s + task.alpha * u) * (_norm(task.center) + task.K.radius)
+    return task.lower(s, e) - _ULPS * (_size(task, u) + sizes + held)
+
+
 def master(task: PenaltyTask, cuts: Cuts, k: float, tolerance: float) -> tuple[Cuts, float, Floats]:
     """The cuts with their multipliers, k and the point, whose own gap is at most `tolerance` or as
     small as could be found; the search starts at k.
     """
     d, w = task.d.reshape(-1), (task.center - task.y).reshape(-1)
-    found: list[tuple[float, float, Cuts, Floats]] = []
-
-    @cache
-    def above(log_k: float) -> float:
-        """How far above k the k is that its answer asks for; 0 where the answer will do."""
-        k = math.exp(log_k)
+    k, low, high = max(k, task.alpha), 0.5 * task.alpha, math.inf
+    best, least, before, idle = (cuts, k, task.y), math.inf, None, cuts.idle
+    for steps in range(_STEPS):
         lam, some = multipliers(cuts, d - (k - task.alpha) * w, k, task.delta)
-        s = d + lam @ cuts.slopes
+        cuts = cuts._replace(lam=lam)
+        s = d + cuts.lam @ cuts.slopes
         plain = (task.nearest(s.reshape(task.y.shape)) - task.y).reshape(-1)
         u = within_hull(task, plain[None])
         x = np.asarray(into_ball(task.y + u.reshape(task.y.shape), task.center, task.K.radius))
         u = (x - task.y).reshape(-1)
         gap = task.delta * float(cuts.model(u, len(task.constraints)).sum())
-        gap -= float(lam @ cuts.values(u))
+        gap -= float(cuts.lam @ cuts.values(u))
         gap += float((s + 0.5 * task.alpha * (plain + u)) @ (u - plain))
-        idle = np.where(some, 0, cuts.idle + 1)
-        found.append((gap, k, cuts._replace(lam=lam, idle=idle), x))
-        asked = max(_norm(s + task.alpha * w) / task.K.radius, task.alpha)
-        return 0.0 if gap <= tolerance else math.log(asked) - log_k
+        if gap < least:
+            best, least = (cuts._replace(idle=np.where(some, 0, idle + 1)), k, x), gap
+        wanted = _norm(s + task.alpha * w) / task.K.radius
+        if gap <= tolerance or (k == task.alpha and wanted <= k):
+            break
+        low, high = (k, high) if wanted > k else (low, k)
+        step = max(wanted if before is None else _secant(before, (k, wanted - k)), task.alpha)
+        if not low < step < high or (steps % 3 == 2 and high < math.inf):
+            middle = max(math.sqrt(low) * math.sqrt(high), task.alpha)
+            step = max(wanted, 8.0 * k) if high == math.inf else middle
+        if abs(step - k) <= 2.0 * _EPS * k:
+            break
+        before, k = (k, wanted - k), step
+    return best
 
-    least = math.log(task.alpha)
-    start = max(math.log(k), least)
-    other = start + above(start)
-    while above(other) * above(start) > 0.0 and least < other < 700.0:
-        other = min(max(least, 3.0 * other - 2.0 * start), 700.0)
-    if above(other) * above(start) < 0.0:
-        brentq(above, start, other, xtol=_EPS, rtol=4.0 * _EPS, maxiter=_STEPS, disp=False)
-    _, k, cuts, x = min(found, key=itemgetter(0))
-    return cuts, k, x
+
+def _secant(a: tuple[float, float], b: tuple[float, float]) -> float:
+    """Where the line through two points meets 0; infinity where it does not."""
+    return math.inf if a[1] == b[1] else b[0] - b[1] * (b[0] - a[0]) / (b[1] - a[1])
 
 
 def multipliers(cuts: Cuts, q: Floats, k: float, delta: float) -> tuple[Floats, Bools]:
