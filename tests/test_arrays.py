@@ -290,4 +290,6 @@ def test_a_learner_runs_on_strict_arrays(K, kind, dtype, block):
         )
         np.testing.assert_allclose(ours.losses, numpys.losses, atol=1e-12)
         np.testing.assert_array_equal(ours.calls, numpys.calls)
-    assert ours.regret is None or ours.regret[0] <= ours.bound.regret + 1e-6
+    # both are sums of 40 products of this precision
+    rounding = 1e-6 if dtype == strict.float64 else 400 * float(np.finfo(np.float32).eps)
+    assert ours.regret is None or ours.regret[0] <= ours.bound.regret + rounding

@@ -66,7 +66,7 @@ class Step(NamedTuple):
         return self.before is other.before and self.info_ids is other.info_ids
 
 
-class Decided(NamedTuple):
+class PastDecision(NamedTuple):
     """A round as it was decided: the next one of a state, or one that is pending in it."""
 
     round: int
@@ -85,7 +85,7 @@ class Decided(NamedTuple):
 class Last(NamedTuple):
     """What is known of the decision before another one."""
 
-    decided: Decided | None = None
+    decided: PastDecision | None = None
     round: int | None = None
     # what was played, in the entries of the set
     x: Array | None = None
@@ -98,7 +98,7 @@ def whole(state: Any) -> Any:
     return state.state if isinstance(state, ArrayState) else state
 
 
-def _whole(decided: Decided) -> Decided:
+def _whole(decided: PastDecision) -> PastDecision:
     return decided._replace(state=whole(decided.state))
 
 
@@ -132,7 +132,7 @@ class Past:
             steps.popleft()
         steps.append(step)
 
-    def _made(self, now: Step) -> list[tuple[Step, Step]]:
+    def _pairs(self, now: Step) -> list[tuple[Step, Step]]:
         """The steps that were made, and where each led."""
         steps = list(self._steps)
         if steps and steps[-1].starts_at(now):
@@ -147,10 +147,10 @@ class Past:
                 found = next((one.info for one in step.events if isinstance(one, SetInfo)), found)
         return found
 
-    def decisions(self, now: Step) -> dict[int, Decided]:
+    def decisions(self, now: Step) -> dict[int, PastDecision]:
         """The rounds that were decided in these steps, each as it was then, and the next one."""
-        feedback, found, info = self._feedback, dict[int, Decided](), dict[int, RoundInfo]()
-        for step, after in self._made(now):
+        feedback, found, info = self._feedback, dict[int, PastDecision](), dict[int, RoundInfo]()
+        for step, after in self._pairs(now):
             if step.before is None:
                 continue  # the session begins
             number = decided = step.number
@@ -160,21 +160,23 @@ class Past:
                 decided += isinstance(event, Decide)
             for one in waiting(after.before):
                 if one.round >= number:
-                    own = Decided(one.round, after.before, feedback, info.get(one.round))
+                    own = PastDecision(one.round, after.before, feedback, info.get(one.round))
                     found[one.round] = own
             if number < after.number:
-                found.setdefault(number, Decided(number, step.before, feedback, info.get(number)))
+                found.setdefault(
+                    number, PastDecision(number, step.before, feedback, info.get(number))
+                )
             feedback = step.feedback or feedback
-        found[now.number] = Decided(now.number, now.before, feedback, info.get(now.number))
+        found[now.number] = PastDecision(now.number, now.before, feedback, info.get(now.number))
         return found
 
-    def decided(self, number: int, now: Step) -> tuple[Decided, Last]:
+    def decision_of(self, number: int, now: Step) -> tuple[PastDecision, Last]:
         """A round that is pending or next as it was decided, and what is known of the decision
         before it.
         """
         decisions = self.decisions(now)
         if number not in decisions:  # it was decided before these steps
-            return Decided(number, whole(now.before)), Last()
+            return PastDecision(number, whole(now.before)), Last()
         earlier = [one for one in decisions if one < number]
         own, before = (_whole(decisions[one]) for one in (number, max(earlier, default=number)))
         if not earlier:
@@ -188,7 +190,7 @@ class Past:
         """The past when this round became the next one, and where the session was then, after the
         events given there; None if the steps do not say.
         """
-        past, made = Past(self._learner, number, WENT_BACK, self._rounds), self._made(now)
+        past, made = Past(self._learner, number, WENT_BACK, self._rounds), self._pairs(now)
         for i, (step, after) in enumerate(made):
             if not step.number < number <= after.number:
                 continue
@@ -207,7 +209,7 @@ class Past:
         newest feedback if the set is the same.
         """
         number = now.number
-        past, (own, last) = Past(new, number, REPLACED, self._rounds), self.decided(number, now)
+        past, (own, last) = Past(new, number, REPLACED, self._rounds), self.decision_of(number, now)
         if last.x is not None:
             move, flat = Move(self._learner.K, new.K), to_numpy(last.x).reshape(-1)
             lost = np.flatnonzero((move.to < 0) & (flat > 0.0)).tolist()

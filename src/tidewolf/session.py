@@ -683,7 +683,7 @@ class Session(Generic[S]):
     def _past_of(self, number: int) -> Past:
         """The past of a decision, from the file if the session has not seen it."""
         past, journal = self._past, self._journal
-        is_known = past.is_whole or past.decided(number, self._place)[1].round is not None
+        is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
         if journal is not None and number > 0 and not is_known:
             steps: Sequence[Any] = ()
             with suppress(errors.TidewolfError):

@@ -42,7 +42,7 @@ from tidewolf.methods.capabilities import (
 from tidewolf.methods.events import Observe, decision, waiting
 from tidewolf.methods.late import next_round
 from tidewolf.methods.moves import distance_moved
-from tidewolf.past import FEW, Decided, Last, Past, RoundFeedback, Step, whole
+from tidewolf.past import FEW, Last, Past, PastDecision, RoundFeedback, Step, whole
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
 
@@ -248,7 +248,7 @@ def explained(
     pending = tuple(one.round for one in waiting(latest))
     if number not in (rounds := (*pending, next_round(latest))):
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
-    decided, last = past.decided(number, now)
+    decided, last = past.decision_of(number, now)
     state, x, info = decided.state, decided.x(learner), decided.info or RoundInfo()
     name = namer(learner.K, names)
     newest = LastRound(learner, decided.feedback, name)
@@ -303,7 +303,7 @@ def _moved(
     return found
 
 
-def _short_of(learner: Learner[Any], decided: Decided, x: Array) -> float:
+def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
     """How far the decision is from what it would be if nothing held it back."""
     own = decision(decided.state, decided.round)
     stands_at = getattr(learner, "stands_at", learner.act)
@@ -319,7 +319,7 @@ def _mix(proposals: Sequence[Any]) -> Floats | None:
 
 
 def _experts(
-    learner: Learner[Any], decided: Decided, last: Last, newest: LastRound
+    learner: Learner[Any], decided: PastDecision, last: Last, newest: LastRound
 ) -> dict[str, Any]:
     """The fields of experts with their parts of the move, and of what else moved the decision."""
     if not isinstance(learner, MixesExperts):
