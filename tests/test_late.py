@@ -158,6 +158,19 @@ LEARNERS = [
 ]
 
 
+@pytest.mark.parametrize("kind", [tw.baselines.SinhaVaze, tw.LyapunovDescent, tw.Ensemble])
+def test_rounds_that_arrive_together_are_of_the_points_that_were_played(kind):
+    """Also the newest, which is decided before the others move the learner."""
+    K, C = tw.sets.Simplex(2), np.array([[4.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
+    learner, stream = kind(K), late(tw.Stream(tw.functions.Linear(C)), np.array([1, 1, 2]))
+    played, found = np.array([one.x for one in tw.play(learner, stream)]), 0.0
+    for c, x in zip(C, played, strict=True):
+        found += float(K.tangent(c) @ (x - K.center))
+    *_, last = tw.play(learner, stream)
+    assert last.state.dual.sums.loss_at == pytest.approx(found)
+    assert abs(played[2] - played[0]).max() > 0.1  # they move it
+
+
 @pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("seed", few(1, [0, 1, 2]))
 def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):

@@ -147,6 +147,8 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
         return after
 
     def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
+        # the next round is decided where the learner stands before the others move it
+        newest = Deferred(next_round(state), self.act(state), self.stands_at(state))
         for arrival in in_order(arrivals):
             feedback = arrival.feedback
             if not isinstance(feedback, FirstOrder) or feedback.rounds != 1:
@@ -155,9 +157,7 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
                     "feedback on one round."
                 )
             decision, pending = without(state, arrival.round)
-            own = self.stands_at(state)
-            if decision is None:
-                decision = Deferred(arrival.round, self.act(state), own)
+            decision, own = decision or newest, self.stands_at(state)
             played = decision.x if arrival.of_decision else arrival.played
             then = decision.x if decision.own is None else decision.own
             state = state._replace(pending=pending, overrides=state.overrides.and_of(arrival))
