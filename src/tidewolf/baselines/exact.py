@@ -20,12 +20,7 @@ class SetToProjectOn(HardSet):
         ExactProjection(K)
 
 
-ProjectableK = Annotated[
-    ConvexSet,
-    SetToProjectOn(
-        "The set that every played point belongs to; it has a projection or a linear description."
-    ),
-]
+ProjectableK = Annotated[ConvexSet, SetToProjectOn()]
 
 
 class ProjectsExactly(Clocked[S]):

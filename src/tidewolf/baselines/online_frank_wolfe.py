@@ -161,14 +161,7 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
 
     state_type: ClassVar = State
 
-    caution: Annotated[
-        float,
-        Number(
-            "How much limits weigh against losses: larger values break limits less and cost more; "
-            "0 does not look at them.",
-            least=0.0,
-        ),
-    ] = DEFAULT_CAUTION
+    caution: Annotated[float, Number(least=0.0)] = DEFAULT_CAUTION
 
     @classmethod
     def blind(cls, K: HasLMO, *, horizon: int | None = None) -> OnlineFrankWolfe:

@@ -82,22 +82,9 @@ class WarmUp(Learner[State]):
     state_type: ClassVar = State
     anytime: ClassVar = True
 
-    K: Annotated[
-        ConvexSet,
-        SetToSolveOn("The set that every played point belongs to; it has a linear description."),
-    ]
-    horizon: Annotated[
-        int | None,
-        Count(
-            "How many rounds will be played; a twentieth of them is the window where none is "
-            "given. None: 256.",
-            unit="rounds",
-        ),
-    ] = None
-    window: Annotated[
-        int | None,
-        Count("How many rounds it learns from. None: a twentieth of the horizon.", unit="rounds"),
-    ] = None
+    K: Annotated[ConvexSet, SetToSolveOn()]
+    horizon: Annotated[int | None, Count()] = None
+    window: Annotated[int | None, Count()] = None
 
     def start(self) -> State:
         return State(0, self.K.center, Limits(), Limits())

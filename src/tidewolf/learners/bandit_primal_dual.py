@@ -249,16 +249,10 @@ class BanditPrimalDual(SaddleLearner[State]):
     delta_needs: ClassVar = ASSUMED
     eta_needs: ClassVar = ASSUMED
 
-    K: Annotated[
-        ConvexSet,
-        ExplorableSet("The set of all decisions; it has an `inner_radius` to explore within."),
-    ]
+    K: Annotated[ConvexSet, ExplorableSet()]
     loss_size: LossSize = None
     constraint_size: ConstraintSize = None
-    mu: Annotated[
-        float | None,
-        Number("How far around its point it explores. None: chosen for the horizon.", above=0.0),
-    ] = None
+    mu: Annotated[float | None, Number(above=0.0)] = None
     seed: ExplorationSeed = 0
 
     def __post_init__(self) -> None:

@@ -157,14 +157,8 @@ class DriftPlusPenalty(PaperLearner[State]):
     block_factor: ClassVar = 2.6
 
     tolerance: FinerTolerance = 1e-3
-    alpha: Annotated[
-        float | None,
-        Number("The weight of the squared distance in the step. None: unit-free.", above=0.0),
-    ] = None
-    delta: Annotated[
-        float | None,
-        Number("The weight of the constraints in the step. None: unit-free.", above=0.0),
-    ] = None
+    alpha: Annotated[float | None, Number(above=0.0)] = None
+    delta: Annotated[float | None, Number(above=0.0)] = None
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_f = unit_length(self.K), self.loss_lipschitz or 0.0

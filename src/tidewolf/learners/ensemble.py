@@ -130,21 +130,8 @@ class Ensemble(Core):
     horizon: AnytimeHorizon = None
     caution: Caution = DEFAULT_CAUTION
     calls_per_round: CallsPerRound = 1.0
-    step_scales: Annotated[
-        tuple[float, ...],
-        StepScales(
-            "The sizes of the steps that descent is tried at, each a member: 1 is the step that "
-            "theory has for the worst case."
-        ),
-    ] = (0.03, 0.1, 0.3, 1.0)
-    experts: Annotated[
-        tuple[Adviser | Context, ...],
-        ExpertsSetting(
-            "What is mixed with the descents: advisers such as `experts.Resolve()`, names of "
-            "points that are given with the round, and at most one context such as "
-            "`experts.Season(96)`, which learns a point for each of its cells."
-        ),
-    ] = ()
+    step_scales: Annotated[tuple[float, ...], StepScales()] = (0.03, 0.1, 0.3, 1.0)
+    experts: Annotated[tuple[Adviser | Context, ...], ExpertsSetting()] = ()
     start_at: StartAt = None
     max_move: MaxMove = None
     tolerance: Tolerance = None

@@ -123,18 +123,10 @@ class LyapunovDescent(Core):
     caution: Caution = DEFAULT_CAUTION
     calls_per_round: CallsPerRound = 1.0
     tolerance: Tolerance = None
-    block: Annotated[
-        int, Count("How many rounds are played at a point before it moves.", unit="rounds")
-    ] = 1
+    block: Annotated[int, Count()] = 1
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
-    step_scale: Annotated[
-        float,
-        Magnitude(
-            "How long steps are: 1 is the step that theory has for the worst case; shorter ones "
-            "follow the losses less closely, and are often better where these are noisy."
-        ),
-    ] = 1.0
+    step_scale: Annotated[float, Magnitude()] = 1.0
     start_at: StartAt = None
     max_move: MaxMove = None
     per_constraint: PerConstraint = False

@@ -47,25 +47,10 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps
 from tidewolf.methods.steps.slopes import unit_length
 
-PaperCalls = Annotated[
-    float | None,
-    Magnitude(
-        "Oracle calls per round, on average over the rounds so far; calls that are not spent are "
-        "kept. None: 1, or with `eps` as many as the paper's own projections take."
-    ),
-]
-Eps = Annotated[
-    float | None,
-    Number("Projections end at |x - y|^2 <= 3 eps. None: as near as calls allow.", above=0.0),
-]
-Eta = Annotated[
-    float | None,
-    Number("The step, in the caller's units. None: unit-free, or the theorem's.", above=0.0),
-]
-Damping = Annotated[
-    float | None,
-    Number("The damping of the multiplier. None: unit-free, or the theorem's.", above=0.0),
-]
+PaperCalls = Annotated[float | None, Magnitude()]
+Eps = Annotated[float | None, Number(above=0.0)]
+Eta = Annotated[float | None, Number(above=0.0)]
+Damping = Annotated[float | None, Number(above=0.0)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

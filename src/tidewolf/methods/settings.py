@@ -96,86 +96,19 @@ def takes_start(cls: type[T]) -> type[T]:
     return cls
 
 
-HardSetK = Annotated[HasLMO, HardSet("The set that every played point belongs to.")]
-Horizon = Annotated[
-    int | None,
-    Count("Rounds that will be played. None: 256, and twice as many whenever they are over."),
-]
-AnytimeHorizon = Annotated[
-    int | None,
-    Count(
-        "How many rounds will be played, which a promise needs. None: unknown, which costs next to "
-        "nothing: nothing restarts.",
-        unit="rounds",
-    ),
-]
-Caution = Annotated[
-    float,
-    Magnitude(
-        "How much limits weigh against losses: larger values break limits less and cost more."
-    ),
-]
-PerConstraint = Annotated[
-    bool,
-    Flag(
-        "Whether each of a round's limits has a weight, and a bound, of its own, in place of the "
-        "largest breach one for all."
-    ),
-]
-CallsPerRound = Annotated[
-    float,
-    Magnitude(
-        "How often the set's oracle may be asked, on average over the rounds so far; calls that "
-        "are not spent are kept for later.",
-        unit="oracle calls a round",
-    ),
-]
-Tolerance = Annotated[
-    float | None,
-    Magnitude(
-        "The squared distance of the played point from its companion that projections aim at, as a "
-        "share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call a "
-        "round."
-    ),
-]
-FinerTolerance = Annotated[
-    float, Magnitude("Calls left over bring |x - y|^2 down to this share of radius^2.")
-]
-BlockLength = Annotated[
-    int | None, Count("Rounds at a point before it moves. None: chosen for the horizon and calls.")
-]
-
-
-def _largest_slope(of: str) -> Magnitude:
-    return Magnitude(
-        f"The largest slope a {of} may have, on average over rounds seen together; steeper ones "
-        "are refused. None: learned from what is seen, and nothing is promised beforehand."
-    )
-
-
-def _largest_value(of: str, seen: str) -> Magnitude:
-    return Magnitude(
-        f"The largest absolute value a {of} may have; larger ones are refused. None: {seen} seen "
-        "so far, and nothing is promised beforehand."
-    )
-
-
-LossLipschitz = Annotated[float | None, _largest_slope("loss")]
-ConstraintLipschitz = Annotated[float | None, _largest_slope("constraint")]
-LossSize = Annotated[float | None, _largest_value("loss", "half the range")]
-ConstraintSize = Annotated[float | None, _largest_value("constraint", "the largest breach")]
-StartAt = Annotated[
-    Array | None,
-    StartingPoint(
-        "The member of the set that is played first, such as what is installed now; may be given "
-        "as `start`. None: the set's center."
-    ),
-]
-MaxMove = Annotated[
-    float | None,
-    Magnitude(
-        "How far a decision may be from what was played in the round before, as half the sum of "
-        "the changes of all entries. None: any distance."
-    ),
-]
-ExplorationSeed = Annotated[int, Seed("The seed of the directions in which it explores.")]
+HardSetK = Annotated[HasLMO, HardSet()]
+Horizon = Annotated[int | None, Count()]
+AnytimeHorizon = Annotated[int | None, Count()]
+Caution = Annotated[float, Magnitude()]
+PerConstraint = Annotated[bool, Flag()]
+CallsPerRound = Annotated[float, Magnitude()]
+Tolerance = Annotated[float | None, Magnitude()]
+FinerTolerance = Annotated[float, Magnitude()]
+BlockLength = Annotated[int | None, Count()]
+LossLipschitz = Annotated[float | None, Magnitude()]
+ConstraintLipschitz = Annotated[float | None, Magnitude()]
+LossSize = Annotated[float | None, Magnitude()]
+ConstraintSize = Annotated[float | None, Magnitude()]
+StartAt = Annotated[Array | None, StartingPoint()]
+MaxMove = Annotated[float | None, Magnitude()]
+ExplorationSeed = Annotated[int, Seed()]
