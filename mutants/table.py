@@ -1003,6 +1003,7 @@ SAME = {
     ("methods/paper.py", "(math.log(T) or "): "one round is projected nowhere",
     ("learners/primal_dual.py", "(math.log(T) or "): "one round is projected nowhere",
     ("learners/bandit_primal_dual.py", "(math.log(T) or "): "one round is projected nowhere",
+    ("learners/bandit_primal_dual.py", "max(self.assumed) or "): "slopes of 0 move nothing",
     ("learners/core.py", "self.horizon or "): "without a horizon nothing is promised",
     (
         "learners/lyapunov_frank_wolfe.py",
