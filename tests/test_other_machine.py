@@ -35,7 +35,7 @@ def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:
     """
     other = environment("Prescott")
     kept = {name: value for name, value in os.environ.items() if name not in other}
-    changed = {} if "OPENBLAS_CORETYPE" in os.environ else other
+    changed = {} if os.environ.get("OPENBLAS_CORETYPE") == "Prescott" else other
     changed.pop("NUMBA_CPU_NAME", None)
     found = subprocess.run(
         [sys.executable, "-c", program, *words],
