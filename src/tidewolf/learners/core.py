@@ -87,7 +87,7 @@ from tidewolf.methods.steps.adagrad import (
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
-from tidewolf.methods.steps.lyapunov import LyapunovWeights, Surrogate
+from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets.base import Factors
 
@@ -725,8 +725,8 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
-        state = self.with_open_block(state)
-        return state.migrations.bound(self._weights.bound(state.dual), state.migrations.regret)
+        bound = self._weights.bound(self.dual_of(state))
+        return state.migrations.bound(bound, state.migrations.regret)
 
     def policy_bound_of(self, state: State) -> Bound:
         """The same against policies; that against fixed points without a context."""
@@ -736,8 +736,14 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         return state.migrations.bound(bound, state.migrations.policy_regret)
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
-        state = self.with_open_block(record.final_state)
-        return limit_rows(self._weights, state.dual, record.limit_names)
+        dual = self.dual_of(record.final_state)
+        return limit_rows(self._weights, dual, record.limit_names)
+
+    def dual_of(self, state: State) -> DualState:
+        """The dual state with the rounds of an open block, if there is one: what holds for a block
+        holds for the part of it that was played.
+        """
+        return state.dual
 
     def notes(self, state: State) -> tuple[str, ...]:
         return state.migrations.notes()

@@ -49,6 +49,7 @@ from tidewolf.methods.settings import (
     takes_start,
 )
 from tidewolf.methods.steps.limit_weights import LimitWeights
+from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
 
 
@@ -189,6 +190,11 @@ class LyapunovDescent(Core):
             return state
         x, before = state.pool.x(0), state._replace(t=state.t - state.open.rounds, open=None)
         return self._stepped(before, [state.upcoming], [PlayedRound((x,), x, x, state.open, None)])
+
+    def dual_of(self, state: State) -> DualState:
+        if state.open is None:
+            return state.dual
+        return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual
 
     def slopes(self, state: State) -> Slopes:
         if state.open is None:
