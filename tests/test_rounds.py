@@ -757,3 +757,12 @@ def test_rounds_are_compiled_once_for_all_sets():
             session.observe(costs=played.losses.C[t], capacities=played.constraints.c[t])
     for one in (rounds.rounds, active_set.nearest_member):
         assert len(one.compiled.signatures) <= 1
+
+
+def test_the_parts_of_a_state_cover_its_numbers_once():
+    K = SETS["flow"]
+    kernel = tw.Ensemble(K, experts=[tw.experts.Season(3)]).compiled
+    numbers = np.zeros(kernel.size)
+    for one in compiled_rounds.Arrays.within(numbers, kernel.sizes):
+        one += 1.0
+    assert (numbers == 1.0).all()

@@ -36,7 +36,7 @@ import numpy as np
 from tidewolf import observation
 from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
-from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
+from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own, frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.feedback import Bandit, Feedback
 from tidewolf.core.round_info import RoundInfo
@@ -988,11 +988,10 @@ class Session(Generic[S]):
                 if not (in_order and kernel.plays_live and kernel.takes(keeper.state)):
                     return False
                 before = keeper.arrays = kernel.begin(keeper.state)
-            row, limits = np.array(costs, ndmin=2), None
-            row.setflags(write=False)
-            if capacities is not None:
-                limits = np.array(capacities, ndmin=2)
-                limits.setflags(write=False)
+            given = np.empty((1 if capacities is None else 2, 1, kernel.n))
+            given[0], given[-1] = costs, costs if capacities is None else capacities
+            row = frozen(given)[0]
+            limits = None if capacities is None else given[1]
             found = kernel.play(before, Functions.costs(row, limits), 0, 1)
             if found.done:
                 seen = RoundFeedback(before.number, (row, limits), before.x)

@@ -75,11 +75,12 @@ ACCOUNTS = 9
 
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
-PLAIN, LONGEST, PAYS_FIRST, VALUED = range(14, 18)
-SETTINGS = 18
+PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS = range(14, 19)
+SETTINGS = 19
 """`FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
 descents, `LONGEST` the one with the longest steps, which the bank serves first where it
-`PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts.
+`PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts, and
+`EXPERTS` how many are mixed.
 """
 
 LOSS, VALUE, APART, SPENT, CHURN, SOLVED = range(6)
@@ -608,41 +609,76 @@ def idle_rows(weights, count):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-untyped-def]
+    """What rounds change, which lies in one array: the scalars, the point to be played, members,
+    iterates and where they came from, what steps remember, how projections went, the sums of
+    gradients; then the proposals of all experts, which are there, weights, totals and accounts.
+
+    Naive twin: views that cover the array and do not overlap, in tests/test_rounds.py.
+    """
+    x = SCALARS + n
+    X = x + descents * n
+    Y = X + descents * n
+    before = Y + descents * n
+    steps = before + descents * 3 * factors
+    sums = steps + descents * SUMS
+    gradients = sums + 2 * (1 + cells) * n
+    Z = gradients + experts * n
+    awake, p, totals = Z + experts, Z + 2 * experts, Z + 3 * experts
+    return (
+        numbers[:SCALARS],
+        numbers[SCALARS:x],
+        numbers[x:X].reshape((descents, n)),
+        numbers[X:Y].reshape((descents, n)),
+        numbers[Y:before].reshape((descents, n)),
+        numbers[before:steps].reshape((descents, 3, factors)),
+        numbers[steps:sums].reshape((descents, SUMS)),
+        numbers[sums:gradients].reshape((2, 1 + cells, n)),
+        numbers[gradients:Z].reshape((experts, n)),
+        numbers[Z:awake],
+        numbers[awake:p],
+        numbers[p:totals],
+        numbers[totals : totals + ACCOUNTS * experts].reshape((ACCOUNTS, experts)),
+    )
+
+
+@kernel
 def rounds(  # type: ignore[no-untyped-def]
     first, k, offset, kernels, advice_floats, advice_ints, past_costs, past_capacities, settings,
-    at, s, x, X, Y, before, steps, sums, gradient_sums, Z, awake, p, totals, accounts, scales,
-    precedence, order, shares_of_rounds, weights, center, places, radii, diameters, starts, indices,
-    values, gram, filled, loss_kind, loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b,
-    limit_count, kernel_data, floats, ints, answer_indices, answer_values, buffers, pieces,
-    slopes_of_rows, chosen, columns, marks, last, total, means, ends, points, each, when, samples,
-    measures,
+    at, state, scales, precedence, order, shares_of_rounds, weights, center, places, radii,
+    diameters, starts, indices, values, gram, filled, loss_kind, loss_A, loss_b, loss_count,
+    limit_kind, limit_A, limit_b, limit_count, kernel_data, floats, ints, answer_indices,
+    answer_values, buffers, pieces, slopes_of_rows, chosen, columns, marks, last, total, means,
+    ends, points, each, when, samples, measures,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table. The point of the first of them is x, where experts are mixed; what is
     given or recorded of each round has it at row `offset`.
 
     After the addresses of kernels, what `resolve` reads (resolving.py), the settings and the
-    numbers of a projection (`at`) come the dual state, the points and steps of the descents, the
-    mixer, the set's factors, the table of vertices, the two batches as evaluate.py has them, what
-    the set's kernels read, scratch, and what is recorded; one by one, for numba takes far longer to
-    look into tuples.
+    numbers of a projection (`at`) come the state (`parts`), the set's factors, the table of
+    vertices, the two batches as evaluate.py has them, what the set's kernels read, scratch, and
+    what is recorded; one by one, for numba takes far longer to look into tuples.
     Naive twins: `LyapunovDescent` and `Ensemble` without their kernels, round by round, in
     tests/test_rounds.py.
     """
+    experts, plain, longest = (
+        int(settings[EXPERTS]),
+        int(settings[PLAIN]),
+        int(settings[LONGEST]),
+    )
+    cells = len(scales) - plain
+    s, x, X, Y, before, steps, sums, gradient_sums, Z, awake, p, totals, accounts = parts(
+        state, len(center), len(radii), len(scales), cells, experts
+    )
     rows = (starts, indices, values)
     answer = (answer_indices, answer_values)
     work = (buffers[0], buffers[1], slopes_of_rows, chosen)
     gradients, along = buffers[2:4], buffers[4:6]
     tol, records = settings[TOLERANCE2], settings[RECORDS] > 0.0
     numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, settings[MARGIN])
-    slopes, experts, plain, longest = (
-        np.zeros(2),
-        len(Z),
-        int(settings[PLAIN]),
-        int(settings[LONGEST]),
-    )
-    losses, shares = np.zeros(experts), np.ones(len(X))
-    dimension, cells, advised = int(settings[DIMENSION]), len(X) - plain, kernels[AT_RESOLVE] != 0
+    slopes, losses, shares = np.zeros(2), np.zeros(experts), np.ones(len(X))
+    dimension, advised = int(settings[DIMENSION]), kernels[AT_RESOLVE] != 0
     exact, squares = kernels[AT_PROJECT] != 0, np.empty(len(radii))
     etas = np.empty((len(X), len(radii)))
     for i in range(k):

@@ -73,9 +73,10 @@ before, if there is no machine code yet, advisers are asked between rounds, with
 
 
 class Arrays(NamedTuple):
-    """What rounds change, in the kernel's order: the dual state, the point to be played, all
-    descents with their steps, the sums of gradients; the proposals, which of them are there, and
-    the weights, totals and accounts of all experts, empty for a single descent.
+    """What rounds change, in one array, as `parts` of kernels/rounds.py has it: the dual state, the
+    point to be played, all descents with their steps, the sums of gradients; the proposals, which
+    of them are there, and the weights, totals and accounts of all experts, empty for a single
+    descent.
     """
 
     s: Floats
@@ -93,9 +94,13 @@ class Arrays(NamedTuple):
     accounts: Floats
 
     @classmethod
-    def of(cls, state: State, n: int) -> Arrays:
-        dual, cells, upcoming = state.dual, state.cells, state.upcoming
-        s = np.zeros(names.SCALARS)
+    def within(cls, numbers: Floats, sizes: tuple[int, ...]) -> Arrays:
+        """Views of one array."""
+        return cls._make(names.parts.plain(numbers, *sizes))
+
+    def fill(self, state: State) -> None:
+        """Write a state."""
+        dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, self.s
         s[:8] = (
             dual.rounds,
             dual.violation,
@@ -109,31 +114,19 @@ class Arrays(NamedTuple):
         s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
         s[names.GAP], s[names.RANGE] = state.mixer.gap, state.mixer.largest
         s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT] = cells[2:]
-        gradients = np.empty((2, 1 + len(cells.loss), n))
-        gradients[0, 0], gradients[1, 0] = dual.sums.loss, dual.sums.limit
-        gradients[0, 1:], gradients[1, 1:] = cells.loss, cells.limit
-        experts = len(upcoming.p)
-        Z, awake = np.zeros((experts, n)), np.zeros(experts)
-        for i in range(experts):
+        self.gradients[:, 0] = dual.sums.loss, dual.sums.limit
+        self.gradients[:, 1:] = cells.loss, cells.limit
+        for i, (own, active) in enumerate(zip(state.descents, state.pool.actives, strict=True)):
+            self.X[i], self.Y[i], self.before[i] = active.x, own.y, own.before_projection
+            self.steps[i] = own.sums
+            self.sums[i] = own.distance, 0.0, own.y is not own.before_projection
+        self.x[:], self.p[:], self.totals[:] = upcoming.x, upcoming.p, state.mixer.totals
+        for i in range(len(self.p)):
             z = upcoming.points[i]
             if z is not None:
-                Z[i], awake[i] = z, 1.0
-        moved = [(own.distance, 0.0, own.y is not own.before_projection) for own in state.descents]
-        return cls(
-            s=s,
-            x=upcoming.x,
-            X=np.array([active.x for active in state.pool.actives]),
-            Y=np.array([own.y for own in state.descents]),
-            before=np.array([own.before_projection for own in state.descents]),
-            steps=np.array([own.sums for own in state.descents]),
-            sums=np.array(moved),
-            gradients=gradients,
-            Z=Z,
-            awake=awake,
-            p=upcoming.p,
-            totals=state.mixer.totals,
-            accounts=np.array([getattr(state.accounts, name) for name in COUNTED]),
-        )
+                self.Z[i], self.awake[i] = z, 1.0
+        for counted, name in zip(self.accounts, COUNTED, strict=True):
+            counted[:] = getattr(state.accounts, name)
 
 
 class ArrayState:
@@ -147,7 +140,10 @@ class ArrayState:
 
     def __init__(self, kernel: CompiledRounds, state: State) -> None:
         self.kernel, self.since = kernel, state
-        self.arrays = Arrays.of(state, kernel.n)
+        self.numbers = np.zeros(kernel.size)
+        """what rounds change"""
+        self._arrays: Arrays | None = None
+        self.arrays.fill(state)
         pool, accounts = state.pool, state.accounts
         self.atoms, self.count = _NO_ATOMS if kernel.exact else pool.table, pool.count
         self.weights = np.array([pool.weights(i) for i in range(len(pool.actives))])
@@ -162,11 +158,18 @@ class ArrayState:
         """One that the kernel may change."""
         made = object.__new__(ArrayState)
         made.__dict__.update(self.__dict__)
-        made.arrays = Arrays._make([a.copy() for a in self.arrays])
+        made.numbers = self.numbers.copy()
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
-        made._x = made._state = None
+        made._arrays = made._x = made._state = None
         return made
+
+    @property
+    def arrays(self) -> Arrays:
+        """The parts of its numbers."""
+        if self._arrays is None:
+            self._arrays = Arrays.within(self.numbers, self.kernel.sizes)
+        return self._arrays
 
     @property
     def advisers(self) -> tuple[Any, ...]:
@@ -191,13 +194,13 @@ class ArrayState:
     def x(self) -> Floats:
         """The point of the next round, of which nothing else is known."""
         if self._x is None:
-            arrays = self.arrays
-            if self.kernel.experts:
-                self.shares = self.kernel.shares(self.number, 1)
-                self.kernel.mix(arrays, self.shares[0])
-                self._x = frozen(arrays.x.copy())
+            kernel, n = self.kernel, self.kernel.n
+            if kernel.experts:
+                self.shares = kernel.shares(self.number, 1)
+                kernel.mix(self.arrays, self.shares[0])
+                self._x = frozen(self.arrays.x.copy())
             else:
-                self._x = frozen(arrays.X[0])
+                self._x = frozen(self.numbers[names.SCALARS + n : names.SCALARS + 2 * n])
         return self._x
 
     @property
@@ -216,9 +219,10 @@ class ArrayState:
 
     def undecided(self, upcoming: Committed | None = None) -> State:
         """The state after the rounds played, with what is committed for the next, if it is."""
-        kernel, since, arrays = self.kernel, self.since, self.arrays
-        for array in (*arrays, self.weights, self.solves):
+        kernel, since = self.kernel, self.since
+        for array in (self.numbers, self.weights, self.solves):
             array.setflags(write=False)  # from here on they are parts of a state
+        arrays = self._arrays = Arrays.within(self.numbers, kernel.sizes)
         s, (F, W) = arrays.s.tolist(), arrays.gradients
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
         dual = DualState(
@@ -294,9 +298,15 @@ class CompiledRounds:
     def __init__(self, learner: Core, K: KernelGeometry, geometry: tuple[Any, Any]) -> None:
         whole, factors = learner.K, step_factors(learner.K)
         self.learner, self.n, self._geometry_of = learner, len(whole.center), K
+        self.advisers, self._sees_functions = learner.advisers, learner.wants_functions
         self.exact, self.experts = factors.exact, len(learner.names)
         self.cells = 0 if learner.context is None else learner.context.cells
         self.plain, self.measures = len(learner.scales), self.experts
+        descents = self.plain + self.cells
+        self.sizes = self.n, len(factors.radii), descents, self.cells, self.experts
+        more = descents * (3 * len(factors.radii) + names.SUMS)
+        more += self.experts * (3 + names.ACCOUNTS) + names.SCALARS
+        self.size = more + self.n * (1 + 3 * descents + 2 * (1 + self.cells) + self.experts)
         steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
         loss_most, limit_most = (math.inf if most is None else most for most in steepest)
         self.settings = np.zeros(names.SETTINGS)
@@ -317,6 +327,7 @@ class CompiledRounds:
             "LONGEST": learner._largest,
             "PAYS_FIRST": learner._pays_first,
             "VALUED": learner.wants_functions,
+            "EXPERTS": self.experts,
         }.items():
             self.settings[getattr(names, name)] = value
         places = np.append(factors.starts, self.n).astype(np.int64)
@@ -336,16 +347,15 @@ class CompiledRounds:
         """Whether it can play a stream whose functions it can read: advisers are asked without side
         information, and losses that declare curvature are not mixed.
         """
-        learner = self.learner
-        waits = any(adviser.waits for adviser in learner.advisers)
-        reads = not learner.advisers or learner.wants_functions
+        waits = any(adviser.waits for adviser in self.advisers)
+        reads = not self.advisers or self._sees_functions
         return reads and not waits and not (self.experts and stream.losses.exp_concavity)
 
     @cached_property
     def plays_live(self) -> bool:
         """Whether rounds of which nothing is known before need the kernel alone."""
-        context, advisers = self.learner.context, self.learner.advisers
-        plain = all(isinstance(one, Resolve) and one.is_plain for one in advisers)
+        context = self.learner.context
+        plain = all(isinstance(one, Resolve) and one.is_plain for one in self.advisers)
         return plain and (context is None or type(context) is Season)
 
     def takes(self, state: State) -> bool:
@@ -368,7 +378,7 @@ class CompiledRounds:
         """The state after one round at the point that was decided, None if the round is not for the
         kernel. The next round is committed if that needs no adviser.
         """
-        if not self.learner.advisers:
+        if not self.advisers:
             found = self.play(self.begin(state), functions, 0, 1)
             self._last = found.after
             return found.state if found.done else None
@@ -385,7 +395,7 @@ class CompiledRounds:
         records: Records | None = None,
     ) -> Progressed:
         """Up to k rounds from a state that it takes, from round `first` of the functions on."""
-        if self.learner.advisers:
+        if self.advisers:
             return self._play_advised(start, functions, first, k, records)
         shares = _NO_SHARES
         if self.experts and functions.stream is None:  # the next one is known, and no other
@@ -468,7 +478,7 @@ class CompiledRounds:
             now.number, now.t = now.number + done, now.t + done
             if self.experts:
                 now.played = frozen(now.arrays.p.copy())
-            now.unseen += 0 if self.learner.wants_functions else done
+            now.unseen += 0 if self._sees_functions else done
         if code == LOOK:
             rows = np.flatnonzero((now.weights[:, : now.count] > 0.0).any(axis=0))
             now.atoms, now.weights = now.atoms.only(rows), now.weights[:, rows].copy()
@@ -479,7 +489,7 @@ class CompiledRounds:
         self, now: ArrayState, functions: Functions, first: int, k: int, records: Records | None,
         shares: Floats, advice: tuple[NDArray, ...] | None, scratch: _Scratch,
     ) -> tuple[int, int, NDArray]:  # fmt: skip
-        at, atoms, count, arrays = scratch.at, now.atoms, now.count, now.arrays
+        at, atoms, count = scratch.at, now.atoms, now.count
         at[COUNT], at[active_set.WAITING] = count, 0.0
         settings, done, kernels = self.settings, 0, self._addresses(advice is not None)
         if records is None:
@@ -498,7 +508,7 @@ class CompiledRounds:
                     scratch.fit(len(gram), functions.pieces)
                 more, code, count = names.rounds.ready(
                     first + done, k - done, done, kernels, *(advice or _NO_ADVICE), settings, at,
-                    *arrays, *self._constants, scratch.order, shares, weights, *self._set,
+                    now.numbers, *self._constants, scratch.order, shares, weights, *self._set,
                     atoms.starts, atoms.indices, atoms.values, gram, atoms.filled,
                     *functions.given, *self._geometry, *scratch.arrays, *record,
                 )  # fmt: skip
@@ -507,6 +517,7 @@ class CompiledRounds:
             done += more
             if code in _ENDS:
                 break
+            arrays = now.arrays
             i = int(scratch.order[int(arrays.s[names.AT_EXPERT]) - (code == TOO_MANY)])
             if code == BAD_ORACLE:
                 Search.refuse(arrays.X[i], arrays.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
