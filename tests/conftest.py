@@ -13,8 +13,6 @@ what it is on a quiet one. A test's is that of its own call; a file's is that of
 their setups and teardowns. The whole suite has a budget.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

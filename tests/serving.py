@@ -6,8 +6,6 @@ process a worker that all tests share is the fixture `served` (servers.py).
     with in_thread(tmp_path, tokens="writer T") as url: ...
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import http.client

@@ -60,6 +60,8 @@ def test_lines_and_files_do_not_count_and_what_is_given_does():
         made(source, "a.py", g=g, A=np.float32(1.0)),
         made(source, "a.py", g=g, A=np.ones(1)),
         made(source, "a.py", g=g, A=np.zeros(1)),
+        made(source, "a.py", g=g, A=np.dtype(np.int32)),
+        made(source, "a.py", g=g, A=np.dtype([("x", np.int32)])),
         made(source, "a.py", g=g, A=(1.0,)),
         made(source, "a.py", g=kernel(thrice), A=1.0),
         made(source.replace("(x):", "(x=2.0):"), "a.py", g=g, A=1.0),

@@ -1,7 +1,5 @@
 """Networks: what is decided on a graph, and how loads, costs and limits follow from it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

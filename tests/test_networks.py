@@ -1,7 +1,5 @@
 """Tunnels: the k shortest paths, in order, and what is made of them."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """The best point in hindsight under curved losses and limits, and the portfolio that needs it."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

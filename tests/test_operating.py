@@ -2,8 +2,6 @@
 deadline, over a changed set, gone back, saved and killed; and what holds all the same.
 """
 
-from __future__ import annotations
-
 import tempfile
 import threading
 from dataclasses import dataclass
@@ -133,7 +131,7 @@ class Model:
         self.newest = -1
         """the newest round that was decided, and looked at"""
 
-    def copy(self) -> Model:
+    def copy(self) -> "Model":
         other = Model()
         other.__dict__.update(self.__dict__)
         other.epoch, other.observed = [*self.epoch], {**self.observed}

@@ -1,7 +1,5 @@
 """What single kinds of sets do beyond the checks: kernels and solvers against slower ways."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

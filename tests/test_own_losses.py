@@ -1,7 +1,5 @@
 """Losses known by values and gradients alone: a bracket of the best fixed point, on any set."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

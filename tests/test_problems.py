@@ -1,7 +1,5 @@
 """The built-in problems: what their streams promise, and the exact values of the recorded ones."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 from importlib import import_module

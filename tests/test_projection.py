@@ -2,8 +2,6 @@
 arithmetic of active sets.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What is done at once where numbers are plain is what the general way does: bytes, bits, words."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import suppress
 

@@ -2,8 +2,6 @@
 learners.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

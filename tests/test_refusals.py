@@ -7,8 +7,6 @@ HTTP. A refusal has `where`, the place or the key that its sentence names; wordi
 accepted has `means`. Bytes that are no UTF-8 are written as surrogates.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import tomllib

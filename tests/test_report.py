@@ -2,8 +2,6 @@
 of its axes; its record; what notebooks and pictures show.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

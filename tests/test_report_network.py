@@ -2,8 +2,6 @@
 network.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime
 

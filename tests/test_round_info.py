@@ -1,7 +1,5 @@
 """What is known before a round: checked, compared by content, and never of the round itself."""
 
-from __future__ import annotations
-
 import copy
 import datetime
 import pickle

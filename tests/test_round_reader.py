@@ -1,7 +1,5 @@
 """Rows one at a time are the rounds of the tables; files in Python are those of the command."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -3,8 +3,6 @@ otherwise or was planted, two methods beside each other, equations and the proof
 satisfies them, and Example II.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

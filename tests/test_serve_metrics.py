@@ -1,7 +1,5 @@
 """What `/metrics` shows: sums are right, and series are bounded, whatever there is."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

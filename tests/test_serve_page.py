@@ -2,8 +2,6 @@
 a real browser under their own content policy.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Nobody gets in who does not belong, and nobody who does can wear the service out."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import stat

@@ -1,7 +1,5 @@
 """A server says that it is ready once the kernels of its sessions are compiled."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -2,8 +2,6 @@
 ends.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -2,8 +2,6 @@
 they were decided: in memory, saved and loaded, and in a file, they are the same session.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Many sessions in one database: groups of commits, bundles, holders, and what a kill leaves."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import threading

@@ -2,8 +2,6 @@
 force, sets that are one another, capabilities, and what is refused.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

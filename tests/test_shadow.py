@@ -1,7 +1,5 @@
 """What would we have saved?"""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

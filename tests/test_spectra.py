@@ -2,8 +2,6 @@
 solvers, directions of every kind, geometry, projections.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -2,8 +2,6 @@
 overflow has no other words than ours.
 """
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 from typing import Any

@@ -2,8 +2,6 @@
 databases, other versions, other hands.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sqlite3

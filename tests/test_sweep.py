@@ -1,7 +1,5 @@
 """Sweeps: the same numbers whoever plays, nothing lost to a kill, nothing spoilt by a neighbour."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

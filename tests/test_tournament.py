@@ -2,8 +2,6 @@
 each step of caution costs and buys.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -2,8 +2,6 @@
 in memory that does not grow.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -330,6 +330,8 @@ def _meaning(value: Any) -> str:
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         content = hashlib.sha256(value.tobytes()).hexdigest()
         return f"array {kind.__name__} {value.dtype} {value.shape} {content}"
+    if isinstance(value, np.dtype) and not value.hasobject:
+        return f"dtype {value!r}"
     if kind is FunctionType:
         return f"function {_code(value.__code__)}"
     module = value.__name__ if kind is ModuleType else getattr(value, "__module__", kind.__module__)
