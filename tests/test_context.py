@@ -1,7 +1,5 @@
 """Contexts: features are weights of few cells, known before the round, and follow the clock."""
 
-from __future__ import annotations
-
 import datetime
 from functools import partial
 

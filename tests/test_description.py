@@ -1,7 +1,5 @@
 """What a session of the service is: one text for one session, and the same learner from it."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

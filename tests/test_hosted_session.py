@@ -1,7 +1,5 @@
 """One served session: answers that a kill does not change, modes, the ladder, what is refused."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -2,8 +2,6 @@
 it is built; rows are read quickly as they are slowly.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

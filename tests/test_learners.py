@@ -2,8 +2,6 @@
 refused, units of points, and learners broken on purpose.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass, field
@@ -30,16 +28,7 @@ from tidewolf.functions import Affine, Linear
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.sets import (
-    BoundedPSD,
-    Box,
-    CappedSimplex,
-    FlowPolytope,
-    L2Ball,
-    Simplex,
-    Translated,
-    VertexHull,
-)
+from tidewolf.sets import BoundedPSD, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import LearnerChecks, hostile_stream
 
@@ -208,10 +197,10 @@ def scaled_set(name: str, s: float) -> Any:
         "simplex": lambda: Simplex(4, total=s),
         "at most": lambda: Simplex(4, total=s, at_most=True),
         "capped": lambda: CappedSimplex(5, 0.4 * s, s),
-        "box": lambda: Box(-s * np.arange(1.0, 4.0), s * np.ones(3)),
+        "box": lambda: sets.Box(-s * np.arange(1.0, 4.0), s * np.ones(3)),
         "ball": lambda: L2Ball(3, s, s * np.array([0.0, 1.0, 3.0])),
         "hull": lambda: VertexHull(s * points),
-        "moved": lambda: Translated(Simplex(3, total=s), s * np.array([1.0, -2.0, 0.5])),
+        "moved": lambda: sets.Translated(Simplex(3, total=s), s * np.array([1.0, -2.0, 0.5])),
     }[name]()
 
 
