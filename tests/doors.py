@@ -5,8 +5,6 @@ exports, so that a new set, function, learner or problem is found by itself. `an
 what an earlier answer gave as `warm`: that is nobody's to make up.
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import warnings
@@ -21,17 +19,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import tidewolf as tw
-from tidewolf import (
-    baselines,
-    experiments,
-    functions,
-    learners,
-    networks,
-    problems,
-    projection,
-    sets,
-    testing,
-)
+from tidewolf import baselines, experiments, functions, learners, networks, problems, sets, testing
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NegativeCapacity, ShortHorizon, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder
@@ -336,10 +324,10 @@ def _projections() -> Iterator[Door]:
     known = {"K": K, "y": y, "x0": K.center, "tol": 1e-2, "budget": 5, "before": y}
     known["after"] = K.center
     for name in ("afp", "afp_paper", "closer_to_all", "closer_to_center"):
-        door = getattr(projection, name)
+        door = getattr(tw.projection, name)
         yield Door(name, door, {key: known[key] for key in inspect.signature(door).parameters})
-    active = projection.ActiveSet.start(K)
-    yield Door("ActiveSet.start", projection.ActiveSet.start, {"K": K, "x0": K.center})
+    active = tw.projection.ActiveSet.start(K)
+    yield Door("ActiveSet.start", tw.projection.ActiveSet.start, {"K": K, "x0": K.center})
     yield Door("ActiveSet.project", active.project, {"K": K, "y": y, "tol": 1e-2, "budget": 5})
 
 

@@ -4,8 +4,6 @@ The naive twin of re-solving is a program in the weights of all vertices of a sm
 SciPy, without scaling, warm starts or headroom of its own.
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
@@ -22,16 +20,7 @@ from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongSha
 from tidewolf.core.feedback import FullInformation
 from tidewolf.experts import solving
 from tidewolf.experts.headroom import FORGETTING
-from tidewolf.functions import (
-    Affine,
-    Capacity,
-    Chain,
-    Custom,
-    Linear,
-    MaxAffine,
-    Quadratic,
-    Unlimited,
-)
+from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.warm_model import Basis, HalfSpaces, WarmModel
 from tidewolf.sets.base import membership_tolerance
@@ -489,7 +478,7 @@ def test_functions_of_python_cannot_be_saved_and_say_so():
     K, learner = tw.sets.Simplex(2), tw.Ensemble(tw.sets.Simplex(2), experts=[tw.experts.Resolve()])
     curved = Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (2,), rounds=1)
 
-    state = learner.update(learner.start(), FullInformation(curved, Unlimited.one(2)))
+    state = learner.update(learner.start(), FullInformation(curved, tw.functions.Unlimited.one(2)))
     assert learner.save(state)  # linearised: numbers alone
     adviser = tw.experts.Resolve()
     seen = FullInformation(Linear.one([1.0, 0.0]), OwnLimit.one([1.0, 0.0], 0.5))

@@ -5,8 +5,6 @@ Each file is read in a process of its own, which tells how far its memory rose w
 refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

@@ -2,8 +2,6 @@
 negative capacities are named; a learner asks nothing of points beyond the array API standard.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from fractions import Fraction

@@ -2,8 +2,6 @@
 functions, points of any library, and what is refused.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Entries that are out of service: names, and learners that play around them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings

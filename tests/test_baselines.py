@@ -2,8 +2,6 @@
 inequality; and each rival by its formulas.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math
@@ -24,10 +22,8 @@ from tidewolf.baselines import (
     OnlineFrankWolfe,
     ProjectedPrimalDual,
     ProximalPenalty,
-    Resolve,
     SinhaVaze,
     WangWanZhang,
-    WarmUp,
 )
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation
@@ -38,11 +34,8 @@ from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets import (
     Box,
     CappedSimplex,
-    ConvexSet,
     FlowPolytope,
     L2Ball,
-    Polyhedral,
-    Projectable,
     Shrunk,
     Simplex,
     Translated,
@@ -53,7 +46,7 @@ from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
 SETS = {f"{kind.__name__}-{i}": K for kind in sets.every() for i, K in enumerate(kind.examples())}
-DESCRIBED = {name: K for name, K in SETS.items() if isinstance(K, Polyhedral)}
+DESCRIBED = {name: K for name, K in SETS.items() if isinstance(K, sets.Polyhedral)}
 
 
 def first(cases):
@@ -79,7 +72,7 @@ def by_faces(points: np.ndarray, y: np.ndarray) -> np.ndarray:
     return nearest
 
 
-def program(K: ConvexSet, y: np.ndarray) -> np.ndarray:
+def program(K: sets.ConvexSet, y: np.ndarray) -> np.ndarray:
     """The projection by the quadratic program, whether or not the set has its own."""
     return ExactProjection(K)._quadratic_program(y.reshape(-1)).reshape(K.shape)
 
@@ -99,10 +92,10 @@ def test_the_projection_on_a_hull_is_the_best_over_its_faces(seed, k, n, far):
 @pytest.mark.parametrize("K", first(SETS))
 def test_a_sets_own_projection_is_used_if_there_is_one(K, monkeypatch):
     y = K.center + np.random.default_rng(0).standard_normal(K.shape)
-    if isinstance(K, Projectable):
+    if isinstance(K, sets.Projectable):
         monkeypatch.setattr(ExactProjection, "_quadratic_program", None)
         np.testing.assert_array_equal(ExactProjection(K)(y), K.project(y))
-    elif not isinstance(K, Polyhedral):
+    elif not isinstance(K, sets.Polyhedral):
         with pytest.raises(NotSupported, match=type(K).__name__):
             ExactProjection(K)
     else:
@@ -307,7 +300,7 @@ def test_caution_moves_violation_down_and_losses_up(kind):
     assert careful.losses.sum() >= bold.losses.sum()
 
 
-@pytest.mark.parametrize("kind", [Resolve, WarmUp])
+@pytest.mark.parametrize("kind", [tw.baselines.Resolve, tw.baselines.WarmUp])
 def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(kind):
     one, curved = Linear(np.ones((1, 3))), Quadratic(np.eye(3), np.ones((1, 3)))
     with pytest.raises(NotSupported, match=rf"{kind.__name__} .* L2Ball"):
@@ -383,7 +376,7 @@ def test_warm_up_plays_the_best_point_of_its_window(K):
     room = K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))
     stream = tw.Stream(hostile_stream(K, 60, 1).losses, Capacity(room))
     for more, window in (({"horizon": 60}, 3), ({"horizon": 60, "window": 20}, 20), ({}, 13)):
-        learner = WarmUp(K, **more)
+        learner = tw.baselines.WarmUp(K, **more)
         known = tw.best_in_hindsight(K, stream, 0, window)
         state = tw.run(learner, stream).final_state
         np.testing.assert_array_equal(actions(learner, stream)[0], K.center)

@@ -2,8 +2,6 @@
 numbers are at the pointer.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 

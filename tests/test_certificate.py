@@ -2,8 +2,6 @@
 learners broken on purpose fail.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Charts: what is drawn and what tooltips say are the numbers; labels touch nothing."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import datetime

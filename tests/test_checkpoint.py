@@ -2,8 +2,6 @@
 should be.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The `tidewolf` command: what it prints, what it writes, and how it refuses."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

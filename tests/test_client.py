@@ -2,8 +2,6 @@
 is lost on the way; what is refused is refused alike.
 """
 
-from __future__ import annotations
-
 import itertools
 import socketserver
 import subprocess

@@ -2,8 +2,6 @@
 and the command.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from datetime import UTC, datetime

@@ -1,9 +1,6 @@
 """Contexts: features are weights of few cells, known before the round, and follow the clock."""
 
-from __future__ import annotations
-
 import datetime
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,8 +9,6 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
-from tidewolf.experiments.building import build
-from tidewolf.experiments.keys import Place, learner_keys
 from tidewolf.experts.season import duration
 
 cells_of = st.integers(1, 12)
@@ -169,20 +164,6 @@ def test_categories_are_one_cell_or_the_weights(n, data):
 def test_weights_that_sum_to_one_up_to_rounding_are_scaled():
     _, values = tw.experts.Categories(3).features(tw.RoundInfo(context=[0.2, 0.3, 0.5 + 9e-7]), 0)
     assert abs(values.sum() - 1.0) < 1e-15
-
-
-def test_a_file_says_the_period_of_a_season():
-    check = learner_keys("Ensemble")["season"].check
-    for said in ("1d", 96):
-        assert check.read(said) == said
-        make, given = (
-            partial(tw.Ensemble, tw.sets.Simplex(2)),
-            {"season": said, "experts": ("last",)},
-        )
-        made = build(make, given, learner_keys("Ensemble"), Place(None))
-        assert made.experts == (tw.experts.Season(said), tw.experts.Resolve())
-    for other in (True, 1.5, [96], {"period": 96}):
-        assert check.read(other) is None
 
 
 def test_what_is_not_known_has_no_features():

@@ -2,8 +2,6 @@
 others read, written while a run goes on.
 """
 
-from __future__ import annotations
-
 import tracemalloc
 
 import numpy as np

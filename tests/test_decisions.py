@@ -1,7 +1,5 @@
 """Decisions kept: the very points that were played, with the caller's times and names."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta, timezone
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a session of the service is: one text for one session, and the same learner from it."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -62,16 +60,10 @@ def test_the_text_makes_the_same_learner_bit_for_bit(body):
     assert list(decisions(one, 8)) == list(decisions(other, 8))
 
 
-def test_the_keys_of_the_service():
-    asked = Description.read(WHOLE)
-    assert (asked.expire_after, asked.deadline, asked.stale_after) == (10, 0.5, 60.0)
-    assert (asked.why, asked.learner.name) == ("a trial", "Ensemble")
-    made = asked.build()
-    assert made.fallback == (1.0, 0.0, 0.0)
-    assert (made.learner.horizon, made.entries.names) == (100, ("a", "b", "c"))
-    assert not follows_clock(made.learner)
-    daily = {"name": "Ensemble", "season": "1d"}
-    assert follows_clock(Description.read({"set": SIMPLEX, "learners": [daily]}).build().learner)
+@pytest.mark.parametrize(("season", "follows"), [(4, False), ("1d", True)])
+def test_a_season_of_hours_follows_the_clock(season, follows):
+    body = {"set": SIMPLEX, "learners": [{"name": "Ensemble", "season": season}]}
+    assert follows_clock(Description.read(body).build().learner) is follows
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "null", '{"set": NaN}', "[" * 10**5])

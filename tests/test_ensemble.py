@@ -2,8 +2,6 @@
 is known before a round, states that branch, are saved and forged.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -12,31 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import (
-    BrokenFile,
-    InvalidInput,
-    NotSupported,
-    TidewolfError,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.functions import Affine, Capacity, Linear, LogWealth
 from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.sets import (
-    BoundedPSD,
-    Box,
-    CappedSimplex,
-    FlowPolytope,
-    L2Ball,
-    MultiFlow,
-    Product,
-    Simplex,
-    SimplexProduct,
-)
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Product, Simplex, SimplexProduct
 from tidewolf.testing import check_learner
 
 seeds = st.integers(0, 2**32)
@@ -440,7 +421,7 @@ def test_what_it_needs_and_reads_is_what_its_members_need():
     solving = tw.Ensemble(K, experts=[tw.experts.Resolve()])
     assert (solving.needs, solving.reads(linear)) == (FullInformation, FullInformation)
     seen = FirstOrder(np.ones(3), 0.0, np.zeros(3), 2.0, 0.0, 1)
-    with pytest.raises(WrongType, match="re-solves with the functions themselves"):
+    with pytest.raises(errors.WrongType, match="re-solves with the functions themselves"):
         solving.update(solving.start(), seen)
 
 
@@ -462,7 +443,7 @@ def test_rounds_that_shared_a_point_come_at_once(advice):
     assert state.dual.violation == pytest.approx(paid)
     assert state.accounts.available[:4].tolist() == [24.0] * 4
     assert state.accounts.weights.sum() == pytest.approx(24.0)
-    with pytest.raises(TidewolfError):
+    with pytest.raises(errors.TidewolfError):
         learner.update(state, FullInformation(stream.losses[:0], stream.constraints[:0]))
     session = tw.Session(learner)
     session.play()
@@ -493,11 +474,11 @@ def test_advice_that_is_absent_sleeps_and_advice_outside_is_brought_in():
     member = learner.experts_of(session.state)[-1]
     assert (member.rounds, member.outside) == (1, pytest.approx(1.0, abs=1e-2))
     before = learner.save(session.state)
-    for wrong, error in (([1.0, 0.0], WrongShape), (np.zeros((3, 1)), WrongShape)):
+    for wrong, error in (([1.0, 0.0], errors.WrongShape), (np.zeros((3, 1)), errors.WrongShape)):
         with pytest.raises(error):
             session.play(advice={"a": wrong})
         assert learner.save(session.state) == before
-    with pytest.raises(WrongType):
+    with pytest.raises(errors.WrongType):
         session.play(advice=[1.0, 0.0, 0.0])
 
 
@@ -546,8 +527,11 @@ SAVED = {
     ),
     "product": (PRODUCTS[2], {"experts": ["a", tw.experts.Categories(3)]}),
     "shares": (SimplexProduct([2, 3]), {"experts": [tw.experts.Resolve(columns=True)]}),
-    "commodities": (MultiFlow.examples()[0], {"experts": ["a", tw.experts.Resolve(headroom=0)]}),
-    "matrices": (BoundedPSD(2, 1.0), {"experts": ["a"], "step_scales": (0.1, 1.0)}),
+    "commodities": (
+        tw.sets.MultiFlow.examples()[0],
+        {"experts": ["a", tw.experts.Resolve(headroom=0)]},
+    ),
+    "matrices": (tw.sets.BoundedPSD(2, 1.0), {"experts": ["a"], "step_scales": (0.1, 1.0)}),
 }
 
 
@@ -628,7 +612,7 @@ def forgeries():
     ids=str,
 )
 def test_settings_that_make_no_sense_are_refused(given_):
-    with pytest.raises(TidewolfError):
+    with pytest.raises(errors.TidewolfError):
         tw.Ensemble(Simplex(3), **given_)
 
 
@@ -637,10 +621,10 @@ def test_experts_may_be_given_alone_and_sessions_refuse_what_they_cannot_use():
     assert tw.Ensemble(K, experts=tw.experts.Named("a")) == tw.Ensemble(K, experts=["a"])
     solving = tw.Ensemble(K, experts=tw.experts.Resolve())
     assert solving.experts == (tw.experts.Resolve(),)
-    with pytest.raises(NotSupported, match="FirstOrder"):
+    with pytest.raises(errors.NotSupported, match="FirstOrder"):
         tw.Session(solving).observe(loss_gradient=np.ones(3), constraint_value=0.0)
     context = tw.Session(tw.Ensemble(K, experts=[tw.experts.Categories(2)]))
-    with pytest.raises(InvalidInput):
+    with pytest.raises(errors.InvalidInput):
         context.play(context=tw.experts.Season(7, cells=2))
 
 
@@ -652,7 +636,7 @@ def test_a_state_of_another_hand_is_refused(forge):
     state = tw.run(learner, stream).final_state
     state = learner.with_info(state, tw.RoundInfo(advice={"a": K.center}))
     assert learner.save(learner.load(learner.save(state))) == learner.save(state)
-    with pytest.raises(BrokenFile, match=r"no state of Ensemble: .*\.$"):
+    with pytest.raises(errors.BrokenFile, match=r"no state of Ensemble: .*\.$"):
         learner.load(learner.save(forge(state)))
 
 
@@ -697,7 +681,7 @@ def test_the_features_of_a_context_of_ones_own_are_checked():
         def features(self, known, t):
             return np.array([0, 1]), np.array([1.0, 1.0])
 
-    with pytest.raises(InvalidInput, match="of sum 1"):
+    with pytest.raises(errors.InvalidInput, match="of sum 1"):
         tw.Ensemble(Simplex(2), experts=[Twice()]).start()
 
 

@@ -2,8 +2,6 @@
 column.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import replace

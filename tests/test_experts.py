@@ -1,7 +1,5 @@
 """Whom a learner mixed, what a run says of them, and the guard inequality in its certificate."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

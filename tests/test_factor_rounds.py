@@ -2,8 +2,6 @@
 `LyapunovDescent` without it, and the same bits however rounds are played.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

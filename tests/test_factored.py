@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidewolf import sets
 from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer
 from tidewolf.kernels.active_set import DROP
@@ -20,38 +21,24 @@ from tidewolf.projection.active import ExactPoint, factors_of
 from tidewolf.projection.active_set import SPARE, most_idle
 from tidewolf.projection.factored import SPARE_IN_FACTOR, FactoredActiveSet, start_active
 from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS
-from tidewolf.sets import (
-    BoundedPSD,
-    Box,
-    CappedSimplex,
-    ConvexSet,
-    L2Ball,
-    MultiFlow,
-    Product,
-    Shrunk,
-    Simplex,
-    SimplexProduct,
-    SpanningTrees,
-    Translated,
-    VertexHull,
-)
+from tidewolf.sets import Box, ConvexSet, L2Ball, Product, Simplex
 
 seeds = st.integers(0, 2**32)
 LINKS = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
 SETS: dict[str, Any] = {
     "simplices": Product(*[Simplex(n) for n in (3, 1, 2, 4)]),
     "of all sizes": Product(Simplex(3, total=1e3), Simplex(2, total=1e-3), Simplex(4)),
-    "flows": MultiFlow.from_edges(LINKS, [("s", "t", 2.0), ("s", "b", 0.1), ("a", "t", 0.0)]),
-    "boxes and more": Product(Box([0.0, 1.0], [2.0, 1.0]), CappedSimplex(4, 0.5), L2Ball(2)),
-    "moved": Translated(Product(Simplex(2), Simplex(3)), np.array([1.0, 0.0, 5.0, 0.0, -2.0])),
-    "shrunk": Shrunk(Product(Simplex(2), VertexHull(np.eye(3) - 0.2)), 0.7),
-    "an oracle that errs": Product(BoundedPSD(2, tolerance=1e-2, dense=0), Simplex(2)),
+    "flows": sets.MultiFlow.from_edges(LINKS, [("s", "t", 2.0), ("s", "b", 0.1), ("a", "t", 0.0)]),
+    "boxes and more": Product(Box([0.0, 1.0], [2.0, 1.0]), sets.CappedSimplex(4, 0.5), L2Ball(2)),
+    "moved": sets.Translated(Product(Simplex(2), Simplex(3)), np.array([1.0, 0.0, 5.0, 0.0, -2.0])),
+    "shrunk": sets.Shrunk(Product(Simplex(2), sets.VertexHull(np.eye(3) - 0.2)), 0.7),
+    "an oracle that errs": Product(sets.BoundedPSD(2, tolerance=1e-2, dense=0), Simplex(2)),
     "points": Product(Simplex(1), Simplex(1, total=3.0)),
 }
 every_set = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in SETS.items()])
 EXACT = {
     "box": Box(np.zeros((2, 2)), np.arange(4.0).reshape(2, 2)),
-    "shares": SimplexProduct([2, 3]),
+    "shares": sets.SimplexProduct([2, 3]),
 }
 
 
@@ -313,7 +300,7 @@ def test_where_projections_take_a_product_as_one():
     K = Product(Simplex(3), Simplex(2))
     for one in (Simplex(3), Product(Simplex(3)), Product(L2Ball(5000), Simplex(2))):
         assert factors_of(one) is None
-    assert factors_of(Product(SpanningTrees.examples()[0], Simplex(3))) is None
+    assert factors_of(Product(sets.SpanningTrees.examples()[0], Simplex(3))) is None
     assert factors_of(K.to(np.zeros(1, dtype=np.float32))) is None
     assert factors_of(K) is not None
     assert factors_of(Product(Simplex(5000), Simplex(2))) is not None

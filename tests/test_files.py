@@ -2,8 +2,6 @@
 read is refused with its place and with what to write.
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import math

@@ -2,8 +2,6 @@
 splitting into paths, and what is refused.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

@@ -2,8 +2,6 @@
 for bit.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools

@@ -2,8 +2,6 @@
 what is broken.
 """
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections.abc import Sequence
@@ -21,18 +19,10 @@ from covering import few, thinned
 from failing import assert_fails
 from refused import refused
 from tidewolf import functions
+from tidewolf.core import errors
 from tidewolf.core.arrays import is_array, like
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import packed, unpacked
-from tidewolf.core.errors import (
-    CheckFailed,
-    InvalidInput,
-    NewerFormat,
-    NotConvex,
-    NotFinite,
-    WrongShape,
-    WrongType,
-)
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import identity
@@ -216,7 +206,7 @@ def test_wealth_that_is_lost_has_no_logarithm() -> None:
     f, x = LogWealth([[1.0, 2.0], [0.5, -1.0]]), np.array([0.5, 0.5])
     asks = f.values, f.gradients, f.slopes, lambda x: f.values_at(np.stack([x, x]))
     for ask in (*asks, lambda x: f.subgradient(x, np.ones(2))):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(errors.InvalidInput):
             ask(x)
     assert f[:0].values(x).shape == (0,)
 
@@ -227,11 +217,11 @@ def test_declared_exp_concavity_is_tried_where_it_is_said_to_hold() -> None:
     two = Squared([[0.0, 1.0]], [[0, 1]], (1, 2))
     for f, alpha in ((two, 0.5), (Squared([[0.0]], [[1]], (1, 2)), 1.0)):
         check_function(replace(f, exp_concavity=alpha), points=corners)
-        with pytest.raises(CheckFailed):
+        with pytest.raises(errors.CheckFailed):
             check_function(replace(f, exp_concavity=3.0 * alpha), points=corners)
     bowl = Quadratic.one([[2.0]], [0.0])  # x^2: alpha (2 x)^2 <= 2
     check_function(replace(bowl, exp_concavity=0.5), points=[[-1.0], [1.0], [0.5]])
-    with pytest.raises(CheckFailed):
+    with pytest.raises(errors.CheckFailed):
         check_function(replace(bowl, exp_concavity=1.5), points=[[-1.0], [1.0], [0.8]])
     assert (bowl.exp_concavity, two.exp_concavity, Linear([[1.0]]).exp_concavity) == (None,) * 3
 
@@ -400,34 +390,34 @@ def test_sparse_coefficients_are_never_made_dense() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "setting"),
     [
-        (lambda: Linear([1.0, 2.0]), WrongShape, "C"),
-        (lambda: Affine([[1.0, 2.0]], [1.0, 2.0]), WrongShape, "b"),
-        (lambda: Affine([[1.0, np.nan]], [1.0]), NotFinite, "A"),
-        (lambda: MaxAffine(np.ones((2, 3, 4)), np.ones((2, 4))), WrongShape, "b"),
-        (lambda: Capacity([[np.inf]]), NotFinite, "c"),
-        (lambda: Quadratic(np.eye(2), np.ones((1, 2, 1))), WrongShape, "q"),
-        (lambda: Quadratic(np.eye(3), np.ones((2, 2))), WrongShape, "P"),
-        (lambda: Quadratic([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0]]), NotConvex, "P"),
-        (lambda: Quadratic([[1.0, 0.5], [0.0, 1.0]], [[0.0, 0.0]]), InvalidInput, "P"),
-        (lambda: Custom(3, lambda t, x: x, 2), WrongType, "value"),
-        (lambda: Custom.one(lambda x: 0.0, 3, 2), WrongType, "subgradient"),
-        (lambda: MaxUtilization([1.0], [[1.0]], [1.0], [0]), WrongShape, "incidence"),
-        (lambda: MaxUtilization([[1.0, 1.0]], [[1.0]], [1.0], [0, 1]), InvalidInput, "pairs"),
-        (lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0.5]), InvalidInput, "pairs"),
-        (lambda: MaxUtilization([[1.0]], [[1.0]], [0.0], [0]), InvalidInput, "capacities"),
-        (lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0], [0.0, 1.0]), WrongShape, "limit"),
-        (lambda: Linear.one(csr_array(np.eye(2))), WrongShape, None),
-        (lambda: MaxAffine(csr_array(np.eye(3)), [[1.0, 1.0], [1.0, 1.0]]), WrongShape, "A"),
-        (lambda: Capacity(csr_array(np.eye(2))), WrongType, "c"),
-        (lambda: Sum(), InvalidInput, "parts"),
-        (lambda: Max(Linear([[1.0]]), 3), WrongType, "parts"),
-        (lambda: Max(Linear([[1.0]]), Linear([[1.0], [2.0]])), WrongShape, "parts"),
-        (lambda: Sum(Linear([[1.0]]), weights=[1.0, 2.0]), WrongShape, "weights"),
-        (lambda: Unlimited(2, -1), InvalidInput, "rounds"),
-        (lambda: Linear([[1.0]])[0], WrongType, None),
-        (lambda: Linear([[1.0]])[::2], InvalidInput, None),
-        (lambda: check_function(Linear([[1.0]])[:0]), InvalidInput, None),
-        (lambda: check_function(Linear([[1.0]]), points=[[1.0]]), InvalidInput, None),
+        (lambda: Linear([1.0, 2.0]), errors.WrongShape, "C"),
+        (lambda: Affine([[1.0, 2.0]], [1.0, 2.0]), errors.WrongShape, "b"),
+        (lambda: Affine([[1.0, np.nan]], [1.0]), errors.NotFinite, "A"),
+        (lambda: MaxAffine(np.ones((2, 3, 4)), np.ones((2, 4))), errors.WrongShape, "b"),
+        (lambda: Capacity([[np.inf]]), errors.NotFinite, "c"),
+        (lambda: Quadratic(np.eye(2), np.ones((1, 2, 1))), errors.WrongShape, "q"),
+        (lambda: Quadratic(np.eye(3), np.ones((2, 2))), errors.WrongShape, "P"),
+        (lambda: Quadratic([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0]]), errors.NotConvex, "P"),
+        (lambda: Quadratic([[1.0, 0.5], [0.0, 1.0]], [[0.0, 0.0]]), errors.InvalidInput, "P"),
+        (lambda: Custom(3, lambda t, x: x, 2), errors.WrongType, "value"),
+        (lambda: Custom.one(lambda x: 0.0, 3, 2), errors.WrongType, "subgradient"),
+        (lambda: MaxUtilization([1.0], [[1.0]], [1.0], [0]), errors.WrongShape, "incidence"),
+        (lambda: MaxUtilization([[1, 1]], [[1.0]], [1.0], [0, 1]), errors.InvalidInput, "pairs"),
+        (lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0.5]), errors.InvalidInput, "pairs"),
+        (lambda: MaxUtilization([[1.0]], [[1.0]], [0.0], [0]), errors.InvalidInput, "capacities"),
+        (lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0], [0, 1]), errors.WrongShape, "limit"),
+        (lambda: Linear.one(csr_array(np.eye(2))), errors.WrongShape, None),
+        (lambda: MaxAffine(csr_array(np.eye(3)), [[1.0, 1.0], [1.0, 1.0]]), errors.WrongShape, "A"),
+        (lambda: Capacity(csr_array(np.eye(2))), errors.WrongType, "c"),
+        (lambda: Sum(), errors.InvalidInput, "parts"),
+        (lambda: Max(Linear([[1.0]]), 3), errors.WrongType, "parts"),
+        (lambda: Max(Linear([[1.0]]), Linear([[1.0], [2.0]])), errors.WrongShape, "parts"),
+        (lambda: Sum(Linear([[1.0]]), weights=[1.0, 2.0]), errors.WrongShape, "weights"),
+        (lambda: Unlimited(2, -1), errors.InvalidInput, "rounds"),
+        (lambda: Linear([[1.0]])[0], errors.WrongType, None),
+        (lambda: Linear([[1.0]])[::2], errors.InvalidInput, None),
+        (lambda: check_function(Linear([[1.0]])[:0]), errors.InvalidInput, None),
+        (lambda: check_function(Linear([[1.0]]), points=[[1.0]]), errors.InvalidInput, None),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(
@@ -449,7 +439,7 @@ def test_bad_input_is_refused_in_a_sentence(
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_what_custom_callables_answer_is_checked(value: Any, subgradient: Any) -> None:
     f = Custom(value, subgradient, 2, rounds=5)[2:]
-    with pytest.raises(InvalidInput):
+    with pytest.raises(errors.InvalidInput):
         f.values(np.ones(2)), f.subgradient(np.ones(2), np.ones(3))
 
 
@@ -622,7 +612,7 @@ def test_every_check_catches_something() -> None:
 
 def test_a_domain_needs_points_of_it() -> None:
     f = Root(np.zeros((2, 2)))
-    with pytest.raises(InvalidInput):
+    with pytest.raises(errors.InvalidInput):
         check_function(f)
     check_function(f, points=[[1.0, 2.0], [0.5, 0.1], [3.0, 3.0]])
 
@@ -644,5 +634,5 @@ def test_functions_made_of_arrays_are_saved_in_states(f: Batch) -> None:
 
 def test_a_hand_made_function_in_a_state_is_refused() -> None:
     for name, saved in (("Custom", ()), ("Lineal", ()), ("Linear", (np.ones((1, 1)), 3))):
-        with pytest.raises(NewerFormat):
+        with pytest.raises(errors.NewerFormat):
             restored(name, saved)

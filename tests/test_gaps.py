@@ -1,7 +1,5 @@
 """Tables with gaps as rounds, against a naive twin, and what is said of them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gradients that cannot be are found in the first rounds, and named; others never."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from polytopes import paths_of, random_edges
 from refused import refused
-from tidewolf.core.errors import (
-    CyclicGraph,
-    InvalidInput,
-    UnknownNode,
-    UnreachableTarget,
-    WrongShape,
-)
+from tidewolf.core import errors
 from tidewolf.sets import FlowPolytope
 from tidewolf.sets.graph_tools import away, count_paths, leading_away, shortest, useful
 
@@ -84,13 +78,13 @@ def test_any_number_of_paths_is_counted_exactly():
 @pytest.mark.parametrize(
     ("call", "error", "setting"),
     [
-        (lambda: away([(0, 1)], source=2, target=1), UnknownNode, "source"),
-        (lambda: away([(0, 1)], source=0, target="x"), UnknownNode, "target"),
-        (lambda: away([(0, 1), (2, 3)], source=0, target=3), UnreachableTarget, "target"),
-        (lambda: useful([(0, 1), (2, 1)], source=0, target=2), UnreachableTarget, "target"),
-        (lambda: leading_away([(0, 1)], source=0, lengths=[1.0, 2.0]), WrongShape, "lengths"),
-        (lambda: leading_away([(0, 1)], source=0, lengths=[0.0]), InvalidInput, "lengths"),
-        (lambda: count_paths([(0, 1), (1, 0), (1, 2)], source=0, target=2), CyclicGraph, "edges"),
+        (lambda: away([(0, 1)], source=2, target=1), errors.UnknownNode, "source"),
+        (lambda: away([(0, 1)], source=0, target="x"), errors.UnknownNode, "target"),
+        (lambda: away([(0, 1), (2, 3)], source=0, target=3), errors.UnreachableTarget, "target"),
+        (lambda: useful([(0, 1), (2, 1)], source=0, target=2), errors.UnreachableTarget, "target"),
+        (lambda: leading_away([(0, 1)], source=0, lengths=[1, 2]), errors.WrongShape, "lengths"),
+        (lambda: leading_away([(0, 1)], source=0, lengths=[0.0]), errors.InvalidInput, "lengths"),
+        (lambda: count_paths([(0, 1), (1, 0)], source=0, target=1), errors.CyclicGraph, "edges"),
     ],
 )
 def test_what_cannot_be_done_is_refused(call, error, setting):

@@ -2,8 +2,6 @@
 proof that there is none.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 

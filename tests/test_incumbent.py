@@ -1,7 +1,5 @@
 """What would we have saved? Decisions that were made elsewhere, played beside the learners."""
 
-from __future__ import annotations
-
 import json
 import re
 

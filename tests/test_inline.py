@@ -2,8 +2,6 @@
 it is built; rows are read quickly as they are slowly.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -22,9 +20,8 @@ from covering import few
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.experiments import Tables, load
 from tidewolf.experiments.building import MOST_LAYOUTS, RoundReader
-from tidewolf.experiments.experiment import USUAL
 from tidewolf.experiments.keys import Place, set_kinds
-from tidewolf.experiments.models import MOST_ENTRIES, entries_of
+from tidewolf.experiments.models import entries_of
 from tidewolf.files import Table
 from tidewolf.live import live_learner
 from tidewolf.service.description import DEEPEST, Description
@@ -35,11 +32,6 @@ SIMPLEX = {"kind": "Simplex", "n": 3}
 def reader_of(body):
     """What reads rows for the set of a request."""
     return Description.read(body).build().reader
-
-
-def made(body):
-    """The learner of a request."""
-    return Description.read(body).build().learner
 
 
 def described(kind):
@@ -107,24 +99,6 @@ def _toml(value):
     return json.dumps(value)
 
 
-def test_without_a_learner_the_usual_one_decides():
-    asked = Description.read({"set": SIMPLEX})
-    assert asked.learner == USUAL
-    assert asked.rounds is None
-    asked = Description.read(
-        {"set": SIMPLEX, "cautions": [3.0], "rounds": 50, "format": 1, "name": "x"}
-    )
-    learner = asked.build().learner
-    assert (learner.caution, learner.horizon) == (3.0, 50)
-    named = {"name": "Ensemble", "horizon": 7, "caution": 2.0}
-    asked = Description.read({"set": SIMPLEX, "caution": 3.0, "rounds": 50, "learners": [named]})
-    learner = asked.build().learner
-    assert (learner.caution, learner.horizon) == (2.0, 7)
-    bandit = {"set": {"kind": "L2Ball", "n": 3}, "learners": ["BanditPrimalDual"], "seeds": [5]}
-    asked = Description.read({**bandit, "rounds": 10})
-    assert asked.build().learner.seed == 5
-
-
 def nested(depth):
     inside = SIMPLEX
     for _ in range(depth):
@@ -137,19 +111,9 @@ def line(nodes):
 
 
 LARGE = [
-    {"kind": "Simplex", "n": 10**12},
-    {"kind": "Simplex", "n": MOST_ENTRIES + 1},
-    {"kind": "L2Ball", "n": [10**6, 10**6]},
-    {"kind": "Spectraplex", "n": 10**6},
-    {"kind": "Birkhoff", "n": 317},
-    {"kind": "NuclearBall", "shape": [2**40, 2**40]},
-    {"kind": "SimplexProduct", "sizes": [60_000, 60_000]},
     {"kind": "Transportation", "rows": [1.0] * 400, "columns": [1.0] * 400},
-    {"kind": "Product", "parts": [{"kind": "Simplex", "n": 60_000}] * 2},
-    {"kind": "Scaled", "factor": 1.0, "K": {"kind": "Fantope", "n": 10**9}},
     {"kind": "MultiFlow", "graph": line(400), "commodities": [[0, 399]] * 300},
     {"graph": line(2000), "commodities": [[i, i + 1] for i in range(100)], "paths": "all"},
-    {"graph": line(3), "source": 0, "target": 2, "paths": "k-shortest", "k": 10**9},
     {"graph": line(9000), "source": 0, "target": 8999, "paths": "k-shortest"},
     {"graph": [[0, 1]] * 200_001, "source": 0, "target": 1},
 ]
@@ -157,6 +121,7 @@ LARGE = [
 
 @pytest.mark.parametrize("large", LARGE, ids=range(len(LARGE)))
 def test_what_is_too_large_is_refused_before_it_is_built(large):
+    """Other kinds of sets are in tests/refusals."""
     start = time.process_time()
     with pytest.raises(InvalidInput, match=r"^set.*(at most|too many)"):
         Description.read({"set": large})

@@ -2,8 +2,6 @@
 for parts of a run.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Compiled loops stand apart: each says which naive twin it agrees with, and where that is."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -2,8 +2,6 @@
 the sums of bounds written plainly.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -2,8 +2,6 @@
 as their formulas say, and extremes.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

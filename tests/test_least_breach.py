@@ -2,8 +2,6 @@
 their best point costs; in numbers that brute force agrees with, and in words.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 
@@ -16,12 +14,7 @@ from scipy.optimize import linprog
 import tidewolf as tw
 from test_problems import needs_records
 from tidewolf.core.arrays import to_numpy
-from tidewolf.evaluation.metrics import (
-    contradiction,
-    hindsight_sentences,
-    sweep_values,
-    table_metrics,
-)
+from tidewolf.evaluation import metrics
 from tidewolf.hindsight import best as module
 from tidewolf.hindsight.best import least_breach
 
@@ -127,7 +120,8 @@ def test_what_is_said_where_no_flow_keeps_every_limit():
     assert told["least_breach"]["lower"] == pytest.approx(11.2973, abs=1e-4)
     assert (told["kept_rounds"], told["rounds"]) == (89, 336)
     assert told["regret_kept"]["upper"] == pytest.approx(run.losses.sum() - 1639.2445, abs=1e-3)
-    assert sweep_values(run.summary())["least_breach_lower"] == told["least_breach"]["lower"]
+    swept = metrics.sweep_values(run.summary())
+    assert swept["least_breach_lower"] == told["least_breach"]["lower"]
     assert run.violations.sum() >= told["least_breach"]["lower"]
 
 
@@ -142,7 +136,7 @@ def contradicting(rounds):
 def test_which_rounds_contradict_each_other_is_said_with_their_times(rounds):
     stream = contradicting(rounds)
     proof = tw.best_in_hindsight(tw.sets.Simplex(2), stream).infeasibility
-    said = contradiction(proof, stream)
+    said = metrics.contradiction(proof, stream)
     assert all(f"2026-03-01 {t:02}:00" in said for t in rounds)
     assert "by at least 0.125." in said
     assert least_breach(tw.sets.Simplex(2), stream).lower >= proof.bound - 1e-9
@@ -155,8 +149,8 @@ def test_without_any_method_nothing_is_claimed():
     run = tw.run(tw.LyapunovDescent(K), stream)
     assert run.comparator is None
     assert run.least_breach is None
-    assert "regret" not in [metric.title for metric in table_metrics([run])]
-    (said,) = hindsight_sentences([run])
+    assert "regret" not in [metric.title for metric in metrics.table_metrics([run])]
+    (said,) = metrics.hindsight_sentences([run])
     assert said.endswith("So the regret is not known.")
     assert said in repr(run)
     assert "regret unknown" in repr(run)

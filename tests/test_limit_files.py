@@ -2,8 +2,6 @@
 tables and from the decisions beside them.
 """
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

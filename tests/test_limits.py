@@ -2,8 +2,6 @@
 on hostile streams, limits in units of their own, feedback that is late, saved states.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -17,16 +15,7 @@ from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, first_order, limits_at, played_at
 from tidewolf.evaluation.metrics import broken_limits
 from tidewolf.evaluation.tracking import Breach, Breaches
-from tidewolf.functions import (
-    Affine,
-    Capacity,
-    Chain,
-    Linear,
-    LogWealth,
-    Max,
-    MaxAffine,
-    MaxUtilization,
-)
+from tidewolf.functions import Affine, Capacity, Chain, Linear, Max, MaxAffine, MaxUtilization
 from tidewolf.functions.combined import limit_names
 from tidewolf.methods.certificate import paid_at_most
 from tidewolf.methods.steps import limit_weights, lyapunov
@@ -296,7 +285,7 @@ def test_bounds_and_guards_hold_where_losses_are_mixed_by_their_values(seed):
     rng, T = np.random.default_rng(seed), 40
     A = rng.standard_normal((T, 2, 4))
     limits = MaxAffine(A, A @ np.full(4, 0.25) + 0.01)
-    stream = tw.Stream(LogWealth(np.exp(0.05 * rng.standard_normal((T, 4)))), limits)
+    stream = tw.Stream(tw.functions.LogWealth(np.exp(0.05 * rng.standard_normal((T, 4)))), limits)
     run = tw.run(tw.Ensemble(Simplex(4), per_constraint=True), stream)
     assert run.certificate.holds, run.certificate.verdict
     assert {"guards", "limits"} <= {check.name for check in run.certificate.checks}

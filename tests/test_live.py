@@ -1,7 +1,5 @@
 """`tidewolf live`, end to end: real processes, real files, rows in and decisions out."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -15,7 +13,7 @@ import tempfile
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -139,7 +137,7 @@ class Live:
         self._stderr = os.open(files[2], os.O_RDONLY)
         self._rest, self._code = b"", None
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,17 +10,7 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from tidewolf.core.piecewise import ManyRows
-from tidewolf.functions import (
-    Affine,
-    Capacity,
-    LoadCost,
-    LoadLimit,
-    MaxAffine,
-    MaxUtilization,
-    Sum,
-    Unlimited,
-    loads,
-)
+from tidewolf.functions import Capacity, LoadCost, MaxAffine, MaxUtilization, Sum, loads
 from tidewolf.hindsight import cutting_planes, lp
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.task import Solution, Task
@@ -69,7 +59,7 @@ def test_any_multipliers_prove_a_lower_bound(seed, zero):
 def test_weights_of_pieces_are_shares(weight):
     """A loss that is 1 everywhere, of two equal pieces: any weights of them prove 1 a round."""
     flat = MaxAffine(np.zeros((3, 2, 2)), -np.ones((3, 2)))
-    task = Task.of(Simplex(2), flat, Unlimited(2, 3))
+    task = Task.of(Simplex(2), flat, tw.functions.Unlimited(2, 3))
     below = task.below_pieces(np.full(6, weight))
     assert task.least(below)[0] == pytest.approx(3.0)
 
@@ -89,7 +79,7 @@ def test_the_fullest_link_over_splits_and_flows():
 def test_limits_that_nothing_keeps_are_proved_so():
     stream = tw.Stream(
         MaxAffine(np.ones((3, 2, 2)), np.zeros((3, 2))),
-        Affine([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]], [0.2, -0.6, 1.0]),
+        tw.functions.Affine([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]], [0.2, -0.6, 1.0]),
     )
     best = tw.best_in_hindsight(Box(np.zeros(2), np.ones(2)), stream)
     assert best.feasible is False
@@ -154,7 +144,7 @@ def streams(seed, room):
     losses = LoadCost(incidence, demands, costs, pairs)
     yield K, tw.Stream(losses, MaxUtilization(incidence, demands, capacities, pairs, 1.0))
     each = np.tile(capacities, (len(demands), 1)) * (1.0 + 0.1 * np.arange(len(demands))[:, None])
-    yield K, tw.Stream(losses, LoadLimit(incidence, demands, each, pairs))
+    yield K, tw.Stream(losses, tw.functions.LoadLimit(incidence, demands, each, pairs))
 
 
 @pytest.fixture
