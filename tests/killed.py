@@ -2,14 +2,14 @@
 random moments; or one that serves is killed from outside.
 
     python killed.py DATABASE LEARNER KILLS SEED [FOLDER]     of a file, or of an URL and a folder
-    python killed.py serve URL HOLDER SESSIONS                prints "NAME ROUND" for each that was
-                                  acknowledged, "NAME refused KIND HOLDER" at the end
+    python killed.py serve URL HOLDER         prints each round that was acknowledged, and the kind
+                                              of error at the end
 
-Each child first checks that the file holds every observation a child before it was acknowledged,
-and at most one more, and the very bits of the session that was never stopped; then it goes on, and
-writes a line down for every observation acknowledged. The last one is left alone. Prints how many
-of those killed had been acknowledged something. Those called "late" decide rounds ahead, observe
-them in some order, with other points played, or never, and now and then go back.
+Each child first checks that the file holds everything a child before it was acknowledged, and at
+most one thing more: the very bits of the session that was never stopped. Then it goes on, and
+writes a line down for everything acknowledged. The last one is left alone. Prints how many of those
+killed had been acknowledged something. Those called "late" decide rounds ahead, observe them in
+some order, with other points played, or never, and now and then go back.
 """
 
 import os
@@ -19,7 +19,6 @@ import signal
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -34,7 +33,7 @@ from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.late import next_round
 from tidewolf.storage import SessionStore
 
-ROUNDS = 200
+ROUNDS, EXPIRE_AFTER = 200, 6
 RNG = np.random.default_rng(3)
 COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 0.6, (ROUNDS, 5))
 LEARNERS: dict[str, Learner[Any]] = {
@@ -136,8 +135,13 @@ LATE: dict[str, Learner[Any]] = {
 }
 
 
-def go_on_late(session: tw.Session[Any], i: int) -> None:
-    """The i-th thing that happens to a session whose rounds are observed late: each changes it."""
+def in_turn(session: tw.Session[Any], i: int) -> None:
+    """The i-th thing that happens: the session is told of a round, or observes it."""
+    (observe if i % 2 else tell)(session, i // 2)
+
+
+def late(session: tw.Session[Any], i: int) -> None:
+    """The i-th thing that happens to a session whose rounds are observed late."""
     due = [r for r in session.pending if r % 7 != 3]  # the others expire
     upcoming = next_round(session.state)
     if i % 29 == 28:
@@ -153,62 +157,29 @@ def go_on_late(session: tw.Session[Any], i: int) -> None:
         )
 
 
-def uninterrupted_late(learner: Learner[Any], count: int = ROUNDS) -> list[bytes]:
+def uninterrupted(learner: Learner[Any], happens: Any, count: int) -> list[bytes]:
     """What a session in memory would save, at first and after each thing that happens."""
-    session = tw.Session(learner, expire_after=6)
-    saved = [learner.save(session.state)]
+    session = tw.Session(learner, expire_after=EXPIRE_AFTER)
+    found = [saved(session)]
     for i in range(count):
-        go_on_late(session, i)
-        saved.append(learner.save(session.state))
-    return saved
+        happens(session, i)
+        found.append(saved(session))
+    return found
 
 
-def live_late(
-    database: Path, learner: Learner[Any], expected: list[bytes], acknowledged: Path
-) -> None:
-    """What a child does with its life, where rounds are observed late."""
-    told = acknowledged.stat().st_size
-    with tw.Session.open(database, learner, snapshot_every=9, expire_after=6) as session:
-        more = learner.save(session.state) != expected[told]
-        assert learner.save(session.state) == expected[told + more], f"other bits after {told}"
-        line = os.open(acknowledged, os.O_WRONLY | os.O_APPEND)
+def live(database: Any, learner: Any, happens: Any, expected: list[bytes], done: Path) -> None:
+    """What a child does with its life: `done` has a byte for each thing acknowledged."""
+    count = done.stat().st_size
+    how = {"snapshot_every": 9, "expire_after": EXPIRE_AFTER}
+    with tw.Session.open(database, learner, **how) as session:
+        more = saved(session) != expected[count]
+        assert saved(session) == expected[count + more], f"other bits after {count}"
+        line = os.open(done, os.O_WRONLY | os.O_APPEND)
         os.write(line, b"\n" * more)
-        for i in range(told + more, len(expected) - 1):
-            go_on_late(session, i)
+        for i in range(count + more, len(expected) - 1):
+            happens(session, i)
             os.write(line, b"\n")
-        assert learner.save(session.state) == expected[-1]
-
-
-def uninterrupted(learner: Learner[Any], rounds: int = ROUNDS) -> list[bytes]:
-    """What a session in memory would save, before the first round and after each, once it is told
-    what is known of the next.
-    """
-    session, saved = tw.Session(learner), []
-    for t in range(rounds + 1):
-        tell(session, t)
-        saved.append(learner.save(session.state))
-        if t < rounds:
-            observe(session, t)
-    return saved
-
-
-def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowledged: Path) -> None:
-    """What a child does with its life."""
-    told = acknowledged.stat().st_size
-    with tw.Session.open(database, learner, snapshot_every=9) as session:
-        assert told <= session.rounds <= told + 1, (
-            f"{told} observations were acknowledged, {session.rounds} are there"
-        )
-        tell(session, session.rounds)
-        assert learner.save(session.state) == expected[session.rounds], (
-            f"other bits after {session.rounds} rounds"
-        )
-        line = os.open(acknowledged, os.O_WRONLY | os.O_APPEND)
-        os.write(line, b"\n" * (session.rounds - told))
-        for t in range(session.rounds, len(expected) - 1):
-            tell(session, t)
-            observe(session, t)
-            os.write(line, b"\n")
+        assert saved(session) == expected[-1]
 
 
 def patiently(do: Any, *given: Any) -> Any:
@@ -227,21 +198,22 @@ def main(database: str, name: str, kills: str, seed: str, folder: str = "") -> N
     is_file = not database.startswith("postgresql:")
     place = Path(folder) if folder else Path(database).parent
     learner, rng, busy = (LEARNERS | TOLD | LATE)[name], random.Random(int(seed)), 0
-    go_on, run = (live_late, uninterrupted_late) if name in LATE else (live, uninterrupted)
-    expected = run(learner, ROUNDS if is_file else 60)
-    acknowledged, failed, last = place / "acknowledged", place / "failed", len(expected) - 1
-    acknowledged.touch()
+    happens, count = (late, 1) if name in LATE else (in_turn, 2)
+    expected = uninterrupted(learner, happens, count * (ROUNDS if is_file else 60))
+    done, failed, last = place / "done", place / "failed", len(expected) - 1
+    life = database, learner, happens, expected, done
+    done.touch()
     for _ in range(int(kills)):
-        before = acknowledged.stat().st_size
+        before = done.stat().st_size
         child = os.fork()
         if child == 0:
             try:
-                patiently(go_on, database, learner, expected, acknowledged)
+                patiently(live, *life)
             except BaseException as error:
                 failed.write_text(repr(error))
             os._exit(0)
         patience, end = rng.randrange(-4, 7), time.monotonic() + 30
-        while acknowledged.stat().st_size < min(before + patience, last):
+        while done.stat().st_size < min(before + patience, last):
             if failed.exists() or time.monotonic() > end:
                 break
             time.sleep(2e-4)
@@ -250,38 +222,28 @@ def main(database: str, name: str, kills: str, seed: str, folder: str = "") -> N
         os.waitpid(child, 0)
         if failed.exists():
             sys.exit(failed.read_text())
-        busy += acknowledged.stat().st_size > before
-        if is_file and acknowledged.stat().st_size == last:  # once more from the start
+        busy += done.stat().st_size > before
+        if is_file and done.stat().st_size == last:  # once more from the start
             for file in place.iterdir():
                 file.unlink()
-            acknowledged.touch()
-    patiently(go_on, database, learner, expected, acknowledged)
+            done.touch()
+    patiently(live, *life)
     print(busy)  # noqa: T201
 
 
-def say(line: str) -> None:
-    os.write(1, f"{line}\n".encode())
-
-
-def serve(url: str, holder: str, count: str) -> None:
-    """Observe in so many sessions, each in a thread of its own, until it is killed."""
-    store, names = SessionStore.open(url, holder=holder), [f"s{i}" for i in range(int(count))]
-
-    def work(name: str) -> None:
-        session = tw.Session.open(store, LEARNERS["LyapunovDescent"], name=name, snapshot_every=9)
-        try:
-            for t in range(session.rounds, ROUNDS):
-                with store.transaction(name) as transaction:
-                    observe(session, t)
-                transaction.future.result()
-                say(f"{name} {t + 1}")
-        except TidewolfError as error:
-            say(f"{name} refused {type(error).__name__} {getattr(error, 'holder', '')}")
-
-    for name in names:
-        store.create(name, "{}").result()
-    with ThreadPoolExecutor(len(names)) as pool:
-        list(pool.map(work, names))
+def serve(url: str, holder: str) -> None:
+    """Observe in one session, and print the rounds acknowledged, until it is refused."""
+    store = SessionStore.open(url, holder=holder)
+    store.create("one", "{}").result()
+    session = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one", snapshot_every=9)
+    try:
+        for t in range(ROUNDS):
+            with store.transaction("one") as transaction:
+                observe(session, t)
+            transaction.future.result()
+            print(t + 1, flush=True)  # noqa: T201
+    except TidewolfError as error:
+        print(type(error).__name__, flush=True)  # noqa: T201
     store.close()
 
 

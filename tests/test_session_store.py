@@ -1,6 +1,5 @@
 """Many sessions in one database: groups of commits, bundles, holders, and what a kill leaves."""
 
-import shutil
 import sqlite3
 import threading
 import time
@@ -14,14 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import (
-    AlreadyThere,
-    BrokenFile,
-    CheckpointError,
-    InUse,
-    NewerFormat,
-    UnknownSession,
-)
+from killed import as_if_killed
+from tidewolf.core import errors
 from tidewolf.storage import SessionStore
 from tidewolf.storage.session_store import Commits, Round
 
@@ -49,23 +42,13 @@ def observe(session: tw.Session[Any], t: int) -> None:
     session.observe(costs=COSTS[t], capacities=LIMITS, round=t)
 
 
-def copied(store: SessionStore, to: Path) -> Path:
-    """The folder as a kill would leave it at this moment."""
-    to.mkdir()
-    for end in ("", "-wal"):
-        path = Path(f"{store.where}{end}")
-        if path.exists():
-            shutil.copy(path, to / path.name)
-    return to
-
-
 def test_names(store):
     assert store.info("one") is None
-    with pytest.raises(UnknownSession, match="no session called 'one'"):
+    with pytest.raises(errors.UnknownSession, match="no session called 'one'"):
         tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
     for name in ("b", "a-2", "a-1"):
         store.create(name, f'{{"of": "{name}"}}').result()
-    with pytest.raises(AlreadyThere, match="called 'b' already"):
+    with pytest.raises(errors.AlreadyThere, match="called 'b' already"):
         store.create("b", "{}").result()
     assert [info.name for info in store.infos()] == ["a-1", "a-2", "b"]
     assert [info.name for info in store.infos("a-")] == ["a-1", "a-2"]
@@ -74,7 +57,7 @@ def test_names(store):
     session = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="b")
     store.delete("b").result()
     assert store.count() == 2
-    with pytest.raises(CheckpointError, match="let go of"):
+    with pytest.raises(errors.CheckpointError, match="let go of"):
         observe(session, 0)
     store.create("b", "{}").result()
     assert tw.Session.open(store, LEARNERS["LyapunovDescent"], name="b").rounds == 0
@@ -128,7 +111,7 @@ def test_a_bundle_that_fails_is_not_kept_and_the_session_is_opened_again(store):
 
     with pytest.raises(KeyError):
         midway()
-    with pytest.raises(CheckpointError, match="open it again"):
+    with pytest.raises(errors.CheckpointError, match="open it again"):
         observe(session, 2)
     again = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
     assert again.rounds == 1
@@ -139,48 +122,48 @@ def test_a_bundle_that_fails_is_not_kept_and_the_session_is_opened_again(store):
 
 def test_one_process_serves_a_folder_and_one_session_holds_a_name(tmp_path):
     store = SessionStore.open(tmp_path / "sessions", commit_within=0.0)
-    with pytest.raises(InUse, match="Another process serves"):
+    with pytest.raises(errors.InUse, match="Another process serves"):
         SessionStore.open(Path(store.where).parent)
     first = made(store)
     observe(first, 0)
     second = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
-    with pytest.raises(CheckpointError, match="let go of"):
+    with pytest.raises(errors.CheckpointError, match="let go of"):
         observe(first, 1)
     observe(second, 1)
     careful = tw.LyapunovDescent(K, caution=30.0)
     second.migrate(careful)
     observe(second, 2)
     store.flushed("one").result()
-    killed = SessionStore.open(copied(store, tmp_path / "killed"))  # what is done is on disk
+    killed = SessionStore.open(as_if_killed(Path(store.where)).parent)  # what is done is on disk
     again = tw.Session.open(killed, careful, name="one")
     assert again.rounds == 3
     assert again.play().tobytes() == second.play().tobytes()
     for one in (killed, store, store):
         one.close()
-    with pytest.raises(CheckpointError, match="closed"):
+    with pytest.raises(errors.CheckpointError, match="closed"):
         observe(second, 3)
 
 
 def test_files_that_are_none_of_ours(tmp_path):
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "tidewolf.db").write_text("no database at all, but long enough to be one")
-    with pytest.raises(BrokenFile, match="truncated or was changed"):
+    with pytest.raises(errors.BrokenFile, match="truncated or was changed"):
         SessionStore.open(tmp_path / "text")
     (tmp_path / "other").mkdir()
     db = sqlite3.connect(tmp_path / "other" / "tidewolf.db")
     db.execute("CREATE TABLE notes (text)")
     db.close()
-    with pytest.raises(BrokenFile, match="not one of a service"):
+    with pytest.raises(errors.BrokenFile, match="not one of a service"):
         SessionStore.open(tmp_path / "other")
     SessionStore.open(tmp_path / "newer").close()
     db = sqlite3.connect(tmp_path / "newer" / "tidewolf.db")
     with db:
         db.execute("UPDATE store SET value = '99'")
     db.close()
-    with pytest.raises(NewerFormat, match="format 99"):
+    with pytest.raises(errors.NewerFormat, match="format 99"):
         SessionStore.open(tmp_path / "newer")
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="folder where files can be made"):
+    with pytest.raises(errors.CheckpointError, match="folder where files can be made"):
         SessionStore.open(tmp_path / "file")
 
 

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import killed
 import tidewolf as tw
-from killed import (
-    ADVICE,
-    COSTS,
-    FOLLOWER,
-    LATE,
-    LEARNERS,
-    LIMITS,
-    TOLD,
-    as_if_killed,
-    observe,
-    saved,
-    tell,
-    uninterrupted,
-    uninterrupted_late,
-)
+from killed import COSTS, FOLLOWER, LEARNERS, LIMITS, as_if_killed, observe, saved, tell
 from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
@@ -43,14 +31,13 @@ from tidewolf.storage.feedback import decode, decode_info, encode, encode_info
 ROUNDS = 30
 
 
-class Expected(dict[str, Any]):
-    """By learner, what it saves before the first round and after each."""
+@cache
+def expected(name: str = "LyapunovDescent") -> list[bytes]:
+    """What a learner saves before the first round and after each."""
+    return killed.uninterrupted(LEARNERS[name], observe, ROUNDS)
 
-    def __missing__(self, name: str) -> Any:
-        return self.setdefault(name, uninterrupted(LEARNERS[name], ROUNDS))
 
-
-EXPECTED = Expected()
+EVERY = LEARNERS | killed.TOLD | killed.LATE
 every_learner = pytest.mark.parametrize("name", LEARNERS)
 LEARNER = LEARNERS["LyapunovDescent"]
 
@@ -63,11 +50,11 @@ def kept(path: Path, rounds: int, name: str = "LyapunovDescent", **how: Any) -> 
     return path
 
 
-def changed(path: Path, statement: str, values: tuple[Any, ...] = ()) -> None:
+def changed(path: Path, statement: str) -> None:
     """As a hand with SQL would."""
     db = sqlite3.connect(path)
     with db:
-        assert db.execute(statement, values).rowcount != 0
+        assert db.execute(statement).rowcount != 0
     db.close()
 
 
@@ -99,7 +86,7 @@ def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, ke
                     path = copy
                     session = tw.Session.open(path, type(learner)(**learner.fields()), **how)
             assert session.rounds == len(session) == t
-            assert saved(session) == EXPECTED[name][t]
+            assert saved(session) == expected(name)[t]
             assert session.play().tobytes() == session.play().tobytes()
             if t < ROUNDS:
                 observe(session, t)
@@ -110,7 +97,7 @@ def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, ke
     ("name", "seed"),
     [
         *((name, 0) for name in ("Follower", "late")),
-        *(pytest.param(name, 1, marks=pytest.mark.soak) for name in LEARNERS | TOLD | LATE),
+        *(pytest.param(name, 1, marks=pytest.mark.soak) for name in EVERY),
     ],
 )
 def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp_path):
@@ -123,11 +110,11 @@ def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills // 4
-    learner = (LEARNERS | TOLD | LATE)[name]
+    learner = EVERY[name]
     with tw.Session.open(database, learner, read_only=True) as session:
         assert sum(seen.rounds for seen in session.history()) == session.rounds
-        if name in LATE:
-            assert saved(session) == uninterrupted_late(learner)[-1]
+        if name in killed.LATE:
+            assert saved(session) == killed.uninterrupted(learner, killed.late, len(COSTS))[-1]
             assert session.state.lost > 5 < session.overrides.rounds
         else:
             assert session.rounds == len(COSTS)
@@ -226,7 +213,7 @@ def test_without_history_the_file_stays_small(tmp_path):
         observe(session, 160)
     with tw.Session.open(path, LEARNER) as session:
         assert len(list(session.history())) == 1
-        assert saved(session) == uninterrupted(LEARNER, 161)[-1]
+        assert saved(session) == killed.uninterrupted(LEARNER, observe, 161)[-1]
 
 
 def test_every_commit_is_flushed_to_a_log_that_readers_can_look_beside(tmp_path):
@@ -262,7 +249,7 @@ TAMPERED = {
     "the first is gone": "DELETE FROM events WHERE number = 1",
     "all are gone": "DELETE FROM events",
     "one more": (
-        "INSERT INTO events SELECT 1, 17, kind, 16, epoch, data FROM events WHERE number = 16"
+        "INSERT INTO events SELECT 1, 19, kind, 18, epoch, data FROM events WHERE number = 18"
     ),
     "in another order": (
         "UPDATE events SET data = (SELECT o.data FROM events o WHERE o.number = 13 - events.number)"
@@ -271,7 +258,7 @@ TAMPERED = {
     "the state": "UPDATE snapshots SET state = zeroblob(100)",
     "no state": "DELETE FROM snapshots",
     "the seal": "UPDATE snapshots SET seal = zeroblob(32)",
-    "a later snapshot": "UPDATE head SET snapshot = 17",
+    "a later snapshot": "UPDATE head SET snapshot = 19",
     "the link": "UPDATE head SET link = zeroblob(32)",
     "the first": "UPDATE head SET first = 1",
     "no head": "DELETE FROM head",
@@ -288,7 +275,11 @@ TAMPERED = {
         "UPDATE events SET data = (SELECT data FROM events WHERE kind = 'decide' AND round = 13) "
         "WHERE kind = 'info'"
     ),
-    "the last decision is gone": "DELETE FROM events WHERE kind = 'decide' AND round = 15",
+    "what was known of another round": (
+        "UPDATE events SET data = (SELECT data FROM events WHERE kind = 'info' AND round = 15) "
+        "WHERE kind = 'info' AND round = 16"
+    ),
+    "the last decision is gone": "DELETE FROM events WHERE kind = 'decide' AND round = 16",
     "all decisions are gone": "DELETE FROM events WHERE kind IN ('decide', 'info')",
 }
 
@@ -301,7 +292,7 @@ def test_leftovers_of_a_file_that_was_removed_do_no_harm(tmp_path):
     path.rename(path.with_name("session.db-new"))
     kept(path, 3)
     with tw.Session.open(path, LEARNER) as session:
-        assert saved(session) == EXPECTED["LyapunovDescent"][3]
+        assert saved(session) == expected()[3]
 
 
 # --- what is known before a round -----------------------------------------------------------------
@@ -320,7 +311,7 @@ LOSS, LIMIT = Linear.one(COSTS[0]), Capacity.one(LIMITS[0])
         tw.RoundInfo(context="night"),
         tw.RoundInfo(context=[0.25, 0.75]),
         tw.RoundInfo(advice={}),
-        tw.RoundInfo(advice={"a": ADVICE[0], "b": np.eye(3)[:2]}),
+        tw.RoundInfo(advice={"a": killed.ADVICE[0], "b": np.eye(3)[:2]}),
         tw.RoundInfo(forecast=(LOSS, LIMIT)),
         tw.RoundInfo(forecast=(LOSS, None)),
         tw.RoundInfo(1.0, 2, {"a": [1.0]}, (Chain((LOSS, LOSS))[:1], LIMIT), ("SEA > DEN", 3)),
@@ -343,12 +334,12 @@ def test_functions_of_ones_own_are_refused_where_they_would_have_to_be_kept(tmp_
             with pytest.raises(errors.NotSupported):
                 session.observe(loss=loss, constraint=LIMIT)
         observe(session, 0)
-        assert saved(session) == EXPECTED["DriftPlusPenalty"][1]
+        assert saved(session) == expected("DriftPlusPenalty")[1]
     with tw.Session.open(tmp_path / "known.db", FOLLOWER) as session:
         with pytest.raises(errors.NotSupported):
             session.play(forecast=(mine, None))
         tell(session, 0)
-        assert saved(session) == uninterrupted(FOLLOWER, 0)[0]
+        assert saved(session) == killed.uninterrupted(FOLLOWER, tell, 1)[-1]
 
 
 def test_a_second_writer_is_refused_and_readers_look(tmp_path):
@@ -367,7 +358,7 @@ def test_a_second_writer_is_refused_and_readers_look(tmp_path):
                 refused()
     session.close()
     with tw.Session.open(path, LEARNER) as session:
-        assert saved(session) == EXPECTED["LyapunovDescent"][2]
+        assert saved(session) == expected()[2]
 
 
 def test_closed_or_forked_it_observes_no_more(tmp_path, monkeypatch):
@@ -379,7 +370,7 @@ def test_closed_or_forked_it_observes_no_more(tmp_path, monkeypatch):
             observe(session, 1)
     session.close()
     session.close()
-    assert saved(session) == EXPECTED["LyapunovDescent"][1]
+    assert saved(session) == expected()[1]
     for refused in (lambda: observe(session, 1), lambda: list(session.history())):
         with pytest.raises(errors.CheckpointError, match="closed"):
             refused()
@@ -401,17 +392,17 @@ def test_a_full_disk_refuses_the_observation_and_nothing_else(tmp_path):
         t = session.rounds
         with pytest.raises(errors.CheckpointError, match="Nothing was kept"):
             observe(session, t)
-        killed = as_if_killed(path)
+        copy = as_if_killed(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    expected = uninterrupted(LEARNER, t + 3)
-    with tw.Session.open(killed, LEARNER) as other:
-        assert saved(other) == saved(session) == expected[t]
+    whole = killed.uninterrupted(LEARNER, observe, t + 3)
+    with tw.Session.open(copy, LEARNER) as other:
+        assert saved(other) == saved(session) == whole[t]
     for more in range(3):
         observe(session, t + more)
     session.close()
     with tw.Session.open(path, LEARNER) as session:
-        assert saved(session) == expected[-1]
+        assert saved(session) == whole[-1]
     kept(tmp_path / "other.db", 3)
 
 
@@ -441,7 +432,7 @@ def test_a_file_cut_short_or_with_a_flipped_bit_is_refused_or_as_it_was(tmp_path
             path.write_bytes(flipped)
         try:
             with tw.Session.open(path, LEARNER, read_only=True) as session:
-                assert saved(session) == EXPECTED["LyapunovDescent"][30]
+                assert saved(session) == expected()[30]
                 assert [encode(seen) for seen in session.history()] == observed
                 assert place >= 0
         except errors.CheckpointError:
@@ -471,7 +462,7 @@ def test_a_log_that_was_lost_or_cut_short_is_noticed(tmp_path):
     path.write_bytes(whole)
     log.write_bytes(log_whole)
     with tw.Session.open(path, LEARNER) as session:
-        assert saved(session) == EXPECTED["LyapunovDescent"][6]
+        assert saved(session) == expected()[6]
     lock.write_text("not a lock" * 1000)
     with pytest.raises(errors.CheckpointError, match="cannot be locked"):
         tw.Session.open(path, LEARNER)
@@ -487,7 +478,8 @@ def test_a_tampered_file_is_refused(statement, tmp_path):
     for t in (10, 11):
         observe(session, t)
     session.play(round=13)
-    session.play(round=14, time=1.0)
+    for t in (14, 15):
+        session.play(round=t, time=float(t))
     path = as_if_killed(path)
     session.close()
     changed(path, statement)
@@ -500,7 +492,7 @@ def test_a_file_changed_while_it_is_open_takes_no_more(tmp_path):
     changed(path, "UPDATE head SET last = 7")
     with pytest.raises(errors.CheckpointError, match="was changed"):
         observe(session, 3)
-    assert saved(session) == EXPECTED["LyapunovDescent"][3]
+    assert saved(session) == expected()[3]
     session.close()
 
 
@@ -545,41 +537,3 @@ def test_places_and_settings_that_cannot_be_make_no_file(tmp_path):
     with pytest.raises(errors.InvalidInput, match="snapshot_every"):
         tw.Session.open(tmp_path / "session.db", LEARNER, snapshot_every=0)
     assert os.listdir(tmp_path) == []
-
-
-def info_in(path: Path) -> bytes:
-    db = sqlite3.connect(path)
-    *_, (info,) = db.execute("SELECT data FROM events WHERE kind = 'info' ORDER BY number")
-    db.close()
-    return info
-
-
-@pytest.mark.parametrize("of", ["another moment", "another session"])
-def test_knowledge_that_was_copied_is_refused(of, tmp_path):
-    """What was known before round 1 is copied to round 2, or after other observations."""
-    path, other = tmp_path / "session.db", tmp_path / "other.db"
-    with tw.Session.open(other, FOLLOWER) as session:
-        observe(session, 1)
-        tell(session, 2)
-    with tw.Session.open(path, FOLLOWER) as session:
-        tell(session, 0)
-        moment = info_in(path)
-        observe(session, 0)
-        tell(session, 1)
-    known = moment if of == "another moment" else info_in(other)
-    changed(path, "UPDATE events SET data = ? WHERE kind = 'info' AND round = 2", (known,))
-    with pytest.raises(errors.BrokenFile, match="checksum"):
-        tw.Session.open(path, FOLLOWER)
-
-
-@pytest.mark.parametrize("ahead", [1, 3])
-def test_decisions_that_were_made_ahead_cannot_be_removed_unnoticed(ahead, tmp_path):
-    """Also if nothing was observed after them."""
-    session = tw.Session.open(tmp_path / "session.db", LEARNER)
-    observe(session, 0)
-    session.play(round=1 + ahead)
-    path = as_if_killed(tmp_path / "session.db")
-    assert session.pending == tuple(range(1, 2 + ahead))
-    session.close()
-    changed(path, "DELETE FROM events WHERE kind = 'decide'")
-    refused(path, errors.BrokenFile)

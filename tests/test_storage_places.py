@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from killed import LEARNERS, observe
+from killed import LEARNERS, as_if_killed, observe
 from tidewolf.core import checkpoint
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, OtherVersions
@@ -181,9 +181,8 @@ def rewritten(path: Path, **changes: Any) -> None:
 
 def unclosed(place: Path, name: str = "LyapunovDescent") -> Path:
     """A session of three observations that no snapshot knows of."""
-    session, path = observed(place / "session.db", 3, name), place / "killed.db"
-    for end in ("", "-wal"):
-        shutil.copy(place / f"session.db{end}", f"{path}{end}")
+    session = observed(place / "session.db", 3, name)
+    path = as_if_killed(place / "session.db")
     session.close()
     return path
 
@@ -288,7 +287,7 @@ def test_what_no_session_wrote_is_refused_though_checksums_fit(given, error, pla
                 Path(f"{path}{end}").write_bytes(content)
             rewritten(path, **changes)
             for read_only in (True, False):
-                with pytest.raises(error, match=r"killed\.db") as caught:
+                with pytest.raises(error, match=r"session\.db") as caught:
                     tw.Session.open(path, LEARNERS[name], read_only=read_only)
                 assert caught.type is error
         for end, content in whole.items():
