@@ -1,6 +1,6 @@
 """Migrate the state of a learner to another one: over a changed set, or with other settings.
 
-By name: a descent continues that of its step scale, with its y and its steps
+By name: a descent continues that of its step scale, with its member and its steps
 (methods/migration.py); cells from those of the same number, or from the mean of all where there are
 more or fewer; an adviser from itself. A descent or cell that is new starts at the mean of the
 others by trust, with a step of the size that its scale would have had by now. Totals and rate of
@@ -27,7 +27,7 @@ from tidewolf.learners.core import CELL_SCALE, Core
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums
-from tidewolf.methods.migration import Move, apart, carried
+from tidewolf.methods.migration import Move, carried
 from tidewolf.methods.moves import capped
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -55,8 +55,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
     found = carried(move, state.pool, [origin.part for origin in origins], budget)
     scales = np.array([*old.scales, *[CELL_SCALE] * _cells(old)])
     descents = tuple(
-        _descent(move, state, origin, scales, found.pool.x(i), found.whole[i])
-        for i, origin in enumerate(origins)
+        _descent(move, state, origin, scales, found.pool.x(i)) for i, origin in enumerate(origins)
     )
     moved = [_round(move, experts, _cells(new), one) for one in state.pending]
     pending = tuple(one for one in moved if one is not None)
@@ -124,25 +123,16 @@ def _origins(new: Core, state: State, old: Core) -> list[Origin]:
     return [*found, *of_cells]
 
 
-def _descent(
-    move: Move, state: State, origin: Origin, scales: Floats, x: Array, whole: bool
-) -> Descent:
-    descents, share = state.descents, state.migrations.remembered(state.t)
-    if origin.itself is None:
-        sums = _mean_sums([own.sums for own in descents], origin.part, scales / origin.scale)
-        return Descent(x, x, move.sums(sums, share))
-    own = descents[origin.itself]
-    y = move.infeasible_iterate(own.y, x, whole)
-    sums = move.sums(own.sums, share)
-    if move.same:
-        return own._replace(sums=sums)
-    return Descent(y, y, sums, apart(x, y))
-
-
-def _mean_sums(sums: list[DescentSums], part: Floats, longer: Floats) -> DescentSums:
-    """The mean of what steps remember, each as many times as long as its own."""
-    S, sigma, largest = map(np.array, zip(*sums, strict=True))
-    return DescentSums(*map(frozen, (part @ S, (part * longer) @ sigma, part @ largest)))
+def _descent(move: Move, state: State, origin: Origin, scales: Floats, x: Array) -> Descent:
+    """A descent at x, with the steps of the one that it is, or of the mean of its origins, each as
+    many times as long as its own.
+    """
+    if origin.itself is not None and move.same:
+        return state.descents[origin.itself]
+    S, sigma, largest = map(np.array, zip(*(own.sums for own in state.descents), strict=True))
+    part, longer = origin.part, scales / origin.scale
+    sums = DescentSums(*map(frozen, (part @ S, (part * longer) @ sigma, part @ largest)))
+    return Descent(x, x, move.sums(sums, state.migrations.remembered(state.t)))
 
 
 def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed | None:

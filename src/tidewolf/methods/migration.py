@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import flat, frozen, inner, like, to_numpy
+from tidewolf.core.arrays import flat, frozen, like, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Bools, Floats, Int64s
-from tidewolf.core.vertices import Dense, LowRank, Outer, Sparse, Vertex
+from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.methods.base import Bound, Learner, refuse_state
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.steps.adagrad import DescentSums, into_balls, step_factors
+from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.projection.active import Active, ExactPoint, factors_of
 from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.factored import FactoredActiveSet, FactorTable, as_sparse, parts_of
@@ -159,105 +159,67 @@ class Move:
         z = self.scattered(x)
         return z if self.new.infeasibility(z) <= membership_tolerance(z, self.new.radius) else None
 
-    def vertex(self, v: Vertex) -> Vertex | None:
-        """A vertex of the old set as a member of the new; None where it is none."""
-        if self.same:
-            return v
-        z = self.point(v.dense(self.old.center))
-        if z is None:
-            return None
-        kind = type(self.new.atom(self.new.center))
-        if type(v) is not kind:
-            return self.new.atom(z)
-        if isinstance(v, Sparse):
-            to = self.to[v.indices]
-            used = (v.values != 0.0) & (to >= 0)
-            return Sparse(self.new.shape, to[used].astype(np.int32), v.values[used])
-        return v if self.stays and kind in (Dense, LowRank, Outer) else self.new.atom(z)
-
     @cached_property
     def owners(self) -> tuple[Int64s, Int64s]:
         """The factor of each new entry, and the old factor that each new one continues from, -1
-        where none.
+        where none; a set that is no product is one factor.
         """
-        before, after = factors_of(self.old), factors_of(self.new)
-        assert before is not None
-        assert after is not None
-        old_owner = _owner(before.starts, math.prod(self.old.shape))
-        owner = _owner(after.starts, math.prod(self.new.shape))
-        source = np.full(len(after.starts), -1)
+        owner, old_owner = _owner(self.new), _owner(self.old)
+        source = np.full(len(step_factors(self.new).starts), -1)
         there = np.flatnonzero(self.to >= 0)[::-1]  # the first entry that is still there decides
         source[owner[self.to[there]]] = old_owner[there]
         return owner, source
 
-    def rows(self, table: FactorTable, count: int) -> tuple[list[Sparse | None], Int64s]:
-        """Vertices of factors as those of the new set, None where they are none, and the factor of
-        each.
+    def vertices(self, rows: Sequence[tuple[Vertex, int]]) -> tuple[list[Any], Int64s, Int64s]:
+        """Vertices of factors of the old set, those that are still there, as vertices of the new
+        one's factors; the factor of each, and the row that it comes from.
         """
         K, (owner, source) = self.new, self.owners
-        found: list[Sparse | None] = []
-        owners = np.zeros(count, dtype=np.int64)
-        for row in range(count):
-            part = slice(table.starts[row], table.starts[row + 1])
-            indices, values = self.to[table.indices[part]], table.values[part]
-            indices, values = indices[values != 0.0], values[values != 0.0]
-            homes: Int64s = np.unique(owner[indices][indices >= 0])
-            if not len(indices):  # the origin, in the factor that continues its own
-                homes = np.flatnonzero(source == table.owners[row])[:1]
-            found.append(None)
-            if len(homes) == 1 and (indices >= 0).all():
-                corner = np.where(owner == homes[0], 0.0, flat(K.center))
-                corner[indices] = values
-                corner = corner.reshape(K.shape)
-                if self.same or K.infeasibility(corner) <= membership_tolerance(corner, K.radius):
-                    found[row] = Sparse(K.shape, indices.astype(np.int32), values)
-                    owners[row] = homes[0]
-        return found, owners
+        found, owners, origins = list[Any](), list[int](), list[int]()
+        for row, (vertex, old_factor) in enumerate(rows):
+            sparse = as_sparse(vertex, self.old)
+            used = sparse.values != 0.0
+            to, values = self.to[sparse.indices[used]], sparse.values[used]
+            factors = np.flatnonzero(source == old_factor)
+            if (to < 0).any() or not np.isin(owner[to], factors).all():
+                continue
+            for b in factors.tolist():
+                own = owner[to] == b
+                corner = np.where(owner == b, 0.0, flat(to_numpy(K.center)))
+                corner[to[own]] = values[own]
+                z = like(corner.reshape(K.shape), K.center)
+                if self.same or K.infeasibility(z) <= membership_tolerance(z, K.radius):
+                    part = Sparse(K.shape, to[own].astype(np.int32), values[own])
+                    alone = vertex if self.same else K.atom(z)
+                    found.append(alone if len(source) == 1 else part)
+                    owners.append(b)
+                    origins.append(row)
+        return found, np.array(owners, dtype=np.int64), np.array(origins, dtype=np.int64)
 
     def sums(self, sums: DescentSums, share: float) -> DescentSums:
         """What steps remember, this share of it where the set is another; steps of factors that are
         new, or are told apart only now, begin anew.
         """
-        after = step_factors(self.new)
         if self.same:
             return sums
-        if len(step_factors(self.old).starts) == len(after.starts) == 1:
-            source = np.zeros(1, dtype=np.int64)
-        elif factors_of(self.old) is None or factors_of(self.new) is None:
+        before, after = step_factors(self.old), step_factors(self.new)
+        if (len(before.starts) == 1) is not (len(after.starts) == 1):
             return DescentSums.start(after)
-        else:
-            _, source = self.owners
+        _, source = self.owners
         S, sigma, largest = (np.where(source >= 0, each[source], 0.0) for each in sums)
         return DescentSums(*map(frozen, (S * share, sigma * math.sqrt(share), largest)))
 
-    def infeasible_iterate(self, y: Array, x: Array, whole: bool) -> Array:
-        """y near the member x: where it was, if all vertices of its member are still there, else
-        at x.
-        """
-        if self.same:
-            return y
-        K, factors = self.new, step_factors(self.new)
-        if not whole or factors.exact:
-            return x
-        y = K.center + K.tangent(self.scattered(y) - K.center)
-        return frozen(into_balls(y, K.center, factors))
 
-
-def _owner(starts: Int64s, size: int) -> Int64s:
-    return np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
-
-
-def apart(x: Array, y: Array) -> float:
-    """|x - y|."""
-    return 0.0 if x is y else math.sqrt(inner(x - y, x - y))
+def _owner(K: HasLMO) -> Int64s:
+    """The factor of each flat entry."""
+    starts = step_factors(K).starts
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=math.prod(K.shape)))
 
 
 class Carried(NamedTuple):
     """Members of the new set, each a mean of members of the old one that went on."""
 
     pool: Pool
-    whole: tuple[bool, ...]
-    """whether every vertex of each is still there"""
     calls: int
     """oracle calls that it took"""
 
@@ -272,15 +234,16 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
     K, factors, given = move.new, factors_of(move.new), np.array(parts)
     old = pool.actives
     if move.same and np.array_equal(given, np.eye(len(old))):
-        return Carried(pool, (True,) * len(old), 0)
+        return Carried(pool, 0)
     if factors is not None and factors.exact:
         assert isinstance(K, Projectable)
         inside = [frozen(K.project(move.scattered(_mean(part, old)))) for part in given]
-        return Carried(Pool.of([ExactPoint(x) for x in inside]), (False,) * len(inside), 0)
-    rows, owners, weights = _rows(move, pool)
+        return Carried(Pool.of([ExactPoint(x) for x in inside]), 0)
+    vertices, weights = _rows(move.old, pool)
+    rows, owners, origins = move.vertices(vertices)
+    weights = weights[:, origins]
     q = 1 if factors is None else len(factors.starts)
     totals = np.array([np.bincount(owners, w, minlength=q) for w in weights])
-    whole: Bools = np.all(totals >= 1.0 - _LEFT, axis=1)
     left, calls = totals > _LEFT, 0
     bare = np.flatnonzero(~left.any(axis=0))
     if len(bare):
@@ -297,7 +260,6 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
         own = owners == b
         weights[j, own] = weights[left[:, b]][:, own].mean(axis=0)
     points = given @ weights
-    sound = tuple(bool(whole[part > 0.0].all()) for part in given)
     made: list[Active] = []
     if factors is None:
         atoms = rows[0].table()
@@ -310,7 +272,7 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
         for w in points:
             at = first.at(table, w, K.center, None)
             made.append(first.at(table, w, at.mean_of(w), None))
-    return Carried(Pool.of(made), sound, calls)
+    return Carried(Pool.of(made), calls)
 
 
 def _mean(part: Floats, actives: Sequence[Active]) -> Array:
@@ -318,40 +280,18 @@ def _mean(part: Floats, actives: Sequence[Active]) -> Array:
     return there[0][1] if len(there) == 1 else sum(share * x for share, x in there)
 
 
-def _rows(move: Move, pool: Pool) -> tuple[list[Any], Int64s, Floats]:
-    """The vertices of all points that are still there, the factor of each, and the weights of the
-    points on them.
+def _rows(K: HasLMO, pool: Pool) -> tuple[list[tuple[Any, int]], Floats]:
+    """The vertices of all points, each with its factor, and the weights of the points on them;
+    points that are not kept as means of vertices are vertices themselves.
     """
-    factors, first = factors_of(move.new), pool.actives[0]
-    kind = ActiveSet if factors is None else FactoredActiveSet
-    if not isinstance(first, kind):
-        return _alone(move, pool)
+    first = pool.actives[0]
+    if isinstance(first, ExactPoint):
+        parts = [parts_of(Sparse.of(active.x), step_factors(K)) for active in pool.actives]
+        rows = [(part, b) for own in parts for b, part in enumerate(own)]
+        return rows, np.repeat(np.eye(len(parts)), len(parts[0]), axis=1)
     weights = np.array([pool.weights(j) for j in range(len(pool.actives))])
-    moved: list[Any]
-    if isinstance(first, ActiveSet):
-        moved = [move.vertex(v) for v in pool.table.vertices[: pool.count]]
-        owners = np.zeros(pool.count, dtype=np.int64)
-    else:
-        moved, owners = move.rows(pool.table, pool.count)
-    kept = np.array([row is not None for row in moved], dtype=bool)
-    return [row for row in moved if row is not None], owners[kept], weights[:, kept]
-
-
-def _alone(move: Move, pool: Pool) -> tuple[list[Any], Int64s, Floats]:
-    """The points themselves as vertices, where the sets keep theirs in different ways."""
-    factors = factors_of(move.new)
-    rows: list[Any] = []
-    owners: list[int] = []
-    columns: list[int] = []
-    for j, active in enumerate(pool.actives):
-        x = move.point(active.x)
-        if x is None:
-            continue
-        atom = move.new.atom(x)
-        own = [atom] if factors is None else parts_of(as_sparse(atom, move.new), factors)
-        rows += own
-        owners += range(len(own))
-        columns += [j] * len(own)
-    weights = np.zeros((len(pool.actives), len(rows)))
-    weights[columns, np.arange(len(rows))] = 1.0
-    return rows, np.array(owners, dtype=np.int64), weights
+    vertices = pool.table.vertices[: pool.count]
+    owners = np.zeros(pool.count, dtype=np.int64)
+    if isinstance(first, FactoredActiveSet):
+        owners = pool.table.owners[: pool.count]
+    return list(zip(vertices, owners.tolist(), strict=True)), weights
