@@ -67,11 +67,14 @@ def test_remarks_say_on_which_side_of_the_theorem_an_exponent_lies(found, expone
 def test_the_page_has_every_algorithm_with_its_code(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(experiments, "FAST", SMALL)
     (tmp_path / "mine.py").write_text("import tidewolf as tw\nK = tw.sets.Simplex(3)\n")
-    assert invoke(["paper", "--fast", "--set", f"{tmp_path}/mine.py:K", "--out", str(tmp_path)]) == 0
+    assert (
+        invoke(["paper", "--fast", "--set", f"{tmp_path}/mine.py:K", "--out", str(tmp_path)]) == 0
+    )
     page = (tmp_path / "index.html").read_text()
     for number in range(1, 6):
         assert f"Algorithm {number}:" in page
-    assert "def separating_hyperplane" in page and "Simplex(n=3" in page
+    assert "def separating_hyperplane" in page
+    assert "Simplex(n=3" in page
     assert str(tmp_path / "index.html") in capsys.readouterr().out.replace("\n", "")
 
 

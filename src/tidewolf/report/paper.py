@@ -18,6 +18,7 @@ from tidewolf.evaluation.rates import CONFIDENCE
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
 from tidewolf.learners.primal_dual import PrimalDual
+from tidewolf.problems.adversarial import COMMON
 from tidewolf.projection.paper import afp_paper, separating_hyperplane
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Palette, figure, round_numbers
@@ -99,9 +100,10 @@ def context(study: Study) -> dict[str, Any]:
         "figures": [figure(each) for each in growth_charts(study)],
         "growth": growth_table(study),
         "remarks": [
-            f"{each.learner}, {name}: {remark(each, name)}"
+            f"{each.learner}, {name}: {words}"
             for each in study.growths
             for name in THEORY
+            if (words := remark(each, name))
         ],
         "calls": calls_table(study),
         "intervals": intervals_table(study),
@@ -123,13 +125,11 @@ def verdict(study: Study) -> str:
         for row, bound in zip(totals, each.guarantees, strict=True)
         if (most := getattr(bound, name)) is not None and row.max() > most
     ]
-    most = max(each.prefix for each in study.growths)
     within = "No guarantee was exceeded" if not broken else f"Exceeded by {', '.join(broken)}"
-    return (
-        f"{within} in {len(study.growths) * study.size.seeds * len(study.size.horizons) * 4:,} "
-        f"runs on hostile streams, and at every prefix of every run there were at most "
-        f"{most:.2g} oracle calls per round (the theorems allow 1)."
-    )
+    runs = len(study.growths) * study.size.seeds * len(study.size.horizons) * len(COMMON)
+    most = max(each.prefix for each in study.growths)
+    calls = "never more" if most <= 1.0 else f"up to {most:.3g} times more"
+    return f"{within} in {runs:,} runs on hostile streams, with {calls} oracle calls than rounds."
 
 
 # --- growth with the horizon ----------------------------------------------------------------------
@@ -268,11 +268,17 @@ def printed_table(study: Study) -> Table:
     rows = [
         [
             *(each.set, f"{each.horizon:,}", number(each.eps), "yes" if each.moved else "no"),
-            *(f"{each.calls:,}", number(each.regret), number(each.violation)),
+            *(
+                f"{each.calls:,}",
+                number(each.regret),
+                number_or_none(each.guarantee.regret, ",.0f"),
+            ),
+            *(number(each.violation), number_or_none(each.guarantee.violation, ",.0f")),
         ]
         for each in study.printed
     ]
-    titles = ("set", "T", "eps", "moves", "oracle calls", "regret", "violation")
+    bounded = ("regret", "guarantee", "violation", "guarantee")
+    titles = ("set", "T", "eps", "moves", "oracle calls", *bounded)
     return table("Constants as printed", titles, rows)
 
 
