@@ -18,7 +18,6 @@ KNOWN = {
     "experts": "experts",
     "tournament": "tournament",
     "operating": "operating",
-    "rates": "rates",
     "oracles": "oracles",
     "rounds": "rounds",
     "first_use": "first_use",

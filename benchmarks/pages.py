@@ -31,6 +31,7 @@ PAGES = {
     "traffic": ("public", "public_traffic"),
     "nyse": ("public", "public_nyse"),
     "sdplib": ("public", "public_sdplib"),
+    "paper": ("../paper", "paper"),
 }
 """The page and the module of each table."""
 ABSENT = "not measured here"

@@ -641,6 +641,7 @@ def tidewolf(
       tidewolf sweep routing      many runs in one table; a kill loses nothing
       tidewolf live network.toml --db routing.db    rows in, decisions out
       tidewolf serve --data sessions                many sessions over HTTP
+      tidewolf paper              the paper's theorems, measured, on one page
       tidewolf doctor             versions, folders, a self-test
     """
 
@@ -648,7 +649,7 @@ def tidewolf(
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(run_command, resume, report, new, sweep_command, compare_command, commands.live_command),
     *(commands.serve_command, commands.backup_command, commands.restore_command),
-    *(commands.check_command, doctor_command, list_command),
+    *(commands.paper_command, commands.check_command, doctor_command, list_command),
 )
 for _function in _COMMANDS:
     app.command(_function.__name__.removesuffix("_command"))(_function)

@@ -1,4 +1,4 @@
-"""The commands `live`, `check`, `serve`, `backup` and `restore`.
+"""The commands `live`, `check`, `paper`, `serve`, `backup` and `restore`.
 
 `tidewolf live`: rows in, decisions out. Every line is answered with one line, a decision or
 {"error": ..., "line": ...}, so that the sender can wait for the answer. A refusal is also written
@@ -7,6 +7,8 @@ to stderr.
 `tidewolf check` tests a set, a batch of functions or a learner of the user's, a class or an
 instance. The user's code may raise anything while it is imported or called: that becomes one error
 message.
+
+`tidewolf paper` runs the experiments of the paper and writes one page.
 
 `tidewolf serve`, `backup` and `restore`: sessions over HTTP, and copies of them. A backup is of one
 moment: every session in it is as its last acknowledged observation left it. A session that is
@@ -23,6 +25,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
@@ -32,7 +35,7 @@ import typer
 
 from tidewolf.cli import screen
 from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, flag, opt, stoppable
-from tidewolf.core import errors
+from tidewolf.core import checkpoint, errors
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
@@ -282,32 +285,40 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
         ("batch of functions", functions.Batch, _check_function, lambda kind: kind.examples()),
         ("learner", Learner, testing.check_learner, _learners),
     )
-    module, _, member = name.partition(":")
-    if not (module and member):
-        raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    with _user_code(f"The module {module} cannot be imported"):
-        found = import_module(module)
-    if not hasattr(found, member):
-        hint = did_you_mean(member, dir(found))
-        raise InvalidInput(f"The module {module} has nothing called {member!r}.{hint}")
-    thing: Any = getattr(found, member)
+    thing = _member(name)
     for kind, base, check, examples_of in kinds:
         if isinstance(thing, base):
             return kind, check, [thing]
         if isinstance(thing, type) and issubclass(thing, base):
             if isabstract(thing):
                 lacks = ", ".join(sorted(getattr(thing, "__abstractmethods__", ())))
-                raise InvalidInput(f"{member} is not a complete {kind}: it lacks {lacks}.")
-            with _user_code(f"The examples of {member} cannot be made"):
+                raise InvalidInput(f"{name} is not a complete {kind}: it lacks {lacks}.")
+            with _user_code(f"The examples of {name} cannot be made"):
                 examples = list(examples_of(thing))
             if not examples:
-                raise InvalidInput(f"{member}.examples must return at least one {kind}.")
+                raise InvalidInput(f"{name}: examples must return at least one {kind}.")
             return kind, check, examples
     kind_names = "a set (ConvexSet), a batch of functions (Batch) or a learner (Learner)"
     raise errors.WrongType(f"{name} must be {kind_names}, not {shown(thing)}.")
+
+
+def _member(name: str) -> Any:
+    """What module:Name or file.py:Name is; modules are also looked for in the current folder."""
+    module, _, member = name.rpartition(":")
+    if not (module and member):
+        raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
+    folder = Path.cwd()
+    if module.endswith(".py"):
+        file = Path(module).resolve()
+        module, folder = file.stem, file.parent
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    with _user_code(f"The module {module} cannot be imported"):
+        found = import_module(module)
+    if not hasattr(found, member):
+        hint = did_you_mean(member, dir(found))
+        raise InvalidInput(f"The module {module} has nothing called {member!r}.{hint}")
+    return getattr(found, member)
 
 
 @contextmanager
@@ -345,6 +356,53 @@ def _check_function(f: Any, *, seed: int, on_pass: Callable[[str], None]) -> Non
     if f.domain is not None:
         points = list(generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape)))
     testing.check_function(f, seed=seed, points=points, on_pass=on_pass)
+
+
+def paper_command(
+    set_name: Annotated[
+        str | None,
+        opt("FILE:NAME", "A set of your own, such as mine.py:K; by default Simplex(6).", "--set"),
+    ] = None,
+    fast: Annotated[bool, flag("Fewer rounds and seeds: under a minute.", "--fast")] = False,
+    full: Annotated[
+        bool, flag("Add the run with the printed constants at T = 10,000,000.", "--full")
+    ] = False,
+    out: Annotated[Path, opt("DIR", "The folder of the page.")] = Path("out/paper"),
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce Garber & Kretzu (ICML 2024) on one page, DIR/index.html.
+
+    The page shows Algorithms 1 to 5 with their code, and measures what the theorems state: how
+    regret and violation grow with the horizon, oracle calls at every prefix, the worst intervals of
+    Algorithm 3, means of the bandit algorithm, from which horizon on the printed constants do
+    anything, and both examples of the paper. Every number has the theorem's beside it.
+
+    \b
+    Examples:
+      tidewolf paper
+      tidewolf paper --fast
+      tidewolf paper --set mine.py:K --out out/mine
+    """
+    from tidewolf.experiments.paper import FAST, FULL, USUAL, study
+    from tidewolf.report import paper
+    from tidewolf.report.rendering import require_extras
+    from tidewolf.sets import ConvexSet
+
+    if fast and full:
+        raise InvalidInput("Choose one of --fast and --full.", setting="fast")
+    require_extras()
+    K = None if set_name is None else _member(set_name)
+    if K is not None and not isinstance(K, ConvexSet):
+        raise errors.WrongType(f"{set_name} must be a set, an instance, not {shown(K)}.")
+    out.mkdir(parents=True, exist_ok=True)
+    with screen.checking(not quiet, "paper") as moved:
+        size = FAST if fast else FULL if full else USUAL
+        found = study(K, size, lambda part, done, of: moved(f"{part}: {done}", of))
+    checkpoint.write(out / "index.html", paper.page(found, date=datetime.now(UTC)).encode())
+    if not quiet:
+        for line in textwrap.wrap(paper.verdict(found), 80):
+            typer.echo(line)
+        typer.echo(f"page: {out / 'index.html'}")
 
 
 # --- serve, backup, restore -----------------------------------------------------------------------

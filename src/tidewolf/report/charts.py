@@ -289,7 +289,7 @@ def _look(style: RunStyle, palette: Palette) -> dict[str, Any]:
     return {"color": color, "alpha": style.strength, "linewidth": 1.9, "linestyle": dashes}
 
 
-def _dress(axes: Any, palette: Palette, clock: Clock | None = None) -> None:
+def dress(axes: Any, palette: Palette, clock: Clock | None = None) -> None:
     """Axes without a frame, with lines to read heights by."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
@@ -368,7 +368,7 @@ def draw_lines(
         above = any(line.values.any() for line in lines) and axes.get_ylim()[1] > 0.0
         axes.set_ylim(bottom=0.0, top=None if above else 1.0)
     axes.margins(x=0.015)
-    _dress(axes, palette, clock)
+    dress(axes, palette, clock)
     at = _shown(len(lines[0].values), _TOOLTIP_POINTS)
     values = {"lines": _rounded(line.values[at] for line in lines)}
     return _over_rounds(axes, at, clock, [line.style.hue for line in lines]) | values
@@ -389,7 +389,7 @@ def draw_areas(
         low = high
     axes.set_ylim(0.0, 100.0)
     axes.set_xlim(0.0, float(edges[-1]))
-    _dress(axes, palette, clock)
+    dress(axes, palette, clock)
     values = {"lines": _rounded(shares[::-1]), "tops": _rounded(tops[::-1])}
     return _over_rounds(axes, edges[1:] - 1, clock, list(hues)[::-1]) | values
 
@@ -508,7 +508,7 @@ def draw_frontiers(
             for width, shade in (*rings, (6, color)):
                 draw_dot(axes, place, width, shade, 3 + i)
     axes.margins(x=0.06, y=0.12)
-    _dress(axes, palette)
+    dress(axes, palette)
     right = axes.get_xlim()[1]
     axes.set_xlim(-0.03 * right, right)
     ticks = [0.0, *round_numbers(least, max(every, default=1.0))]

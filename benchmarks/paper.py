@@ -1,0 +1,20 @@
+"""The first table and the pictures of docs/paper.md: growth with the horizon, as `tidewolf paper`
+measures it.
+"""
+
+from benchmarks.measuring import ROOT
+from benchmarks.pages import Table
+from tidewolf.experiments.paper import study
+from tidewolf.report.charts import picture, saved
+from tidewolf.report.paper import growth_charts, growth_table
+
+
+def table() -> Table:
+    """Exponents beside the theorems'."""
+    found = study()
+    for chart in growth_charts(found):
+        file = ROOT / "docs" / "images" / f"{chart.name}.svg"
+        file.write_bytes(saved(picture([chart]), "svg"))
+    shown = growth_table(found)
+    rows = [tuple(cell.text for cell in row) for group in shown.groups for row in group.rows]
+    return Table(("learner", *shown.titles[1:]), rows)

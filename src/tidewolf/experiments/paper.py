@@ -1,0 +1,272 @@
+"""What Garber & Kretzu (2024) state, measured: the experiments of `tidewolf paper`.
+
+    growth      regret and violation against T on four hostile streams, of which the worst counts,
+                because theorems are about the worst one; the slope of log(total) on log(T) with its
+                confidence interval over seeds, beside the theorem's
+    calls       max over t of (oracle calls in rounds 1..t)/t, at most 1 by the theorems
+    intervals   worst regret and violation of Algorithm 3 on intervals, beside its measured bounds
+    bandit      means of Algorithm 5 over seeds, with confidence intervals, beside its guarantee
+    constants   the horizons from which on the printed constants move a point at all
+    examples    the paper's two settings: flows with capacities, and semidefinite matrices
+
+Every gradient of the streams has length 1, so Lipschitz constants are 1 and guarantees are known
+before the first round.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.errors import TidewolfError, TidewolfWarning
+from tidewolf.evaluation.intervals import Interval, intervals
+from tidewolf.evaluation.rates import CONFIDENCE, Growth, growth
+from tidewolf.evaluation.run import Run, run
+from tidewolf.hindsight.best import best_in_hindsight
+from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
+from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
+from tidewolf.learners.lyapunov_descent import LyapunovDescent
+from tidewolf.learners.primal_dual import PrimalDual
+from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.paper import first_moving_horizon, theorem_eps
+from tidewolf.problems.adversarial import COMMON, adversarial
+from tidewolf.problems.base import Problem
+from tidewolf.problems.routing import routing
+from tidewolf.problems.sdp import sdp
+from tidewolf.sets.balls import L2Ball
+from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.simplices import Simplex
+
+SLOPES: Any = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+TURNS = 8
+"""How often a stream turns against the learner, whatever the horizon."""
+
+
+class Size(NamedTuple):
+    """How much is run."""
+
+    horizons: tuple[int, ...]
+    seeds: int
+    interval_rounds: int
+    bandit_horizons: tuple[int, ...]
+    bandit_seeds: int
+    long: int = 0
+    """rounds of the run with the printed constants; 0: none"""
+
+
+FAST = Size((256, 512, 1024, 2048), 3, 1024, (1024, 4096), 10)
+USUAL = Size((512, 1024, 2048, 4096, 8192, 16384), 5, 4096, (1024, 4096, 16384), 30)
+FULL = USUAL._replace(long=10_000_000)
+
+
+class Measured(NamedTuple):
+    """Totals of one learner at each horizon, a row for each, a column for each seed."""
+
+    learner: str
+    horizons: tuple[int, ...]
+    regrets: np.ndarray[Any, Any]
+    violations: np.ndarray[Any, Any]
+    guarantees: tuple[Bound, ...]
+    calls: tuple[int, ...]
+    """the most of all runs of a horizon"""
+    prefix: float
+    """the most calls per round over all prefixes of all runs"""
+    exponents: tuple[float | None, float | None]
+    """those of regret and violation in the learner's theorem"""
+
+    def growth(self, name: str) -> Growth:
+        """How regret or violation grows."""
+        totals, theory = self.regrets, self.exponents[0]
+        if name == "violation":
+            totals, theory = self.violations, self.exponents[1]
+        repeated = np.repeat(self.horizons, totals.shape[1])
+        return growth(repeated.tolist(), totals.ravel().tolist(), theory)
+
+
+class Means(NamedTuple):
+    """Means of Algorithm 5 over seeds, with the half widths of their confidence intervals."""
+
+    horizon: int
+    seeds: int
+    regret: tuple[float, float]
+    violation: tuple[float, float]
+    guarantee: Bound
+
+
+class Printed(NamedTuple):
+    """A run with the constants of the theorem as printed."""
+
+    set: str
+    horizon: int
+    eps: float
+    moved: bool
+    calls: int
+    regret: float
+    violation: float
+    guarantee: Bound
+
+
+class Played(NamedTuple):
+    """A run on one of the paper's examples."""
+
+    example: str
+    learner: str
+    rounds: int
+    loss: float
+    violation: float
+    """both are means per round"""
+    regret: float
+    calls: int
+
+
+class Study(NamedTuple):
+    """All that is measured; what a set does not allow is in `skipped`, with the reason."""
+
+    K: ConvexSet
+    size: Size
+    growths: tuple[Measured, ...]
+    intervals: tuple[tuple[int, Interval | None, Interval], ...]
+    """of each length the worst in regret and in violation"""
+    means: tuple[Means, ...]
+    moves_from: int
+    """the least horizon at which the printed eps moves a point that starts at the center"""
+    holds_from: int
+    """the least horizon at which the condition of Theorem 4.1 holds"""
+    printed: tuple[Printed, ...]
+    examples: tuple[Played, ...]
+    skipped: dict[str, str]
+
+
+def learners(K: ConvexSet, T: int) -> dict[str, Learner[Any]]:
+    """What is measured over horizons, by the name shown."""
+    return {
+        "Algorithm 3 (DriftPlusPenalty)": DriftPlusPenalty(K, horizon=T, **SLOPES),
+        "Algorithm 4 (PrimalDual)": PrimalDual(K, horizon=T, **SLOPES),
+        "LyapunovDescent (ours)": LyapunovDescent(K, horizon=T, **SLOPES),
+    }
+
+
+def study(
+    K: ConvexSet | None = None,
+    size: Size = USUAL,
+    progress: Callable[[str, int, int], None] = lambda part, done, of: None,
+) -> Study:
+    """Run everything on a set; None: a simplex of 6 entries."""
+    K, skipped = Simplex(6) if K is None else K, dict[str, str]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TidewolfWarning)  # the page says what they say
+        growths = _growths(K, size, progress)
+        worst = _intervals(K, size, progress)
+        means = list[Means]()
+        for i, T in enumerate(size.bandit_horizons):
+            progress("bandit", i, len(size.bandit_horizons))
+            try:
+                means.append(_means(K, T, size.bandit_seeds))
+            except TidewolfError as refused:
+                skipped[f"Algorithm 5 at T = {T:,}"] = str(refused)
+        progress("printed constants", 0, 1)
+        printed = [_printed(K, size.horizons[-1])]
+        if size.long:
+            printed.append(_printed(L2Ball(2), size.long))
+        progress("examples", 0, 1)
+        return Study(
+            *(K, size, growths, worst, tuple(means), first_moving_horizon(K.radius, 0.0)),
+            *(PrimalDual(K, **SLOPES).theorem_horizon(), tuple(printed), _examples(), skipped),
+        )
+
+
+def _stream(K: ConvexSet, T: int, seed: int, kind: str) -> Problem:
+    return adversarial(T, seed, kind=kind, K=K, phase=max(1, T // TURNS))
+
+
+def _growths(
+    K: ConvexSet, size: Size, progress: Callable[[str, int, int], None]
+) -> tuple[Measured, ...]:
+    names, shape = tuple(learners(K, 1)), (len(size.horizons), size.seeds)
+    totals = {name: np.full((2, *shape), -math.inf) for name in names}
+    calls, prefix = {name: np.zeros(shape, int) for name in names}, dict.fromkeys(names, 0.0)
+    for i, T in enumerate(size.horizons):
+        for seed in range(size.seeds):
+            progress("growth", i * size.seeds + seed, math.prod(shape))
+            for kind in COMMON:
+                problem = _stream(K, T, seed, kind)
+                best = best_in_hindsight(K, problem.stream)
+                for name, learner in learners(K, T).items():
+                    found = run(learner, problem.stream, comparator=best)
+                    own = _regret(found), float(found.violations.sum())
+                    totals[name][:, i, seed] = np.maximum(totals[name][:, i, seed], own)
+                    calls[name][i, seed] = max(calls[name][i, seed], found.oracle_calls)
+                    shares = np.cumsum(found.calls) / np.arange(1, T + 1)
+                    prefix[name] = max(prefix[name], float(shares.max()))
+    return tuple(
+        Measured(
+            name, size.horizons, totals[name][0], totals[name][1],
+            tuple(learners(K, T)[name].guarantee() for T in size.horizons),
+            tuple(calls[name].max(axis=1).tolist()), prefix[name],
+            getattr(learners(K, 1)[name], "exponents", (None, None)),
+        )
+        for name in names
+    )  # fmt: skip
+
+
+def _regret(found: Run) -> float:
+    return math.nan if found.regret is None else found.regret[1]
+
+
+def _intervals(
+    K: ConvexSet, size: Size, progress: Callable[[str, int, int], None]
+) -> tuple[tuple[int, Interval | None, Interval], ...]:
+    """The worst of each length on the stream whose constraint moves from one side to the other."""
+    T = size.interval_rounds
+    found = run(DriftPlusPenalty(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
+    worst = intervals(found, progress=lambda done, of: progress("intervals", done, of))
+    return tuple(
+        (these[0].length, regret, violation) for these, regret, violation in worst.worst_by_length()
+    )
+
+
+def _means(K: ConvexSet, T: int, seeds: int) -> Means:
+    from scipy.special import stdtrit
+
+    sizes: Any = {"loss_size": 2.0 * K.radius, "constraint_size": 4.0 * K.radius}
+    stream = _stream(K, T, 0, "switching").stream
+    best, totals, guarantee = best_in_hindsight(K, stream), list[tuple[float, float]](), None
+    for seed in range(seeds):
+        learner = BanditPrimalDual(K, horizon=T, seed=seed, **SLOPES, **sizes)
+        guarantee = learner.guarantee()
+        found = run(learner, stream, comparator=best)
+        totals.append((_regret(found), float(found.violations.sum())))
+    assert guarantee is not None
+    half = float(stdtrit(seeds - 1, (1.0 + CONFIDENCE) / 2.0)) / math.sqrt(seeds)
+    mean, spread = np.mean(totals, axis=0), half * np.std(totals, axis=0, ddof=1)
+    pairs = [(float(m), float(s)) for m, s in zip(mean, spread, strict=True)]
+    return Means(T, seeds, pairs[0], pairs[1], guarantee)
+
+
+def _printed(K: ConvexSet, T: int) -> Printed:
+    """Algorithm 4 with the constants of Theorem 4.1, from the center."""
+    learner = PrimalDual.theorem(K, horizon=T, **SLOPES)
+    found = run(learner, _stream(K, T, 0, "moving").stream)
+    return Printed(
+        *(repr(K), T, theorem_eps(T, K.radius), bool(found.churn.any()), found.oracle_calls),
+        *(_regret(found), float(found.violations.sum()), learner.guarantee()),
+    )
+
+
+def _examples() -> tuple[Played, ...]:
+    found = []
+    for name, problem in {
+        "I: flows with capacities": routing(500),
+        "II: semidefinite matrices": sdp(200),
+    }.items():
+        K, T = problem.K, len(problem)
+        best = best_in_hindsight(K, problem.stream)
+        for kind in (DriftPlusPenalty, PrimalDual, BanditPrimalDual, LyapunovDescent):
+            one = run(kind(K, horizon=T), problem.stream, comparator=best)
+            means = float(one.losses.mean()), float(one.violations.mean())
+            found.append(Played(name, kind.__name__, T, *means, _regret(one), one.oracle_calls))
+    return tuple(found)

@@ -1,0 +1,295 @@
+"""The page of `tidewolf paper`: the algorithms of Garber & Kretzu (2024) with their code, and what
+experiments/paper.py measured beside what the theorems state.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.evaluation.formatting import number, number_or_none
+from tidewolf.evaluation.rates import CONFIDENCE
+from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
+from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
+from tidewolf.learners.primal_dual import PrimalDual
+from tidewolf.problems.adversarial import COMMON
+from tidewolf.projection.paper import afp_paper, separating_hyperplane
+from tidewolf.report import charts, rendering
+from tidewolf.report.charts import Chart, Palette, figure, round_numbers
+from tidewolf.report.rendering import Cell, RunStyle, Table, table
+
+if TYPE_CHECKING:
+    from tidewolf.experiments.paper import Measured, Study
+
+THEORY = {"regret": 0.75, "violation": 0.875}
+"""The exponents of Theorems 3.1 and 4.1, up to logarithms."""
+
+
+class Algorithm(NamedTuple):
+    """An algorithm of the paper, and what implements it."""
+
+    title: str
+    about: str
+    name: str
+    code: Callable[..., Any]
+
+
+ALGORITHMS = (
+    Algorithm(
+        "Algorithm 1: approximately feasible projection",
+        "From y outside K, pull y towards a point x of K until they are near each other. Then x is "
+        "in K, and y is no farther from any point of K than before.",
+        "tidewolf.projection.afp_paper",
+        afp_paper,
+    ),
+    Algorithm(
+        "Algorithm 2: a separating hyperplane by Frank-Wolfe",
+        "Minimise the distance to y over K, one linear program per step, until x is near y or the "
+        "gap proves a hyperplane between y and K.",
+        "tidewolf.projection.paper.separating_hyperplane",
+        separating_hyperplane,
+    ),
+    Algorithm(
+        "Algorithm 3: drift plus penalty",
+        "Blocks of rounds at one point; then one step on the mean loss gradient plus the penalised "
+        "constraints of the block, and Algorithm 1.",
+        "tidewolf.DriftPlusPenalty",
+        DriftPlusPenalty.step,
+    ),
+    Algorithm(
+        "Algorithm 4: primal-dual",
+        "A gradient step on loss plus multiplier times violation, Algorithm 1, and a damped step "
+        "of the multiplier.",
+        "tidewolf.PrimalDual",
+        PrimalDual.step,
+    ),
+    Algorithm(
+        "Algorithm 5: primal-dual with bandit feedback",
+        "Algorithm 4 on one-point gradient estimates: only the two values at the played point are "
+        "seen.",
+        "tidewolf.BanditPrimalDual",
+        BanditPrimalDual.step,
+    ),
+)
+
+
+def page(study: Study, *, date: datetime) -> str:
+    """The whole page."""
+    rendering.require_extras()
+    return rendering.document("paper", {**context(study), "written": rendering.written(date)})
+
+
+def context(study: Study) -> dict[str, Any]:
+    """What the page shows."""
+    size = study.size
+    hardest = f"{size.horizons[0]:,} to {size.horizons[-1]:,} rounds, {size.seeds} seeds"
+    return {
+        "title": "Garber & Kretzu (2024), reproduced",
+        "facts": [repr(study.K), hardest],
+        "verdict": verdict(study),
+        "algorithms": [
+            {**each._asdict(), "code": inspect.cleandoc(inspect.getsource(each.code))}
+            for each in ALGORITHMS
+        ],
+        "figures": [figure(each) for each in growth_charts(study)],
+        "growth": growth_table(study),
+        "remarks": [
+            f"{each.learner}, {name}: {words}"
+            for each in study.growths
+            for name in THEORY
+            if (words := remark(each, name))
+        ],
+        "calls": calls_table(study),
+        "intervals": intervals_table(study),
+        "bandit": bandit_table(study),
+        "moves_from": f"{study.moves_from:,}",
+        "holds_from": f"{study.holds_from:,}",
+        "printed": printed_table(study),
+        "examples": examples_table(study),
+        "skipped": [f"{what}: {why}" for what, why in study.skipped.items()],
+    }
+
+
+def verdict(study: Study) -> str:
+    """One sentence on whether what was measured is what the theorems state."""
+    broken = [
+        each.learner
+        for each in study.growths
+        for totals, name in ((each.regrets, "regret"), (each.violations, "violation"))
+        for row, bound in zip(totals, each.guarantees, strict=True)
+        if (most := getattr(bound, name)) is not None and row.max() > most
+    ]
+    within = "No guarantee was exceeded" if not broken else f"Exceeded by {', '.join(broken)}"
+    runs = len(study.growths) * study.size.seeds * len(study.size.horizons) * len(COMMON)
+    most = max(each.prefix for each in study.growths)
+    calls = "never more" if most <= 1.0 else f"up to {most:.3g} times more"
+    return f"{within} in {runs:,} runs on hostile streams, with {calls} oracle calls than rounds."
+
+
+# --- growth with the horizon ----------------------------------------------------------------------
+
+
+def growth_charts(study: Study) -> list[Chart]:
+    """Regret and violation over T, both on logarithmic axes."""
+    found = []
+    for name, theory in THEORY.items():
+        legend = [RunStyle(each.learner, hue) for hue, each in enumerate(study.growths)]
+        legend.append(RunStyle(f"slope {theory:g}", 7, (2, 2)))
+        found.append(
+            Chart(
+                name=f"paper-{name}",
+                title=f"{name.capitalize()} against T",
+                about="The worst of four hostile streams; a dot per seed, lines through the means. "
+                "Lower is better; both axes are logarithmic.",
+                description=f"{name} of each learner over horizons",
+                draw=partial(_draw_growth, study=study, name=name, theory=theory),
+                legend=legend,
+            )
+        )
+    return found
+
+
+def _draw_growth(
+    axes: Any, palette: Palette, study: Study, name: str, theory: float
+) -> dict[str, Any]:
+    T = np.log10(study.size.horizons)
+    dots, heights = list[Any](), list[float]()
+    for hue, each in enumerate(study.growths):
+        totals: Any = getattr(each, f"{name}s")
+        mean = totals.mean(axis=1)
+        known = mean > 0.0
+        axes.plot(T[known], np.log10(mean[known]), color=palette.line[hue], linewidth=1.9)
+        for x, row in zip(T, totals, strict=True):
+            for total in row[row > 0.0].tolist():
+                heights.append(total)
+                place = np.array([x, math.log10(total)])
+                charts.draw_dot(axes, place, 4, palette.line[hue], 3)
+                text = f"{each.learner}, T = {10**x:,.0f}: {name} {number(total)}"
+                dots.append([place, f"line-{hue}", text])
+    top = math.log10(max(heights, default=1.0))
+    sloped = top + theory * (T - T[-1])
+    axes.plot(T, sloped, color=palette.line[7], linewidth=1.9, linestyle=(0, (1, 1)))
+    charts.dress(axes, palette)
+    axes.set_xticks(T, [f"{each:,}" for each in study.size.horizons])
+    ticks = round_numbers(min(heights, default=1.0), max(heights, default=1.0))
+    axes.set_yticks(np.log10(ticks), [f"{each:,g}" for each in ticks])
+    axes.set_xlabel("T, rounds", color=palette.ink, labelpad=3)
+    places = [charts.pixels(axes, place)[0].tolist() for place, *_ in dots]
+    return {
+        "dots": [[*at, hue, text] for at, (_, hue, text) in zip(places, dots, strict=True)],
+    }
+
+
+def growth_table(study: Study) -> Table:
+    """Fitted exponents beside the theorem's."""
+    rows = list[Sequence[Cell | str]]()
+    for hue, each in enumerate(study.growths):
+        for name in THEORY:
+            found = each.growth(name)
+            ends = found.interval
+            between = "" if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
+            fitted, theory = (number_or_none(x, ".3g") for x in (found.exponent, found.theory))
+            label = Cell(each.learner, (), RunStyle(each.learner, hue))
+            rows.append([label, name, fitted, between, theory])
+    confidence = f"{100 * CONFIDENCE:.0f} % interval"
+    return table("Growth", ("", "total", "exponent", confidence, "theorem"), rows)
+
+
+def remark(measured: Measured, name: str) -> str:
+    """What an exponent says, and what it does not."""
+    found = measured.growth(name)
+    if found.interval is None or found.theory is None:
+        return found.reason
+    low, high = found.interval
+    if low <= found.theory <= high:
+        return f"the interval contains the theorem's {found.theory:g}."
+    if high < found.theory:
+        return f"grows more slowly than T^{found.theory:g}, which the theorem allows."
+    T, most = measured.horizons[-1], getattr(measured, f"{name}s")[-1].max()
+    bound: float | None = getattr(measured.guarantees[-1], name)
+    words = f"grows faster than T^{found.theory:g} at these horizons"
+    if bound is None:
+        return f"{words}; the theorem is about large T, and guarantees nothing here."
+    return (
+        f"{words}, but stays below the guarantee: {number(most)} of {number(bound)} at T = {T:,}."
+    )
+
+
+# --- calls, intervals, bandit, constants, examples ------------------------------------------------
+
+
+def calls_table(study: Study) -> Table:
+    """Oracle calls over T, and the worst prefix."""
+    horizons = [f"T = {T:,}" for T in study.size.horizons]
+    rows = [
+        [each.learner, *(f"{calls:,}" for calls in each.calls), f"{each.prefix:.2g}"]
+        for each in study.growths
+    ]
+    return table("Oracle calls", ("", *horizons, "worst prefix, calls per round"), rows)
+
+
+def intervals_table(study: Study) -> Table:
+    """The worst intervals of Algorithm 3 of each length."""
+    rows = []
+    for length, regret, violation in study.intervals:
+        own = None if regret is None or regret.regret is None else regret.regret[1]
+        bound = None if regret is None else regret.bound.regret
+        texts = map(number, (own, bound, violation.violation, violation.bound.violation))
+        rows.append([f"{length:,}", *texts])
+    titles = ("rounds", "worst regret", "bound", "worst violation", "bound")
+    return table("Intervals", titles, rows)
+
+
+def bandit_table(study: Study) -> Table:
+    """Means of Algorithm 5."""
+    rows = []
+    for each in study.means:
+        (regret, r), (violation, v) = each.regret, each.violation
+        most = each.guarantee
+        rows.append(
+            [
+                *(f"{each.horizon:,}", f"{each.seeds}", f"{number(regret)} ± {number(r)}"),
+                *(number(most.regret), f"{number(violation)} ± {number(v)}"),
+                number(most.violation),
+            ]
+        )
+    titles = ("T", "seeds", "mean regret", "guarantee", "mean violation", "guarantee")
+    return table("Algorithm 5", titles, rows)
+
+
+def printed_table(study: Study) -> Table:
+    """Runs with the printed constants."""
+    rows = [
+        [
+            *(each.set, f"{each.horizon:,}", number(each.eps), "yes" if each.moved else "no"),
+            *(
+                f"{each.calls:,}",
+                number(each.regret),
+                number_or_none(each.guarantee.regret, ",.0f"),
+            ),
+            *(number(each.violation), number_or_none(each.guarantee.violation, ",.0f")),
+        ]
+        for each in study.printed
+    ]
+    bounded = ("regret", "guarantee", "violation", "guarantee")
+    titles = ("set", "T", "eps", "moves", "oracle calls", *bounded)
+    return table("Constants as printed", titles, rows)
+
+
+def examples_table(study: Study) -> Table:
+    """Both examples of the paper."""
+    rows = [
+        [
+            *(f"{each.learner}, example {each.example}", f"{each.rounds:,}", number(each.loss)),
+            *(number(each.regret), number(each.violation), f"{each.calls:,}"),
+        ]
+        for each in study.examples
+    ]
+    titles = ("", "rounds", "mean loss", "regret", "mean violation", "oracle calls")
+    return table("Examples", titles, rows)
