@@ -8,7 +8,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -158,24 +159,16 @@ def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
 
 
 def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) -> None:
-    failed, begin = [], threading.Barrier(5)
+    begin = threading.Barrier(5)
 
     def start(number: int) -> None:
-        db = Postgres(postgres_url)
-        try:
+        with closing(Postgres(postgres_url)) as db:
             begin.wait()
             prepare(db)
             db.execute("INSERT INTO servers VALUES (?, '', 0)", (number,))
-        except Exception as error:
-            failed.append(error)
-        db.close()
 
-    threads = [threading.Thread(target=start, args=(number,)) for number in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(start, range(5)))
     db = Postgres(postgres_url)
     assert db.rows("SELECT count(*) FROM servers") == [(5,)]
     db.execute("UPDATE store SET value = '99' WHERE name = 'format'")

@@ -9,8 +9,8 @@ import resource
 import shutil
 import socket
 import sqlite3
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -232,14 +232,12 @@ def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
                 acknowledged[name] += 1
         caller.hang_up()
 
-    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
-    for one in work_of:
-        one.start()
-    while sum(acknowledged.values()) < 12:
-        time.sleep(1e-3)
-    assert server.terminate() == 0, server.said()
-    for one in work_of:
-        one.join()
+    with ThreadPoolExecutor(len(names)) as pool:
+        working = [pool.submit(work, name) for name in names]
+        while sum(acknowledged.values()) < 12:
+            time.sleep(1e-3)
+        assert server.terminate() == 0, server.said()
+    assert [each.result() for each in working] == [None] * len(names)
     assert all(status == 503 and after for after, status, _ in refused), refused
     server.start()
     caller = Caller(server)
