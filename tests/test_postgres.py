@@ -6,12 +6,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -19,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postgres import Server
+from serving import until
 from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.storage.cluster import Heartbeat, is_gone, prepare
 from tidewolf.storage.postgres import Postgres, hide_password, is_address, without_password
@@ -58,15 +57,6 @@ def cut_off(server: Server) -> None:
     """PostgreSQL ends its connections, as an administrator may."""
     before = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
     server.execute(f"{before} application_name = 'tidewolf'")
-
-
-def until(holds: Callable[[], Any], within: float = 10.0) -> float:
-    """Wait for it; how long that took."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() < began + within, "it never came"
-        time.sleep(0.005)
-    return time.monotonic() - began
 
 
 # --- a connection ---------------------------------------------------------------------------------

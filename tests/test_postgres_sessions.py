@@ -23,7 +23,8 @@ from killed import LEARNERS, observe, patiently, saved, uninterrupted
 from postgres import Server
 from servers import LOST, Caller, Servers
 from servers import Server as HttpServer
-from test_postgres import cut_off, through, transport, until  # noqa: F401  (a fixture)
+from serving import until
+from test_postgres import cut_off, through, transport  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.storage import SessionStore
 from tidewolf.storage.copies import backup, restore

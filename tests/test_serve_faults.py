@@ -7,7 +7,6 @@ import contextlib
 import os
 import resource
 import shutil
-import socket
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +17,8 @@ import pytest
 
 import tidewolf as tw
 from servers import LOST, PATIENCE, Caller, Server
+from serving import SIMPLEX, connected
 
-SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 RNG = np.random.default_rng(5)
 COSTS, LIMITS = RNG.uniform(-1, 1, (40, 3)), RNG.uniform(0.2, 0.8, (40, 3))
 
@@ -203,15 +202,6 @@ def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(server):
     assert caller.ask("GET", "/readyz")[0] == 200
 
 
-# --- callers that stall ---------------------------------------------------------------------------
-
-
-def half_sent(server: Server, text: bytes = b"") -> socket.socket:
-    line = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-    line.sendall(text)
-    return line
-
-
 # --- the end --------------------------------------------------------------------------------------
 
 
@@ -249,7 +239,9 @@ def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
 def test_asked_to_end_it_does_not_wait_for_callers_that_stall(server):
     put(Caller(server), "a")
     head = b"POST /v1/sessions/a/observations HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{"
-    with half_sent(server), half_sent(server, head), half_sent(server, head[:30]):
+    with connected(server.url), connected(server.url) as one, connected(server.url) as other:
+        one.sendall(head)
+        other.sendall(head[:30])
         begun = time.monotonic()
         assert server.terminate() == 0, server.said()
         assert time.monotonic() - begun < 15
