@@ -12,8 +12,10 @@ import http.client
 import itertools
 import json
 import os
+import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -58,13 +60,32 @@ def call(
         connection.close()
 
 
+def connected(url: str) -> socket.socket:
+    """A connection on which nothing is said yet."""
+    where = urlsplit(url)
+    return socket.create_connection((where.hostname, where.port), timeout=30)
+
+
+def until(holds: Callable[[], Any], within: float = SECONDS) -> float:
+    """Wait for it; how long that took."""
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() < began + within, "it never came"
+        time.sleep(0.005)
+    return time.monotonic() - began
+
+
 @contextlib.contextmanager
-def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
-    """A server in a thread of this process; yields its address."""
+def in_thread(
+    data: Path, *, tokens: str = "", prepare: Callable[[], Any] | None = None, **options: Any
+) -> Iterator[str]:
+    """A server in a thread of this process; yields its address, once it is ready unless it has
+    something to `prepare`.
+    """
     import uvicorn
 
     from tidewolf.service.app import make_app
-    from tidewolf.service.connections import careful_protocol
+    from tidewolf.service.connections import Server, careful_protocol
     from tidewolf.service.requests import Limits, Tokens, Traffic
     from tidewolf.service.server import listen
     from tidewolf.service.sessions import Sessions
@@ -77,24 +98,13 @@ def in_thread(data: Path, *, tokens: str = "", **options: Any) -> Iterator[str]:
     known = Tokens.parse(tokens) if tokens else Tokens()
     app = make_app(sessions, known, traffic=traffic, **options)
     config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None)
-    server = uvicorn.Server(config)
-    ready = threading.Event()
-
-    async def run() -> None:
-        await server.startup([listener])
-        traffic.ready = True
-        ready.set()
-        await server.main_loop()
-        await server.shutdown([listener])
-
     with listen("127.0.0.1", 0) as listener:
-        config.load()
-        server.lifespan = config.lifespan_class(config)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        thread = threading.Thread(target=lambda: asyncio.run(run()))
+        server = Server(config, traffic, url, prepare or (lambda: None))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
         thread.start()
         try:
-            assert ready.wait(SECONDS)
+            until(lambda: server.started and (prepare or traffic.ready))
             yield url
         finally:
             server.should_exit = True

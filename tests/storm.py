@@ -26,29 +26,19 @@ import numpy as np
 
 import tidewolf as tw
 from servers import LOST, Caller, Server
+from tidewolf.service.description import Description
 
-KINDS: dict[str, tuple[dict[str, Any], tw.learners.Learner[Any] | Any, int | None]] = {
-    "descent": (
-        {"set": {"kind": "Simplex", "n": 4}, "learners": [{"name": "LyapunovDescent"}]},
-        tw.LyapunovDescent(tw.sets.Simplex(4)),
-        None,
-    ),
-    "expiring": (
-        {
-            "set": {"kind": "Simplex", "n": 3},
-            "learners": [{"name": "LyapunovDescent"}],
-            "expire_after": 5,
-        },
-        tw.LyapunovDescent(tw.sets.Simplex(3)),
-        5,
-    ),
-    "ensemble": (
-        {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "Ensemble"}]},
-        tw.Ensemble(tw.sets.Simplex(3)),
-        None,
-    ),
+
+def put(n: int, learner: str, **more: Any) -> dict[str, Any]:
+    """The description of a session on a simplex."""
+    return {"set": {"kind": "Simplex", "n": n}, "learners": [learner], **more}
+
+
+KINDS = {
+    "descent": put(4, "LyapunovDescent"),
+    "expiring": put(3, "LyapunovDescent", expire_after=5),
+    "ensemble": put(3, "Ensemble"),
 }
-"""What is put, the learner that it means, and when its rounds expire."""
 
 
 @dataclass
@@ -58,14 +48,14 @@ class Owner:
     name: str
     kind: str
     rng: random.Random
-    done: list[tuple[str, Any]] = field(default_factory=list)
     decided: dict[int, Any] = field(default_factory=dict)
     observed: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """round -> what was posted, and the answer; None where it was one of many"""
 
     def __post_init__(self) -> None:
-        self.put, learner, expire_after = KINDS[self.kind]
-        self.reference = tw.Session(learner, expire_after=expire_after)
+        self.put = KINDS[self.kind]
+        learner = Description.read(self.put).build().learner
+        self.reference = tw.Session(learner, expire_after=self.put.get("expire_after"))
         """told the same, in this process"""
 
     @property
@@ -109,19 +99,14 @@ class Owner:
 
     def _content(self, number: int) -> dict[str, Any]:
         n = len(self.names)
-        costs = [self.rng.uniform(-1, 1) for _ in range(n)]
-        told: dict[str, Any] = {
-            "round": number,
-            "costs": costs
-            if self.rng.random() < 0.5
-            else dict(zip(self.names, costs, strict=True)),
-        }
+        told: dict[str, Any] = {"round": number}
+        told["costs"] = [self.rng.uniform(-1, 1) for _ in range(n)]
+        if self.rng.random() < 0.5:
+            told["costs"] = dict(zip(self.names, told["costs"], strict=True))
         if self.rng.random() < 0.8:
             told["capacities"] = [self.rng.uniform(0.1, 0.9) for _ in range(n)]
         if self.rng.random() < 0.2:
-            point = [0.0] * n
-            point[self.rng.randrange(n)] = 1.0
-            told["played"] = point
+            told["played"] = np.eye(n)[self.rng.randrange(n)].tolist()
         return told
 
     def _tell_reference(self, told: dict[str, Any]) -> None:
@@ -177,7 +162,7 @@ class Owner:
         if status == 200:
             assert answer["decision"] == was["decision"], f"{answer}, not {was}"
         else:
-            may_expire = KINDS[self.kind][2] is not None and number not in self.observed
+            may_expire = "expire_after" in self.put and number not in self.observed
             assert status == 503 or (status == 404 and may_expire), answer
 
     def judge(self, caller: Caller) -> None:

@@ -6,11 +6,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -18,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postgres import Server
+from serving import until
 from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.storage.cluster import Heartbeat, is_gone, prepare
 from tidewolf.storage.postgres import Postgres, hide_password, is_address, without_password
@@ -57,15 +57,6 @@ def cut_off(server: Server) -> None:
     """PostgreSQL ends its connections, as an administrator may."""
     before = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
     server.execute(f"{before} application_name = 'tidewolf'")
-
-
-def until(holds: Callable[[], Any], within: float = 10.0) -> float:
-    """Wait for it; how long that took."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() < began + within, "it never came"
-        time.sleep(0.005)
-    return time.monotonic() - began
 
 
 # --- a connection ---------------------------------------------------------------------------------
@@ -158,24 +149,16 @@ def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
 
 
 def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) -> None:
-    failed, begin = [], threading.Barrier(5)
+    begin = threading.Barrier(5)
 
     def start(number: int) -> None:
-        db = Postgres(postgres_url)
-        try:
+        with closing(Postgres(postgres_url)) as db:
             begin.wait()
             prepare(db)
             db.execute("INSERT INTO servers VALUES (?, '', 0)", (number,))
-        except Exception as error:
-            failed.append(error)
-        db.close()
 
-    threads = [threading.Thread(target=start, args=(number,)) for number in range(5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(start, range(5)))
     db = Postgres(postgres_url)
     assert db.rows("SELECT count(*) FROM servers") == [(5,)]
     db.execute("UPDATE store SET value = '99' WHERE name = 'format'")

@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -23,7 +23,8 @@ from killed import LEARNERS, observe, patiently, saved, uninterrupted
 from postgres import Server
 from servers import LOST, Caller, Servers
 from servers import Server as HttpServer
-from test_postgres import cut_off, through, transport, until  # noqa: F401  (a fixture)
+from serving import until
+from test_postgres import cut_off, through, transport  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.storage import SessionStore
 from tidewolf.storage.copies import backup, restore
@@ -188,11 +189,8 @@ def test_names_are_given_once_and_numbers_never_again(
                 transaction.future.result()
                 made.append(f"x{number}")
 
-    threads = [threading.Thread(target=make, args=(store,)) for store in pair]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(make, pair))
     assert sorted(made) == [info.name for info in pair[0].infos("x")]
     assert sorted(made) == [f"x{number}" for number in range(8)]
     entries = pair[1].entries()
@@ -358,18 +356,15 @@ def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_b
             decided = balancer.insist("POST", f"{path}/decisions", {"round": t})
             answers[name].append((decided, balancer.insist("POST", f"{path}/observations", body)))
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for kill in range(kills):
-        done = 10 * (kill + 1)
-        until(lambda done=done: min(map(len, answers.values())) >= done, 60)
-        killed = both[kill % 2]
-        killed.kill()
-        if kill < kills - 1:
-            killed.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(names)) as pool:
+        working = [pool.submit(work, name) for name in names]
+        for kill in range(kills):
+            done = 10 * (kill + 1)
+            until(lambda done=done: min(map(len, answers.values())) >= done, 60)
+            both[kill % 2].kill()
+            if kill < kills - 1:
+                both[kill % 2].start()
+    assert [each.result() for each in working] == [None] * len(names)
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(4)))
     for t, cost in enumerate(costs):
         expected = session.play().tolist()
@@ -412,17 +407,15 @@ def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
 
     for name in acknowledged:
         store.create(name, "{}").result()
-    threads = [threading.Thread(target=work, args=(name,)) for name in acknowledged]
-    for thread in threads:
-        thread.start()
-    until(lambda: min(acknowledged.values()) > 5, 30)
-    postgres_server.control("stop", "-m", "immediate")
-    until(lambda: failures)
-    with pytest.raises(CheckpointError, match="does not answer"):
-        store.count()
-    postgres_server.control("start")
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        working = [pool.submit(work, name) for name in acknowledged]
+        until(lambda: min(acknowledged.values()) > 5, 30)
+        postgres_server.control("stop", "-m", "immediate")
+        until(lambda: failures)
+        with pytest.raises(CheckpointError, match="does not answer"):
+            store.count()
+        postgres_server.control("start")
+    assert [each.result() for each in working] == [None, None]
     assert set(acknowledged.values()) == {rounds}
     assert store.commits.trouble is None
     for name in acknowledged:

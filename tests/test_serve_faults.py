@@ -7,10 +7,9 @@ import contextlib
 import os
 import resource
 import shutil
-import socket
 import sqlite3
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ import pytest
 
 import tidewolf as tw
 from servers import LOST, PATIENCE, Caller, Server
+from serving import SIMPLEX, connected
 
-SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 RNG = np.random.default_rng(5)
 COSTS, LIMITS = RNG.uniform(-1, 1, (40, 3)), RNG.uniform(0.2, 0.8, (40, 3))
 
@@ -203,15 +202,6 @@ def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(server):
     assert caller.ask("GET", "/readyz")[0] == 200
 
 
-# --- callers that stall ---------------------------------------------------------------------------
-
-
-def half_sent(server: Server, text: bytes = b"") -> socket.socket:
-    line = socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE)
-    line.sendall(text)
-    return line
-
-
 # --- the end --------------------------------------------------------------------------------------
 
 
@@ -232,14 +222,12 @@ def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
                 acknowledged[name] += 1
         caller.hang_up()
 
-    work_of = [threading.Thread(target=work, args=(name,)) for name in names]
-    for one in work_of:
-        one.start()
-    while sum(acknowledged.values()) < 12:
-        time.sleep(1e-3)
-    assert server.terminate() == 0, server.said()
-    for one in work_of:
-        one.join()
+    with ThreadPoolExecutor(len(names)) as pool:
+        working = [pool.submit(work, name) for name in names]
+        while sum(acknowledged.values()) < 12:
+            time.sleep(1e-3)
+        assert server.terminate() == 0, server.said()
+    assert [each.result() for each in working] == [None] * len(names)
     assert all(status == 503 and after for after, status, _ in refused), refused
     server.start()
     caller = Caller(server)
@@ -251,7 +239,9 @@ def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
 def test_asked_to_end_it_does_not_wait_for_callers_that_stall(server):
     put(Caller(server), "a")
     head = b"POST /v1/sessions/a/observations HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{"
-    with half_sent(server), half_sent(server, head), half_sent(server, head[:30]):
+    with connected(server.url), connected(server.url) as one, connected(server.url) as other:
+        one.sendall(head)
+        other.sendall(head[:30])
         begun = time.monotonic()
         assert server.terminate() == 0, server.said()
         assert time.monotonic() - begun < 15

@@ -1,16 +1,14 @@
 """Nobody gets in who does not belong, and nobody who does can wear the service out."""
 
 import contextlib
-import socket
 import stat
 import time
-from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from serving import SIMPLEX, call, fresh, in_thread
+from serving import SIMPLEX, call, connected, fresh, in_thread, until
 from tidewolf.core.errors import InvalidInput
 from tidewolf.service.models import NAME
 from tidewolf.service.requests import Quotas, Tokens, Traffic
@@ -38,6 +36,15 @@ READS = ("", "/decisions/1", "/history", "/experts", "/explanation", "/report", 
 
 def bearer(token):
     return {"Authorization": f"Bearer {token}"}
+
+
+def everything(connection):
+    """All that comes until the other side closes."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := connection.recv(65536):
+            found += piece
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -109,14 +116,12 @@ def test_a_prefix_hides_what_does_not_begin_with_it(guarded):
 
 
 def test_who_asks_is_said_once(guarded):
-    parts = urlsplit(guarded)
-    with socket.create_connection((parts.hostname, parts.port), timeout=10) as transport:
-        transport.sendall(
+    with connected(guarded) as connection:
+        connection.sendall(
             b"GET /v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
             b"Authorization: Bearer a-reads\r\nAuthorization: Bearer all-writes\r\n\r\n"
         )
-        answer = b"".join(iter(lambda: transport.recv(4096), b""))
-    assert answer.startswith(b"HTTP/1.1 400")
+        assert everything(connection).startswith(b"HTTP/1.1 400")
 
 
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
@@ -229,20 +234,6 @@ def test_names_are_plain(name):
 # --- load -----------------------------------------------------------------------------------------
 
 
-def connected(url):
-    parts = urlsplit(url)
-    return socket.create_connection((parts.hostname, parts.port), timeout=30)
-
-
-def everything(connection):
-    """All that comes until the other side closes."""
-    found = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := connection.recv(65536):
-            found += piece
-    return found
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A server that takes little of anything; its address and its traffic."""
@@ -266,8 +257,7 @@ def test_long_bodies_are_refused_as_they_come(small):
         answer = call(url, "POST", path, body)
         assert (answer.status, answer.body["title"]) == (413, "Content Too Large")
     with connected(url) as connection:
-        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-        connection.sendall(head.encode())
+        connection.sendall(CHUNKED)
         for _ in range(20):
             connection.sendall(b"64\r\n" + b"x" * 100 + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
@@ -291,15 +281,8 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
         (CHUNKED + b"2\r\n{}\r\n0\r\nX-A: " + b"x" * 900_000, b"HTTP/1.1 4"),
         (b"\x16\x03\x01\x02\x00\x01\x00", b"HTTP/1.1 400 "),
         (b"GET  /healthz HTTP/9.9\r\n\r\n", b"HTTP/1.1 400 "),
-        (
-            b"POST /v1/sessions/one/pin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",
-            b"HTTP/1.1 408 ",
-        ),
-        (
-            b"POST /v1/sessions/one/pin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
-            b"Content-Length: 3\r\n\r\n{}",
-            b"HTTP/1.1 400 ",
-        ),
+        (POST + b"Content-Length: 9\r\n\r\n{", b"HTTP/1.1 408 "),
+        (POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", b"HTTP/1.1 400 "),
     ],
     ids=range(10),
 )
@@ -328,13 +311,11 @@ def test_connections_are_counted(small):
 
 def test_more_than_can_be_answered_is_refused_at_once(small):
     url, traffic = small
-    head = (
-        "POST /v1/sessions/one/decisions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n"
-    )
+    head = POST.replace(b"pin", b"decisions") + b"Content-Length: 2\r\n\r\n"
     with connected(url) as first, connected(url) as second:
         for connection in (first, second):
-            connection.sendall(head.encode())
-        _until(lambda: traffic.in_flight == 2)
+            connection.sendall(head)
+        until(lambda: traffic.in_flight == 2)
         answer = call(url, "GET", "/v1/sessions")
         assert (answer.status, answer.headers["retry-after"]) == (503, "1")
         assert answer.body["detail"].endswith("come again.")
@@ -343,7 +324,7 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
         for connection in (first, second):
             connection.sendall(b"{}")
             assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
-    _until(lambda: traffic.in_flight == 0)
+    until(lambda: traffic.in_flight == 0)
     assert traffic.refused.labels("overload")._value.get() == 1
     assert call(url, "GET", "/v1/sessions").status == 200
 
@@ -354,21 +335,13 @@ def test_bodies_are_bounded_in_all(tmp_path):
     with in_thread(tmp_path, traffic=traffic) as url:
         with connected(url) as first, connected(url) as second:
             first.sendall(head + b"x" * 80)
-            _until(lambda: traffic.held == 80)
+            until(lambda: traffic.held == 80)
             second.sendall(head + b"x" * 80)
             assert second.recv(100).startswith(b"HTTP/1.1 503 ")
             first.sendall(b"x" * 10)
             assert first.recv(100).startswith(b"HTTP/1.1 400 ")
         assert call(url, "POST", "/v1/sessions/a/pin", b"x" * 500).status == 400
-        _until(lambda: traffic.held == 0)
-
-
-def _until(holds):
-    for _ in range(500):
-        if holds():
-            return
-        time.sleep(0.01)
-    raise AssertionError("It does not come to that.")
+        until(lambda: traffic.held == 0)
 
 
 def test_quotas_are_of_each_token(tmp_path):

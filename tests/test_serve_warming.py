@@ -1,24 +1,18 @@
 """A server says that it is ready once the kernels of its sessions are compiled."""
 
-import asyncio
 import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
-import uvicorn
 
-from serving import SECONDS, SIMPLEX, call
+from serving import SECONDS, SIMPLEX, call, in_thread, until
 from tidewolf.service import warming
-from tidewolf.service.app import make_app
-from tidewolf.service.connections import Server
 from tidewolf.service.description import Description
-from tidewolf.service.requests import Caller, Traffic
-from tidewolf.service.server import listen
+from tidewolf.service.requests import Caller
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore
 
@@ -45,40 +39,18 @@ def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypat
 
 
 def test_requests_are_answered_before_the_server_is_ready(tmp_path, capsys):
-    store, traffic, go = (
-        SessionStore.open(tmp_path, commit_within=0.0),
-        Traffic(),
-        threading.Event(),
-    )
-    sessions = Sessions(store)
-    app = make_app(sessions, traffic=traffic)
-    config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
-    with listen("127.0.0.1", 0) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server = Server(config, traffic, url, lambda: go.wait(SECONDS))
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
-        thread.start()
+    go = threading.Event()
+    with in_thread(tmp_path, prepare=go.wait) as url:
         try:
-            deadline = time.monotonic() + SECONDS
-            while not server.started and time.monotonic() < deadline:
-                time.sleep(0.01)
             assert call(url, "GET", "/healthz").status == 200
             assert call(url, "GET", "/readyz").status == 503
             assert call(url, "PUT", "/v1/sessions/a", SIMPLEX).status == 201
             assert call(url, "POST", "/v1/sessions/a/decisions", {}).status == 200
             assert call(url, "GET", "/readyz").status == 503
             assert capsys.readouterr().out == ""
-            go.set()
-            while call(url, "GET", "/readyz").status != 200:
-                assert time.monotonic() < deadline
         finally:
             go.set()
-            server.should_exit = True
-            thread.join(SECONDS)
-            for pool in app.state.pools:
-                pool.shutdown()
-            sessions.close()
-            store.close()
+        until(lambda: call(url, "GET", "/readyz").status == 200)
 
 
 @pytest.mark.soak

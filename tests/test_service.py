@@ -7,10 +7,9 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import sys
 import time
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from serving import SIMPLEX, call, fresh, in_thread
+from serving import SIMPLEX, call, connected, fresh, in_thread
 from tidewolf.core import errors
 from tidewolf.core.errors import InvalidInput, TidewolfError, TooMany
 from tidewolf.service.models import AuditQuery
@@ -107,11 +106,6 @@ def test_methods_that_an_address_has_not_are_named(served, session):
     assert call(served.url, "OPTIONS", session).status == 405
     head = call(served.url, "HEAD", session)
     assert (head.status, head.raw) == (200, b"")
-
-
-def _where(url: str) -> tuple[str, int]:
-    parts = urlsplit(url)
-    return parts.hostname, parts.port
 
 
 # --- strict JSON ----------------------------------------------------------------------------------
@@ -223,7 +217,7 @@ def test_it_does_not_start_where_it_must_not(served, tmp_path):
     assert "--data DIR or --database URL" in said()
     assert "--data DIR or --database URL" in said(*data, "--database", "postgresql://x/y")
     assert "postgresql://" in said("--database", "mysql://x/y")
-    assert "port" in said(*data, "--port", str(_where(served.url)[1]))
+    assert "port" in said(*data, "--port", str(served.port))
     assert "0 to 65535" in said(*data, "--port", "65536")
     assert "no.such.host" in said(*data, "--host", "no.such.host.invalid", "--insecure")
     assert "--max-body" in said(*data, "--max-body", "0")
@@ -237,14 +231,14 @@ def test_a_server_says_one_line_and_drains_and_goes_on(servers, tmp_path):
     server = servers.start(tmp_path / "data", "--log")
     path = f"/v1/sessions/{fresh()}"
     call(server.url, "PUT", path, SIMPLEX, {"Authorization": "Bearer secret"})
-    with socket.create_connection(_where(server.url), timeout=30) as slow:
+    with connected(server.url) as slow:
         head = f"POST {path}/observations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 24\r\n\r\n"
         slow.sendall(head.encode() + b'{"costs": [')
         time.sleep(0.2)
         os.kill(server.pid, signal.SIGTERM)
         time.sleep(0.4)
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(_where(server.url), timeout=1)
+            connected(server.url)
         slow.sendall(b"1.0, 2, 3.0]}")
         with slow.makefile("rb") as answer:
             assert b"200 OK" in answer.readline()
@@ -262,7 +256,7 @@ def test_a_server_says_one_line_and_drains_and_goes_on(servers, tmp_path):
 @pytest.mark.soak
 def test_a_second_signal_ends_it_at_once(servers, tmp_path):
     server = servers.start(tmp_path / "data")
-    with socket.create_connection(_where(server.url), timeout=30) as slow:
+    with connected(server.url) as slow:
         slow.sendall(b"POST /v1/sessions/a/pin HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9")
         slow.sendall(b"\r\n\r\n{")
         time.sleep(0.3)

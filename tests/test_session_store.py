@@ -3,6 +3,7 @@
 import sqlite3
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -197,12 +198,9 @@ def callers(commits: Commits, count: int, each: int) -> float:
         for k in range(each):
             commits.submit(lambda db, k=k: db._open.append((i, k))).result()
 
-    threads = [threading.Thread(target=call, args=(i,)) for i in range(count)]
     began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(call, range(count)))
     return time.perf_counter() - began
 
 
