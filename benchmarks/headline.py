@@ -1,4 +1,4 @@
-"""The picture of README and the site: mean loss against mean violation on one stream, `geant`.
+"""The picture of the site: mean loss against mean violation on one stream, `geant`.
 
     re-solving with the last round     as its headroom moves
     exact projection (Sinha-Vaze)      as its caution moves
@@ -11,6 +11,7 @@ careful point of that curve.
 
     python -m benchmarks headline                 seed 0: the numbers, and docs/images/headline.svg
     python -m benchmarks headline --seeds 5       seeds 0 to 4: the numbers of each, and no picture
+    python -m benchmarks headline meta            docs/images/meta.svg, the picture of README
 """
 
 import statistics
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tidewolf as tw
+from benchmarks import public_traffic
 from benchmarks.experts import Frontier, means, ours, percent, problem_of, projecting, resolving
 from benchmarks.measuring import ROOT
 from tidewolf.problems import Problem
@@ -37,6 +39,9 @@ OURS = "#009E73"
 
 def report(words: Sequence[str] = ()) -> None:
     """The numbers of every seed; of one alone the picture, too."""
+    if words[:1] == ["meta"]:
+        public_traffic.draw(PICTURE.with_name("meta.svg"))
+        return
     count = int(words[1]) if words[:1] == ["--seeds"] else 1
     print(f"{STREAM}: mean loss / mean violation per round")
     problems = [problem_of(STREAM, seed, None) for seed in range(count)]

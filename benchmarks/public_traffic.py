@@ -22,6 +22,7 @@ EVEN |x - even|^2,
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from tidewolf.problems.records import COUNTED
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 HEAD = ("who decides", "mean", "p99", "worst")
 WINDOW, EVEN, SEEDS = 12, 1e-3, (0, 1)
+SHOWN, OURS = 500, "#009E73"
 WIDTH, DROPPED, RATE, BATCH = 128, 0.5, 1e-3, 128
 EPOCHS, PATIENCE, VALIDATED = 40, 8, 1500
 """How the policy is trained."""
@@ -135,6 +137,45 @@ def table() -> Table:
     return Table(HEAD, rows)
 
 
+def draw(path: Path) -> None:
+    """The picture of README: means over `SHOWN` rounds, over the least possible, of all rounds."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    problem = tw.problems.meta()
+    (raw,) = (array.astype(np.float64) for array in recorded("meta_pod_a.npz", "demands"))
+    losses, K = problem.stream.losses, problem.K
+    best = np.asarray(tw.best_in_hindsight(K, problem.stream).point)
+    last = np.vstack([K.center, any_best(losses, K, raw[:-1])])
+    curves = {
+        "even splits": ("#999999", losses.values(K.center)),
+        "re-solving with the last round's traffic": ("#D55E00", losses.values_at(last)),
+        "tidewolf, without training": (OURS, _ensemble(problem, {}, slice(None))),
+        "best fixed split, known in hindsight": ("#0072B2", losses.values(best)),
+    }
+    policies = _policies(losses, raw, COUNTED.start)
+    if policies:
+        rest = losses[COUNTED].values_at(policies[0][COUNTED])
+        before = np.full(COUNTED.start, np.nan)
+        name = "trained policy, after 7,500 rounds of training"
+        curves[name] = ("#CC79A7", np.concatenate([before, rest]))
+    with matplotlib.rc_context({"svg.hashsalt": "tidewolf", "svg.fonttype": "path"}):
+        figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+        axes = figure.subplots()
+        for name, (color, values) in curves.items():
+            mean = np.convolve(values, np.full(SHOWN, 1.0 / SHOWN), "valid")[::20]
+            axes.plot(SHOWN + 20 * np.arange(len(mean)), mean, color=color, label=name)
+        axes.set_xlabel("round")
+        axes.set_ylabel(
+            "utilisation of the fullest link\nover the least possible (lower is better)"
+        )
+        axes.set_title(f"Meta PoD a, 12 pairs, means over {SHOWN} rounds", fontsize=11)
+        axes.legend(frameon=False, fontsize=9)
+        axes.grid(color="#EEEEEE")
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.savefig(path, metadata={"Date": None})
+
+
 def _policies(losses: Any, raw: Floats, learnt: int) -> list[Floats]:
     try:
         return [trained(losses, raw, learnt, seed) for seed in SEEDS]
@@ -151,10 +192,12 @@ def _of_seeds(name: str, values: list[Floats]) -> tuple[str, ...]:
     return name, f"{each[0]:.4f}", f"{each[1]:.3f}", f"{each[2]:.3f}"
 
 
-def _ensemble(problem: tw.problems.Problem, advice: Mapping[str, Floats]) -> Floats:
+def _ensemble(
+    problem: tw.problems.Problem, advice: Mapping[str, Floats], rounds: slice = COUNTED
+) -> Floats:
     stream = tw.Stream(problem.stream.losses, advice=dict(advice) or None)
     named: Any = list(advice)
-    return np.asarray(tw.run(tw.Ensemble(problem.K, experts=named), stream).losses[COUNTED])
+    return np.asarray(tw.run(tw.Ensemble(problem.K, experts=named), stream).losses[rounds])
 
 
 def trained(losses: Any, raw: Floats, learnt: int, seed: int) -> Floats:

@@ -56,12 +56,18 @@ def test_an_unknown_name_is_refused() -> None:
         tw.frobnicate  # noqa: B018
 
 
-def test_the_readme_runs() -> None:
-    parts = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert parts
-    names: dict[str, object] = {}
-    for part in parts:
-        exec(compile(part, "README.md", "exec"), names)
+def test_the_readme_runs_and_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(), re.DOTALL)
+    [(code, shown)] = found
+    exec(compile(code, "README.md", "exec"), {})
+    for line, expected in zip(
+        capsys.readouterr().out.splitlines(), shown.splitlines(), strict=True
+    ):
+        for a, b in zip(line.split(), expected.split(), strict=True):
+            if b[0].isdigit():  # a digit of the last place for other arithmetic
+                assert float(a) == pytest.approx(float(b), rel=1e-3, abs=2e-4)
+            else:
+                assert a == b
 
 
 # --- what is imported when ------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from test_own_data import said
 PAGES = {
     "own-data": "docs/how-to/own-data.md",
     "start": "docs/start/files.md",
-    "README": "README.md",
 }
 
 
@@ -67,7 +66,6 @@ def alike(shown: str, printed: str) -> bool:
         ("own-data", "new|run (?!.*before)"),
         ("own-data", "run .*before"),
         ("own-data", "compare"),
-        ("README", "new|run"),
     ],
 )
 def test_the_commands_of_a_page_do_what_is_shown(
