@@ -18,7 +18,7 @@ from polytopes import vertices_of
 from tidewolf.baselines import Resolve as Baseline
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
-from tidewolf.experts import solving
+from tidewolf.experts import resolve, solving
 from tidewolf.experts.headroom import FORGETTING
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
@@ -312,6 +312,57 @@ def test_a_duration_follows_the_clock_and_lost_rounds_are_absent():
     assert every[0].state.time == 0.0
     assert adviser.waits
     assert all(f.points == (None,) for f in played(adviser, K, stream))  # nobody knows the time
+
+
+def test_experts_without_weight_are_solved_for_in_every_tenth_round(monkeypatch):
+    """Costs come again after two rounds: the last round is the wrong one to solve with."""
+    T, rng = 250, np.random.default_rng(1)
+    costs = rng.standard_normal((2, 3))[np.arange(T) % 2] + 0.1 * rng.standard_normal((T, 3))
+    stream = tw.Stream(Linear(costs), Affine(np.tile([1.0, 0.0, 0.0], (T, 1)), np.full(T, 0.5)))
+    experts = [tw.experts.Resolve(headroom=(0, 1)), tw.experts.Resolve(2, headroom=0)]
+    learner = tw.Ensemble(HULL, experts=experts)
+    run = tw.run(learner, stream)
+    assert run.certificate.holds, run.certificate.verdict
+    states = [each.state for each in tw.play(learner, stream)]
+    absent = [state.upcoming.points[-3] is None for state in states[:-1]]
+    skipped = 1 + np.flatnonzero(absent)
+    assert skipped.min() > resolve.LONG
+    assert (skipped % resolve.RARELY != 0).all()
+    assert len(skipped) > 0.8 * (T - 2 * resolve.LONG)
+    last, roomy, two_ago = run.experts[-3:]
+    assert (last.rounds, roomy.rounds) == (T - 1 - len(skipped),) * 2
+    assert two_ago.rounds == T - 2
+    half = learner.load(learner.save(states[99]))
+    *_, resumed = tw.play(learner, stream[100:], half)
+    session = tw.Session(learner)
+    for t in range(T):
+        session.observe(one(stream, t))
+    for state in (resumed.state, session.state, run.final_state):
+        for own, due in zip(state.advisers, states[-1].advisers, strict=True):
+            assert own.light == due.light
+        np.testing.assert_allclose(learner.act(state), learner.act(states[-1]), atol=1e-9)
+    with monkeypatch.context() as patch:
+        patch.setattr(resolve, "LONG", T)
+        always = tw.run(learner, stream)
+    assert run.solves < 0.75 * always.solves
+    assert run.losses.sum() <= always.losses.sum() + 2e-3 * abs(always.losses.sum())
+
+
+@pytest.mark.parametrize("K", [HULL, DIAMOND])
+def test_an_expert_with_weight_again_is_solved_for_again(K):
+    adviser, stream = tw.experts.Resolve(headroom=(0, 1)), random_stream(K, 1, 0, "rows")
+    state, present = adviser.observe(K, adviser.start(K), one(stream, 0), K.center), []
+    for t in range(1, 160):
+        weights = np.array([1e-5 if t < 130 else 2e-4, 0.5])
+        for _ in range(2):  # as it is if entries turn out to be unavailable
+            state = adviser.weighed(K, state, weights, t)
+            found = adviser.propose(K, state, None, t, 0, ())
+            state = found.state
+        assert found.points[1] is not None
+        present.append(found.points[0] is not None)
+    skipped = 1 + np.flatnonzero(np.logical_not(present))
+    due = [t for t in range(resolve.LONG, 130) if t % resolve.RARELY]
+    assert skipped.tolist() == (due if K is HULL else [])
 
 
 def test_rounds_are_kept_as_long_as_they_are_needed():

@@ -25,6 +25,7 @@ from tidewolf.core.round_info import RoundInfo, is_present
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.methods.steps.hedge import Mixer
 
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
 """By the name of the first of its members, which no other adviser has."""
@@ -102,16 +103,20 @@ def ask_all(
     number: int,
     budget: float,
     vertices: tuple[Vertex, ...],
+    mixer: Mixer,
 ) -> Advice:
     """Ask every adviser for the round of this number, but those whose points are `kept`."""
     asked, sizes = list[Proposals](), [len(adviser.names) for adviser in advisers]
+    every = np.ones(len(mixer.totals), bool)
+    weights = mixer.weights(every)[-len(names) :] if advisers else mixer.totals
     for adviser, state, points in zip(advisers, states, kept, strict=True):
         found: Proposals | None
         if points is not None:
             found = Proposals(tuple(points), state)
         else:
-            name, left = names[sum(sizes[: len(asked)])], math.floor(budget + 1e-9)
-            found = proposals_of(name, adviser, K, state, info, number, left, vertices)
+            at, left = sum(sizes[: len(asked)]), math.floor(budget + 1e-9)
+            own = adviser.weighed(K, state, weights[at : at + len(adviser.names)], number)
+            found = proposals_of(names[at], adviser, K, own, info, number, left, vertices)
         asked.append(found or Proposals((None,) * len(adviser.names), state))  # skipped
         budget -= asked[-1].calls
     return Advice(

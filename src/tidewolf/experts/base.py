@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array, Int64s
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Vertex
 
@@ -111,6 +111,10 @@ class Adviser(Value, ABC):
         and out of order.
         """
         return self.observe(K, state, feedback, x)
+
+    def weighed(self, K: HasLMO, state: Any, weights: Floats, t: int) -> Any:
+        """The state before it is asked for round t, if these are the weights of its experts."""
+        return state
 
     @abstractmethod
     def propose(

@@ -15,8 +15,9 @@ MOST_LAG at most), l as it was when the last round was decided.
 If K is made of few equations and boxes, all headrooms are solved in one call from the basis of the
 round before (hindsight/boxed_model.py), and large flows by the network simplex
 (hindsight/flow_model.py). HiGHS solves over other sets with a linear description (hindsight/
-best_point.py). Elsewhere, and on request, there is column generation over the vertices that are
-known, with at most one oracle call per round (solving.py).
+best_point.py); an expert whose weight was below LIGHT for LONG rounds is then absent in all rounds
+but every RARELY-th. Elsewhere, and on request, there is column generation over the vertices that
+are known, with at most one oracle call per round (solving.py).
 
 Entries that are out are held at 0; of columns, those that are 0 there are taken.
 
@@ -30,6 +31,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -86,6 +88,8 @@ MOST_PENDING = 4096
 """Rounds whose time is remembered at most until they are observed."""
 MOST_LAG = 96
 """The age of data up to which headroom is measured: so many limits are kept for it."""
+LIGHT, LONG, RARELY = 1e-4, 50, 10
+"""The weight below which, for so many rounds, an expert is asked in one of so many rounds."""
 _PROGRAM = (Linear, LinearTotal, PiecewiseLinear)
 _LIMIT = (Capacity, PiecewiseLinear)
 
@@ -145,6 +149,8 @@ class ResolveState(NamedTuple):
     """where the next programs in boxes start"""
     tree: Array | None = None
     """where the next flow starts"""
+    light: tuple[int, ...] = ()
+    """rounds since each expert had some weight; none if not counted"""
 
 
 @final
@@ -285,6 +291,13 @@ class Resolve(Adviser):
             return max(1, self.window - 1)
         return MOST_ROUNDS if isinstance(self.data, str) else self.data + self.window - 1
 
+    def weighed(self, K: HasLMO, state: ResolveState, weights: Floats, t: int) -> ResolveState:
+        if t == state.upcoming or self._by_columns(K) or self.model(K) is not None:
+            return state
+        before = state.light or (0,) * len(weights)
+        light = (n + 1 if w < LIGHT else 0 for n, w in zip(before, weights, strict=True))
+        return state._replace(light=tuple(light))
+
     def propose(
         self,
         K: HasLMO,
@@ -300,7 +313,7 @@ class Resolve(Adviser):
             state = state._replace(pool=pool, bases=bases)
         rounds = self._rounds(K, state, info, t)
         if not rounds:
-            return Proposals((None,) * len(self.headroom), state)
+            return Proposals((None,) * len(self.headroom), state._replace(light=()))
         out = None if info is None else entries_out(K, info)
         losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
         loss, spaces, drop = objective(losses, "Resolve"), half_spaces(limits), state.drops.usual()
@@ -325,6 +338,10 @@ class Resolve(Adviser):
         that are 0 there.
         """
         nothing, bases, of_columns = (None,) * len(self.headroom), state.bases, state.pool.vertices
+        light = state.light or (0,) * len(bases)
+        due = [n < LONG or state.upcoming % RARELY == 0 for n in light]
+        if not any(due):
+            return Proposals(nothing, state)
         solver: BestPoint | BestOfVertices
         if of_columns:
             assert out is not None
@@ -339,7 +356,9 @@ class Resolve(Adviser):
             program = solver.without(program, out)
         if program is None:
             return Proposals(nothing, state)
-        each = solve_each(solver, program, task.rooms, bases)
+        rooms, starts = list(compress(task.rooms, due)), list(compress(bases, due))
+        found = iter(solve_each(solver, program, rooms, starts))
+        each = [next(found) if is_due else None for is_due in due]
         points, solves = _points(each)
         if self.even and out is None:
             with_rooms, solves = zip(each, task.rooms, strict=True), 2 * solves
@@ -348,7 +367,10 @@ class Resolve(Adviser):
         if out is not None:
             empty = (None if x is None else emptied(x, out) for x in points)
             points = tuple(None if x is None or not is_member(K, x) else x for x in empty)
-        state = state if of_columns else state._replace(bases=ends_of(each))
+        if not of_columns:
+            ends = zip(due, ends_of(each), bases, strict=True)
+            bases = tuple(end if is_due else start for is_due, end, start in ends)
+            state = state._replace(bases=bases)
         return Proposals(points, state, 0, solves)
 
     def _quickly(

@@ -249,7 +249,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         vertices = pool.vertices_since(state.vertices_of_waiting if waiting else state.vertices)
         found = ask_all(
             *(self.K, self.advisers, self.names[first:], state.advisers, kept),
-            *(info, number, state.oracle_budget, vertices),
+            *(info, number, state.oracle_budget, vertices, state.mixer),
         )
         accounts, calls = state.accounts, round(found.calls.sum())
         if self.advisers:

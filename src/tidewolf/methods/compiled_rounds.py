@@ -583,9 +583,10 @@ class CompiledRounds:
             adviser.observe_round(learner.K, state, seen, x, now.number - 1)
             for adviser, state in zip(learner.advisers, now.advisers, strict=True)
         ]
+        mixer = Mixer(arrays.totals, float(arrays.s[names.GAP]))
         found = ask_all(
             *(learner.K, learner.advisers, learner.names[first:], states, [None] * len(states)),
-            *(None, now.number, float(arrays.s[names.ORACLE_BUDGET]), tuple(vertices)),
+            *(None, now.number, float(arrays.s[names.ORACLE_BUDGET]), tuple(vertices), mixer),
         )
         for i, z in enumerate(found.points, first):
             arrays.awake[i] = z is not None
