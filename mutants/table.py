@@ -618,14 +618,14 @@ PATCHES = (
     ),
     Patch(
         "a model remembers what it solved before",
-        "hindsight/warm_model.py",
+        "sets/highs.py",
         "            solver.clearSolver()\n",
         "",
         ADVICE,
     ),
     Patch(
         "a model keeps the sizes of an earlier program",
-        "hindsight/warm_model.py",
+        "sets/highs.py",
         ', "simplex_scale_strategy": 0',
         "",
         ADVICE,

@@ -33,8 +33,8 @@ from tidewolf.functions import (
     Unlimited,
 )
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
-from tidewolf.hindsight.warm_model import Basis, HalfSpaces, WarmModel
 from tidewolf.sets.base import membership_tolerance
+from tidewolf.sets.highs import Basis, HalfSpaces, WarmModel
 from tidewolf.testing.learners import hostile_stream
 
 DIAMOND = tw.sets.FlowPolytope.examples()[0]

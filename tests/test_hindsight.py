@@ -21,8 +21,8 @@ from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets import CappedSimplex, Simplex, Translated, VertexHull
+from tidewolf.sets.highs import WarmModel
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=60, deadline=None)

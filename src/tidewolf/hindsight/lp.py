@@ -23,13 +23,12 @@ from typing import final
 import numpy as np
 
 from tidewolf.core.piecewise import ManyRows
+from tidewolf.core.sparse import row_sizes
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.hindsight.best_point import BestPoint, Objective
-from tidewolf.hindsight.rows import row_sizes
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.hindsight.warm_model import Basis, HalfSpaces
 from tidewolf.sets.base import Polyhedral
-from tidewolf.sets.highs import TOLERANCE
+from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces
 
 MANY = 5_000
 """From so many pieces on HiGHS is asked for its interior-point method."""
