@@ -619,14 +619,14 @@ PATCHES = (
     Patch(
         "a model remembers what it solved before",
         "sets/highs.py",
-        "            solver.clearSolver()\n",
-        "",
+        "solver.clearSolver()\n            self._set_rows(rows)",
+        "self._set_rows(rows)",
         ADVICE,
     ),
     Patch(
         "a model keeps the sizes of an earlier program",
         "sets/highs.py",
-        ', "simplex_scale_strategy": 0',
+        '    "simplex_scale_strategy": 0,\n',
         "",
         ADVICE,
     ),

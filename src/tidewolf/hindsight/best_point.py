@@ -118,18 +118,16 @@ class Program(NamedTuple):
 
 
 class BestPoint(Described):
-    """The best point of a set for given losses and limits; `who` asks for it, in messages. With
-    `cold`, a method of SciPy's linprog, every program starts from nothing.
-    """
+    """The best point of a set for given losses and limits; `who` asks for it, in messages."""
 
-    cold: str | None = None
+    method = "simplex"
+    """of HiGHS"""
 
-    def __init__(self, K: Any, who: str, cold: str | None = None) -> None:
+    def __init__(self, K: Any, who: str) -> None:
         as_set(K, who)
         if not isinstance(K, Polyhedral):
             raise NotSupported(f"{who} solves linear programs, not over {type(K).__name__}.")
-        self.K = cast(ConvexSet, K)
-        self.who, self.cold = who, cold
+        self.K, self.who = cast(ConvexSet, K), who
 
     def __call__(self, losses: Batch, constraints: Batch) -> Array:
         """A best point of these rounds, read-only; they passed `require_program`."""
@@ -330,13 +328,14 @@ class BestPoint(Described):
             upper[: len(p.b)] = np.minimum(upper[: len(p.b)], p.b + s)
             if (p.lower - upper).max() > TOLERANCE:
                 return None
-            return self._solve(p.c, p.lower, np.maximum(upper, p.lower), p.pieces, basis)
+            upper = np.maximum(upper, p.lower)
+            return self._model(len(p.c))(p.c, p.lower, upper, p.pieces, basis)
         rows = HalfSpaces(p.rows.A, (p.b + s) / p.rows.sizes)
         if p.pieces is not None:
             rows = HalfSpaces(
                 stack_rows((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b))
             )
-        return self._solve(p.c, p.lower, p.upper, rows, basis)
+        return self._model(len(p.c))(p.c, p.lower, p.upper, rows, basis)
 
     def nearest(
         self, p: Program, best: Floats, level: float, size: float, accuracy: float
@@ -380,21 +379,14 @@ class BestPoint(Described):
         A = beside(compact(A), -np.ones((len(p.b), 1)))
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        return self._solve(np.append(np.zeros(n), 1.0), lower, upper, HalfSpaces(A, p.b), basis)
-
-    def _solve(
-        self, costs: Floats, lower: Floats, upper: Floats, rows: Any, basis: Basis | None
-    ) -> Solved | None:
-        """A program with the set's variables first."""
-        model = self._model(len(costs))
-        if self.cold is not None:
-            return model.solve_cold(costs, lower, upper, rows, self.cold)
-        return model(costs, lower, upper, rows, basis)
+        costs, rows = np.append(np.zeros(n), 1.0), HalfSpaces(A, p.b)
+        return self._model(n + 1)(costs, lower, upper, rows, basis)
 
     def _model(self, columns: int) -> WarmModel:
         """The model with so many variables, the set's first."""
         if columns not in self._models:
             self._models[columns] = WarmModel.of(self._description, self.unit, columns)
+            self._models[columns].method = self.method
         return self._models[columns]
 
     @cached_property

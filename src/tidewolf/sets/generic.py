@@ -209,8 +209,7 @@ def require_bounded(rows: HalfSpaces) -> None:
 
 
 def _solved_once(costs: Floats, program: LinearDescription) -> Solved | None:
-    bounds = program.lower, program.upper
-    return WarmModel.of(program).solve_cold(costs, *bounds, method="highs")
+    return WarmModel.of(program)(costs, program.lower, program.upper)
 
 
 def row_space(rows: Floats) -> Floats:

@@ -5,8 +5,7 @@
 HiGHS through highspy keeps the program; costs, bounds, and A where it is another one, are changed
 in it, and it starts from the basis it is given. The answer depends on the question and that basis
 alone: what the solver remembers is cleared first, so that a state that holds the basis continues
-with the same bits in another process. If highspy is not installed SciPy's HiGHS starts
-afresh each time, and there is no basis.
+with the same bits in another process.
 """
 
 from __future__ import annotations
@@ -28,8 +27,13 @@ about 1.
 """
 STATUSES = range(5)
 """Of a basis: at the lower bound, basic, at the upper bound, free at zero, nonbasic."""
-_TOLERANCES = {f"{kind}_feasibility_tolerance": TOLERANCE for kind in ("primal", "dual")}
-_OPTIONS = {"output_flag": False, "threads": 1, "presolve": "off", "simplex_scale_strategy": 0}
+_OPTIONS = {
+    "output_flag": False,
+    "threads": 1,
+    "primal_feasibility_tolerance": TOLERANCE,
+    "dual_feasibility_tolerance": TOLERANCE,
+    "simplex_scale_strategy": 0,
+}
 """Of HiGHS; sizes that it chose for an earlier program would be kept for later ones."""
 
 
@@ -107,6 +111,8 @@ class Solved(NamedTuple):
 class WarmModel:
     """A program with these fixed rows, low <= F v <= high, F a sparse array of SciPy by rows."""
 
+    method = "simplex"
+
     def __init__(self, F: Any, low: Floats, high: Floats) -> None:
         self.F, self.low, self.high = F, low, high
         self._solving = threading.Lock()
@@ -145,8 +151,6 @@ class WarmModel:
     ) -> Solved | None:
         """A minimiser; None if there is none, or none was found."""
         solver, n, m = self._solver, len(costs), len(self.low)
-        if solver is None:
-            return self.solve_cold(costs, lower, upper, rows)
         count = 0 if rows is None else len(rows.b)
         with self._solving:
             solver.clearSolver()
@@ -156,18 +160,21 @@ class WarmModel:
             solver.changeColsBounds(n, places, lower, upper)
             if basis is not None and (basis.columns, basis.rows) == (n, m + count):
                 solver.setBasis(basis.own)
-            solver.run()
-            status = self._status()
-            if status.endswith("Infeasible"):
+            status = self._run(self.method)
+            if status != "kOptimal" and not status.endswith("Infeasible"):  # rare
+                solver.clearSolver()
+                status = self._run("choose")
+            if status != "kOptimal":
                 return None
-            if status != "kOptimal":  # rare
-                return self.solve_cold(costs, lower, upper, rows)
             solution = solver.getSolution()
             duals = np.array(solution.row_dual)
             last = Basis(n, m + count, own=solver.getBasis())
             return Solved(np.array(solution.col_value), duals[m:], duals[:m], last)
 
-    def _status(self) -> str:
+    def _run(self, method: str) -> str:
+        """Solve the program; how that ended."""
+        self._solver.setOptionValue("solver", method)
+        self._solver.run()
         return str(self._solver.getModelStatus().name)
 
     def _set_rows(self, rows: HalfSpaces | None) -> None:
@@ -187,36 +194,11 @@ class WarmModel:
             solver.addRows(len(b), least, b, len(entries), starts[:-1], places, entries)
         self._rows = new
 
-    def solve_cold(
-        self,
-        costs: Floats,
-        lower: Floats,
-        upper: Floats,
-        rows: HalfSpaces | None = None,
-        method: str = "highs-ds",
-    ) -> Solved | None:
-        """The same by SciPy, from nothing."""
-        from scipy.optimize import linprog
-
-        equal, count = self.low == self.high, 0
-        A, b = self.F[~equal], self.high[~equal]
-        if rows is not None:
-            A, b, count = stack_rows([rows.A, A]), np.concatenate([rows.b, b]), len(rows.b)
-        limits, bounds = (A, b, self.F[equal], self.high[equal]), np.stack([lower, upper], axis=1)
-        found = linprog(costs, *limits, bounds, method=method, options=_TOLERANCES)
-        if found.status != 0:
-            return None
-        duals, of_fixed = np.asarray(found.ineqlin.marginals), np.empty(len(equal))
-        of_fixed[~equal], of_fixed[equal] = duals[count:], found.eqlin.marginals
-        return Solved(np.asarray(found.x), duals[:count], of_fixed, None)
-
     @cached_property
     def _solver(self) -> Any:
-        """HiGHS with the fixed rows in it, or None without highspy."""
-        try:
-            import highspy
-        except ImportError:
-            return None
+        """HiGHS with the fixed rows in it."""
+        import highspy
+
         program, (rows, columns) = highspy.HighsLp(), self.F.shape
         program.num_row_, program.num_col_ = rows, columns
         program.col_cost_ = program.col_lower_ = program.col_upper_ = np.zeros(columns)
@@ -225,7 +207,7 @@ class WarmModel:
         program.a_matrix_.start_, program.a_matrix_.index_ = self.F.indptr, self.F.indices
         program.a_matrix_.value_ = self.F.data
         solver = highspy.Highs()
-        for name, value in {**_OPTIONS, **_TOLERANCES}.items():
+        for name, value in _OPTIONS.items():
             solver.setOptionValue(name, value)
         solver.passModel(program)
         return solver
