@@ -30,7 +30,6 @@ from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets import (
     Box,
     CappedSimplex,
@@ -42,6 +41,7 @@ from tidewolf.sets import (
     VertexHull,
 )
 from tidewolf.sets.base import membership_tolerance
+from tidewolf.sets.highs import WarmModel
 from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
