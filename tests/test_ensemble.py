@@ -313,47 +313,6 @@ def test_whom_the_season_helps_keeps_the_limits_of_both():
     assert tw.run(tw.Ensemble(K), stream).violations.sum() > 0.25 * T
 
 
-@pytest.mark.parametrize("K", [Simplex(3), Box([0.0, 0.0], [1.0, 2.0]), SimplexProduct([2, 2])])
-@pytest.mark.parametrize("scales", [(0.1, 1.0), (1.0, 0.3, 0.03)])
-def test_what_is_measured_stays_below_what_was_promised(K, scales):
-    T, share = 100, 1e-3
-    given_ = {
-        "horizon": T,
-        "tolerance": share,
-        "calls_per_round": 8.0 / share + 4.0,
-        "loss_lipschitz": 1.0,
-        "constraint_lipschitz": 1.0,
-        "step_scales": scales,
-        "experts": ["a"],
-    }
-    rng = np.random.default_rng(1)
-    C, A = rng.normal(size=(2, T, *K.shape))
-    C[T // 2 :] *= -1.0
-    C, A = (
-        rows / np.linalg.norm(rows.reshape(T, -1), axis=1).reshape(T, *[1] * len(K.shape))
-        for rows in (C, A)
-    )
-    stream = tw.Stream(Linear(C), Affine(A, (A * K.center).reshape(T, -1).sum(axis=1)))
-    learner = tw.Ensemble(K, **given_)
-    guarantee, run = learner.guarantee(), tw.run(learner, with_knowledge(stream, K, 0))
-    assert guarantee.reason == ""
-    assert run.regret[1] <= run.bound.regret + 1e-9 <= guarantee.regret + 2e-9
-    assert run.violations.sum() <= run.bound.violation <= guarantee.violation
-    assert run.certificate.holds
-    assert {"regret bound below promise", "violation bound below promise"} <= {
-        check.name for check in run.certificate.checks
-    }
-    for left_out in ("horizon", "loss_lipschitz", "constraint_lipschitz"):
-        assert "A promise needs" in tw.Ensemble(K, **{**given_, left_out: None}).guarantee().reason
-    poor = tw.Ensemble(K, **{**given_, "calls_per_round": 1.0}).guarantee()
-    exact = isinstance(K, Box | SimplexProduct)
-    assert (poor.reason == "") == exact
-    assert exact or "no distance" in poor.reason
-    many = tw.Ensemble(K, **{**given_, "horizon": 4, "step_scales": (0.01,)}).guarantee()
-    assert many.regret is None
-    assert "nothing to promise: bounds" in many.reason
-
-
 def test_a_promise_is_the_formula_of_its_file():
     K, T, caution = Simplex(40), 2000, 10.0
     learner = tw.Ensemble(
