@@ -164,7 +164,7 @@ def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
     P, x = plain.grad.penalty_gradient, plain.grad.x
     assert P is not None
 
-    def limit(step: Step) -> float:
+    def limit(step):
         shared = zip(step.parts, step.moved, strict=True)
         return owed + sum(part.share * float(P @ (y - x)) for part, y in shared)
 

@@ -4,7 +4,6 @@ go past a limit; limits that are followed while losses are flat, when G_f / G_g 
 
 import math
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pytest
@@ -170,7 +169,7 @@ ROUNDS = 300
 )
 @pytest.mark.parametrize("flat", ["zero", "across the hull"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_limits_are_followed_where_losses_are_flat(kind: Any, flat: str, K: Any) -> None:
+def test_limits_are_followed_where_losses_are_flat(kind, flat, K):
     v = np.random.default_rng(2).standard_normal(K.shape)
     across = 0.0 * v if flat == "zero" else v - K.tangent(v)
     a = K.tangent(np.arange(float(v.size)))
