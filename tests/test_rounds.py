@@ -28,6 +28,7 @@ from tidewolf.kernels import active_set, evaluate, rounds
 from tidewolf.methods import compiled_rounds, kernel_functions
 from tidewolf.methods.kernel_functions import Functions, StreamFunctions
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
+from tidewolf.projection.active import ExactPoint
 from tidewolf.sets import CappedSimplex, FlowPolytope, Simplex
 
 EPS = float(np.finfo(np.float64).eps)
@@ -124,13 +125,14 @@ def numbers(recording):
 def told(state):
     """What a state holds, as arrays."""
     dual, active, own = state.dual, state.point.active, state.descents[0].sums
+    weights = np.ones(1) if isinstance(active, ExactPoint) else active.weights
     return {
         "t": np.array(state.t),
         "x": state.point.x,
         "y": state.point.y,
         "before": state.point.before_projection,
         "apart": np.array(state.distance),
-        "weights": active.weights[active.weights > 0.0],
+        "weights": weights[weights > 0.0],
         "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7]], dtype=float),
         "gradients": np.array([*(each - each.mean() for each in dual.sums[:2])]),
         "products": np.array(dual.sums[2:]),
@@ -245,12 +247,15 @@ def test_losses_across_the_set_are_none_beside_limits_that_nearly_are(name):
     kind={kind: kind for kind in ("capacities", "affine", "maxima")},
 )
 def test_rounds_have_the_same_bits_however_they_come(name, kind, tmp_path):
-    K = SETS[name]
-    played, learner = stream(K, kind, 60, seed=3), tw.LyapunovDescent(SETS[name])
+    assert_same_however_they_come(SETS[name], kind, tmp_path)
+
+
+def assert_same_however_they_come(K, kind, folder):
+    played, learner = stream(K, kind, 60, seed=3), tw.LyapunovDescent(K)
     run = recorded(learner, played)
     *_, last = tw.play(learner, played)
     assert_same(numbers(run), numbers(recorded(learner, played, cuts=(1, 23, 59))))
-    first, second = tw.Session(learner), tw.Session.open(tmp_path / "it.db", learner)
+    first, second = tw.Session(learner), tw.Session.open(folder / "it.db", learner)
     by_arrays = tw.Session(learner)
     with second:
         for t in range(len(played)):
@@ -615,17 +620,17 @@ def test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without(name, kind,
     assert_both_ways(SETS[name], kind, options)
 
 
-def assert_both_ways(K, kind, options):
+def assert_both_ways(K, kind, options, tolerance=1e-7):
     played = stream(K, kind, 40, seed=9)
     own, naive = tw.Ensemble(K, **options), uncompiled(tw.Ensemble(K, **options))
     assert own.compiled is not None
     ours, theirs = recorded(own, played), recorded(naive, played)
     for part in ("losses", "violations", "calls", "distances", "solves", "measures"):
         one, other = np.array(getattr(ours, part)), np.array(getattr(theirs, part))
-        np.testing.assert_allclose(one, other, atol=1e-8, err_msg=part)
-    assert_alike(ensemble_told(ours.state), ensemble_told(theirs.state), 1e-7, 1.0)
+        np.testing.assert_allclose(one, other, atol=0.1 * tolerance, err_msg=part)
+    assert_alike(ensemble_told(ours.state), ensemble_told(theirs.state), tolerance, 1.0)
     *_, ended = tw.play(own, played)
-    assert_alike(ensemble_told(ended.state), ensemble_told(theirs.state), 1e-7, 1.0)
+    assert_alike(ensemble_told(ended.state), ensemble_told(theirs.state), tolerance, 1.0)
 
 
 @pytest.mark.parametrize("name", ["simplex", "flow"])
