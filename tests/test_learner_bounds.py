@@ -129,7 +129,7 @@ def test_what_is_measured_stays_below_what_is_promised(K, kind):
         assert beyond_the_bound(learner, stream, best) == [], name
 
 
-@pytest.mark.soak_examples(40)
+@pytest.mark.soak_examples(150)
 @given(
     seed=st.integers(0, 2**32),
     kind=st.sampled_from(KINDS),

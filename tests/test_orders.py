@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import isotonic_regression, linprog
+from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from polytopes import trees, vertices_of
+from test_baselines import by_faces
 from tidewolf import sets
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.vertices import Sparse
@@ -76,16 +77,7 @@ def test_halving_fills_a_large_knapsack_as_sorting_does(seed, n, at_most, ties):
     np.testing.assert_allclose(sets.Knapsack(weights, total, upper, at_most).lmo(d), x, atol=1e-9)
 
 
-# --- permutahedron and transportation -------------------------------------------------------------
-
-
-@given(seed=seeds, n=st.integers(1, 12), far=st.sampled_from([0.1, 1.0, 30.0]))
-def test_the_projection_on_a_permutahedron_agrees_with_isotonic_regression(seed, n, far):
-    rng = np.random.default_rng(seed)
-    K, y = sets.Permutahedron(rng.integers(0, 4, n)), far * rng.standard_normal(n).round(1)
-    order = np.argsort(-y, kind="stable")
-    v = isotonic_regression(y[order] - np.sort(K.weights)[::-1], increasing=False).x
-    np.testing.assert_allclose(K.project(y)[order], y[order] - v, atol=1e-12 * max(1.0, far))
+# --- transportation -------------------------------------------------------------
 
 
 @pytest.mark.soak_examples(15)
@@ -170,10 +162,8 @@ def test_neither_the_size_nor_the_place_of_a_polytope_matters(seed, size, far):
 
 def test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm():
     rng = np.random.default_rng(0)
-    K, d = (
-        sets.Polytope(csr_array(rng.random((20, 40))), np.full(20, 8.0), bounds=(0.0, 1.0)),
-        rng.standard_normal(40),
-    )
+    K = sets.Polytope(csr_array(rng.random((20, 40))), np.full(20, 8.0), bounds=(0.0, 1.0))
+    d = rng.standard_normal(40)
     first, solver = K.answer(d), K._model._solver
     exchanges = []
     for warm in (None, first.warm):
@@ -181,15 +171,10 @@ def test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm():
         exchanges.append(solver.getInfo().simplex_iteration_count)
     assert exchanges[0] > exchanges[1] == 0
     assert not first.warm.flags.writeable
-    for wrong in (
-        np.zeros(60, dtype=np.int8),
-        np.full(60, 9),
-        np.zeros(3),
-        np.ones(60, dtype=np.int8),
-    ):
-        np.testing.assert_allclose(
-            K.answer(d, wrong).vertex.dense(d), first.vertex.dense(d), atol=1e-12
-        )
+    few, many = np.zeros(3), np.zeros(60, dtype=np.int8)
+    for wrong in (few, many, many + 1, np.full(60, 9)):
+        other = K.answer(d, wrong).vertex.dense(d)
+        np.testing.assert_allclose(other, first.vertex.dense(d), atol=1e-12)
 
 
 class Liar:
@@ -213,36 +198,17 @@ def test_what_the_solver_says_is_not_believed():
     answer = K.answer(d)
     assert K.infeasibility(answer.vertex.dense(d)) <= 1e-14
     assert 0.0 < answer.vertex.inner(d) - best <= answer.error <= 1e-6
-    K.__dict__["_model"] = Liar(program, lambda found: found._replace(v=np.zeros(3)))
-    with pytest.raises(SolverFailed):
-        K.answer(d)
-    K.__dict__["_model"] = Liar(program, lambda found: found._replace(of_fixed=-found.of_fixed))
-    with pytest.raises(SolverFailed):
-        K.answer(d)
     # a multiplier of the wrong sign would make (0.2, 0.2, 0.2) look best
-    upwards = np.array([0.5]) / program.F.toarray()[0, 0]
-    K.__dict__["_model"] = Liar(
-        program, lambda found: found._replace(v=np.full(3, 0.2), of_fixed=upwards)
-    )
-    with pytest.raises(SolverFailed):
-        K.answer(np.ones(3))
-    K.__dict__["_model"] = Liar(program, lambda found: None)
-    with pytest.raises(SolverFailed):
-        K.answer(d)
-
-
-def distance_by_faces(points: np.ndarray, x: np.ndarray) -> float:
-    """The distance to a hull: the best projection on the affine hull of a subset that has
-    nonnegative weights.
-    """
-    best = math.inf
-    for size in range(1, len(points) + 1):
-        for chosen in itertools.combinations(points, size):
-            base, edges = chosen[0], np.array(chosen[1:]).reshape(-1, len(x)) - chosen[0]
-            w = np.linalg.lstsq(edges.T, x - base, rcond=None)[0] if size > 1 else np.zeros(0)
-            if (w >= -1e-12).all() and w.sum() <= 1 + 1e-12:
-                best = min(best, float(np.linalg.norm(base + w @ edges - x)))
-    return best
+    upwards = {"v": np.full(3, 0.2), "of_fixed": np.array([0.5]) / program.F.toarray()[0, 0]}
+    for costs, lie in (
+        (d, lambda found: found._replace(v=np.zeros(3))),
+        (d, lambda found: found._replace(of_fixed=-found.of_fixed)),
+        (np.ones(3), lambda found: found._replace(**upwards)),
+        (d, lambda found: None),
+    ):
+        K.__dict__["_model"] = Liar(program, lie)
+        with pytest.raises(SolverFailed):
+            K.answer(costs)
 
 
 @given(
@@ -252,7 +218,8 @@ def test_the_excess_of_a_hull_is_the_distance_to_it(seed, k, n, far):
     rng = np.random.default_rng(seed)
     points = rng.integers(-2, 3, (k, n)).astype(float)
     K, x = sets.VertexHull(points), far * rng.standard_normal(n)
-    assert K.infeasibility(x) == pytest.approx(distance_by_faces(points, x), abs=1e-9, rel=1e-9)
+    away = np.linalg.norm(by_faces(points, x) - x)
+    assert K.infeasibility(x) == pytest.approx(away, abs=1e-9, rel=1e-9)
     inside = rng.dirichlet(np.ones(k)) @ points
     assert K.infeasibility(inside) <= 1e-12
 

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
-from covering import thinned
+from covering import few, thinned
 from polytopes import MAKERS, ROUND, vertices_of
 from refused import refused
 from tidewolf import sets
@@ -43,9 +43,11 @@ def made(kind: str, rng: np.random.Generator) -> sets.ConvexSet:
 # --- the checks, on everything exported -----------------------------------------------------------
 
 
+@pytest.mark.parametrize("seeds", few(1, [range(1), range(1, 40)]))
 @pytest.mark.parametrize("K", EXAMPLES)
-def test_every_example_passes_every_check(K):
-    check_set(K)
+def test_every_example_passes_every_check(K, seeds):
+    for seed in seeds:
+        check_set(K, seed=seed)
 
 
 @pytest.mark.soak_examples(4)

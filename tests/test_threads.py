@@ -22,28 +22,17 @@ def _eager_switching():
 
 
 @pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.baselines.SinhaVaze])
-def test_one_learner_in_four_threads_plays_what_it_plays_alone(kind):
+@pytest.mark.parametrize("start", [0, 20])
+def test_one_learner_and_state_in_four_threads_play_what_they_play_alone(kind, start):
     problem = tw.problems.routing(rounds=60)
     learner = kind(problem.K, horizon=60)
-    alone = tw.run(learner, problem.stream).losses.sum()
-    with ThreadPoolExecutor(4) as pool:
-        totals = list(pool.map(lambda _: tw.run(learner, problem.stream).losses.sum(), range(12)))
-    assert totals == [alone] * 12
-
-
-def test_one_state_continued_in_four_threads_stays_whole():
-    problem = tw.problems.routing(rounds=80)
-    learner = tw.LyapunovDescent(problem.K, horizon=80, calls_per_round=3.0)
-    *_, played = tw.play(learner, problem.stream[:20])
-    rest = problem.stream[20:]
+    state = tw.run(learner, problem.stream[:start]).final_state
 
     def losses(_: int) -> list[float]:
-        return [float(p.losses[0]) for p in tw.play(learner, rest, played.state)]
+        return [float(p.losses[0]) for p in tw.play(learner, problem.stream[start:], state)]
 
-    alone = losses(0)
     with ThreadPoolExecutor(4) as pool:
-        for continued in pool.map(losses, range(12)):
-            assert continued == alone
+        assert list(pool.map(losses, range(12))) == [losses(0)] * 12
 
 
 # --- one session ----------------------------------------------------------------------------------
@@ -52,47 +41,41 @@ LEARNERS = {
     "LyapunovDescent": tw.LyapunovDescent(tw.sets.Simplex(4), horizon=2000),
     "DriftPlusPenalty": tw.DriftPlusPenalty(tw.sets.Simplex(4), horizon=2000, block=50),
 }
-LOSS, CONSTRAINT = (
-    tw.functions.Linear.one([1.0, -2.0, 0.5, 0.0]),
-    tw.functions.Capacity.one([0.5, 0.4, 0.3, 0.2]),
-)
+LOSS = tw.functions.Linear.one([1.0, -2.0, 0.5, 0.0])
+CONSTRAINT = tw.functions.Capacity.one([0.5, 0.4, 0.3, 0.2])
 
 
 def observed_by_threads(session: tw.Session[Any], threads: int, each: int) -> int:
     """How many observations were acknowledged; every thread plays before it observes."""
 
     def work(_: int) -> int:
-        acknowledged = 0
         for _ in range(each):
             assert session.learner.K.infeasibility(session.play()) <= 1e-9
             session.observe(loss=LOSS, constraint=CONSTRAINT)
-            acknowledged += 1
-        return acknowledged
+        return each
 
     with ThreadPoolExecutor(threads) as pool:
         return sum(pool.map(work, range(threads)))
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_session_in_memory_keeps_all_that_eight_threads_observe(name):
-    learner = LEARNERS[name]
-    shared, alone = tw.Session(learner), tw.Session(learner)
-    assert observed_by_threads(shared, 8, 60) == 480 == shared.state.t == shared.rounds
-    for _ in range(480):
+@pytest.mark.parametrize(
+    ("name", "durable"),
+    [("LyapunovDescent", False), ("DriftPlusPenalty", False), ("LyapunovDescent", True)],
+)
+def test_a_session_keeps_all_that_eight_threads_observe(name, durable, tmp_path):
+    learner, path, each = LEARNERS[name], tmp_path / "session.db", 25 if durable else 60
+    alone = tw.Session(learner)
+    shared = tw.Session.open(path, learner, snapshot_every=30) if durable else tw.Session(learner)
+    assert observed_by_threads(shared, 8, each) == 8 * each == shared.rounds
+    for _ in range(8 * each):
         alone.observe(loss=LOSS, constraint=CONSTRAINT)
     # each was taken at the point that stood, in some order
     assert learner.save(shared.state) == learner.save(alone.state)
-
-
-def test_a_durable_session_keeps_all_that_eight_threads_observe(tmp_path):
-    learner, alone = LEARNERS["LyapunovDescent"], tw.Session(LEARNERS["LyapunovDescent"])
-    with tw.Session.open(tmp_path / "session.db", learner, snapshot_every=30) as shared:
-        assert observed_by_threads(shared, 8, 25) == 200 == shared.rounds
-    for _ in range(200):
-        alone.observe(loss=LOSS, constraint=CONSTRAINT)
-    with tw.Session.open(tmp_path / "session.db", learner, read_only=True) as again:
-        assert sum(seen.rounds for seen in again.history()) == again.rounds == 200
-        assert learner.save(again.state) == learner.save(alone.state)
+    shared.close()
+    if durable:
+        with tw.Session.open(path, learner, read_only=True) as again:
+            assert sum(seen.rounds for seen in again.history()) == again.rounds == 8 * each
+            assert learner.save(again.state) == learner.save(alone.state)
 
 
 def test_what_is_saved_while_others_observe_is_one_whole_state(tmp_path):
@@ -103,12 +86,11 @@ def test_what_is_saved_while_others_observe_is_one_whole_state(tmp_path):
         session.save(path)
         tw.Session.load(path, learner)
 
+    def observe(_: int) -> None:
+        session.observe(loss=LOSS, constraint=CONSTRAINT)
+
     with ThreadPoolExecutor(8) as pool:
-        for _ in pool.map(
-            lambda i: save(i) if i % 2 else session.observe(loss=LOSS, constraint=CONSTRAINT),
-            range(100),
-        ):
-            pass
+        list(pool.map(lambda i: save(i) if i % 2 else observe(i), range(100)))
     assert session.rounds == 50
     assert [file.name for file in tmp_path.iterdir()] == ["state"]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.testing import check_function, check_set
+from tidewolf.testing import check_function
 
 pytestmark = pytest.mark.soak
 
@@ -23,42 +23,9 @@ def test_a_hundred_thousand_rounds_stay_in_the_set_in_flat_memory() -> None:
     assert played.state.calls <= 100_000
 
 
-@pytest.mark.parametrize("kind", tw.sets.every(), ids=lambda kind: kind.__name__)
-def test_every_set_under_many_seeds(kind: type[tw.sets.ConvexSet]) -> None:
-    for K in kind.examples():
-        for seed in range(40):
-            check_set(K, seed=seed)
-
-
 @pytest.mark.parametrize("kind", tw.functions.every(), ids=lambda kind: kind.__name__)
 def test_every_function_under_many_seeds(kind: type[tw.functions.Batch]) -> None:
     for f in kind.examples():
         for seed in range(100):
-            check_function(
-                f,
-                seed=seed,
-                points=None
-                if f.domain is None
-                else np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape)),
-            )
-
-
-def test_measured_stays_below_the_bound_on_many_random_streams() -> None:
-    for seed in range(150):
-        rng = np.random.default_rng(seed)
-        n, T = int(rng.integers(2, 12)), int(rng.integers(50, 800))
-        K = tw.sets.Simplex(n)
-        safe = rng.dirichlet(np.ones(n))
-        capacities = safe + np.abs(rng.normal(scale=rng.choice([0.01, 0.1, 1.0]), size=(T, n)))
-        costs = rng.normal(size=n) + rng.choice([0.1, 1.0, 10.0]) * rng.normal(size=(T, n))
-        stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))
-        run = tw.run(
-            tw.LyapunovDescent(
-                K,
-                horizon=int(rng.choice([T, T // 3 + 1])),
-                caution=float(rng.choice([0.1, 1, 10, 100])),
-            ),
-            stream,
-        )
-        assert run.regret[1] <= run.bound.regret
-        assert run.violations.sum() <= run.bound.violation
+            inside = np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))
+            check_function(f, seed=seed, points=None if f.domain is None else inside)
