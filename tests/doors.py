@@ -349,7 +349,7 @@ def _evaluations(folder: Path) -> Iterator[Door]:
         "advice": {"a": np.full((3, 2), 0.5)},
     }
     yield Door("Stream", tw.Stream, {**stream.fields(), **rounds})
-    told_of = tw.Stream(stream.losses, stream.constraints, **rounds)  # type: ignore[arg-type]
+    told_of = tw.Stream(stream.losses, stream.constraints, **rounds)
     yield Door("Stream.known", told_of.info, {"t": 1})
     yield Door("RoundInfo", tw.RoundInfo, {**known, "unavailable": (1,)})
     yield Door("RoundInfo", tw.RoundInfo, {"time": "2026-03-01T12:00", "context": [0.5, 0.5]})

@@ -46,7 +46,7 @@ def together(rounds: list[FirstOrder]) -> FirstOrder:
 
 
 def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
-    """A stream on which some point of K keeps every constraint."""
+    """A stream on which some point of K keeps every constraint, unless it is hopeless."""
     rng = np.random.default_rng([seed, len(kind)])
     column, flat = (rounds, *[1] * len(K.shape)), (rounds, -1)
     star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
@@ -66,6 +66,7 @@ def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
             Linear(-rng.random(C.shape)), Capacity(star + K.radius * 0.1 * rng.random(C.shape))
         )
     else:
-        assert kind == "switching"
+        assert kind in ("switching", "hopeless")
     A = A * size.reshape(column)
-    return tw.Stream(Linear(C), Affine(A, A.reshape(flat) @ star.reshape(-1)))
+    most = np.linalg.norm(A.reshape(flat), axis=1) * K.radius if kind == "hopeless" else 0.0
+    return tw.Stream(Linear(C), Affine(A, A.reshape(flat) @ star.reshape(-1) - most))

@@ -95,7 +95,7 @@ def test_soft_limits_are_kept_on_average_and_the_more_the_more_caution():
     limits = pd.DataFrame({"real": 0.2 + 0.1 * np.sin(np.arange(150.0))}, index=X.index)
     groups = {"gold": "real", "tech": "real"}
 
-    def over(caution: float, given=None) -> float:
+    def over(caution, given=None):
         made = tw.OnlineAllocator(groups=groups, caution=caution).fit(X, limits=given)
         together = made.weights_history_[:, 2:].sum(axis=1)
         return float(np.maximum(together - limits["real"], 0.0).mean())

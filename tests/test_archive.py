@@ -142,17 +142,17 @@ def lying_size(data: bytes, size: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
+def bombs(tmp_path_factory):
     import pyarrow
     from pyarrow import parquet
 
     here, files = tmp_path_factory.mktemp("bombs"), dict[str, tuple[str, Path]]()
 
-    def state(name: str, body: bytes) -> None:
+    def state(name, body):
         (here / name).write_bytes(sealed(body))
         files[name] = "state", here / name
 
-    def table(name: str, data: bytes | None = None) -> Path:
+    def table(name, data=None):
         if data is not None:
             (here / name).write_bytes(data)
         files[name] = "table", here / name
@@ -445,7 +445,7 @@ def test_a_state_packed_again_goes_on_and_no_change_of_it_is_more_than_a_refusal
     for number in range(0, found[0] * len(WRONG), 83):
         which, value = divmod(number, len(WRONG))
 
-        def change(fields: Any, _: Any, which: int = which, value: int = value) -> None:
+        def change(fields, _, which=which, value=value):
             place, key = [*parts(fields)][which]
             place[key] = WRONG[value]
 

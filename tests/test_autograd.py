@@ -23,7 +23,7 @@ LABELS = RNG.integers(0, 2, ROUNDS)
 
 
 @pytest.fixture(params=["torch", "jax"])
-def library(request: Any) -> str:
+def library(request):
     return str(request.param)
 
 
@@ -34,7 +34,7 @@ def imported(name: str) -> Any:
 
 
 @pytest.fixture
-def make(library: str) -> Any:
+def make(library):
     imported(library)
     return {"torch": from_torch, "jax": from_jax}[library]
 
@@ -61,7 +61,7 @@ def require_equal(f: Any, g: Any, points: Any) -> None:
     np.testing.assert_allclose(f.values_at(many), g.values_at(many), rtol=0, atol=1e-10)
 
 
-def test_they_equal_built_in_functions(make: Any) -> None:
+def test_they_equal_built_in_functions(make):
     points = [RNG.dirichlet(np.ones(N)) for _ in range(3)]
     require_equal(make(lambda x, c: c @ x, N, data=C), Linear(C), points)
     require_equal(make(quadratic, N, data=(P, C, R)), Quadratic(P, C, R), points)
@@ -74,7 +74,7 @@ def test_they_equal_built_in_functions(make: Any) -> None:
 
 
 @pytest.mark.parametrize("library", ["torch", pytest.param("jax", marks=pytest.mark.soak)])
-def test_they_pass_the_checks_of_functions(make: Any) -> None:
+def test_they_pass_the_checks_of_functions(make):
     batches = [
         make(lambda x, row: abs(x - row).sum(), 2, data=np.arange(6.0).reshape(3, 2) - 2.0),
         make(lambda t, x: t * (x * x).sum(), (2, 2), rounds=2),
@@ -87,10 +87,10 @@ def test_they_pass_the_checks_of_functions(make: Any) -> None:
         check_function(f)
 
 
-def test_untraceable_callables_are_computed_one_by_one(make: Any) -> None:
+def test_untraceable_callables_are_computed_one_by_one(make):
     """One that asks what a number is."""
 
-    def hinge(x: Any, c: Any) -> Any:
+    def hinge(x, c):
         return c @ x if float(c[0]) > 0.0 else 2.0 * (c @ x)
 
     f = make(hinge, N, data=C)
@@ -98,7 +98,7 @@ def test_untraceable_callables_are_computed_one_by_one(make: Any) -> None:
     require_equal(f, Linear(factors[:, None] * C), [RNG.normal(size=N) for _ in range(2)])
 
 
-def test_a_weight_of_zero_asks_for_no_gradient(make: Any) -> None:
+def test_a_weight_of_zero_asks_for_no_gradient(make):
     f = make(lambda x, r: (r @ x) ** 0.5, 2, data=np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]))
     x = np.array([0.0, 1.0])
     np.testing.assert_allclose(f.subgradient(x, np.array([0.0, 2.0, 4.0])), [2.0, 3.0])
@@ -109,7 +109,7 @@ def test_a_weight_of_zero_asks_for_no_gradient(make: Any) -> None:
         f.subgradient(x, np.array([1.0, 2.0, 0.0]))
 
 
-def test_bad_input_is_refused(make: Any) -> None:
+def test_bad_input_is_refused(make):
     x = np.ones(2)
     for value, kind in (
         (lambda x: None, errors.WrongType),
@@ -135,7 +135,7 @@ def test_bad_input_is_refused(make: Any) -> None:
             make(**{"value": lambda x: x.sum(), "shape": 2, **given})
 
 
-def test_runs_and_sessions_take_them(make: Any, tmp_path: Any) -> None:
+def test_runs_and_sessions_take_them(make, tmp_path):
     """A loss and a limit, both from callables: the same run as with built-in ones."""
     K, rounds = tw.sets.Simplex(3), 30
     costs, caps = RNG.normal(size=(rounds, 3)), RNG.uniform(0.2, 0.6, rounds)
@@ -163,7 +163,7 @@ def test_runs_and_sessions_take_them(make: Any, tmp_path: Any) -> None:
         storage.observe(loss=losses[:1], constraint=limits[:1])
 
 
-def test_without_its_library_the_extra_is_named(monkeypatch: Any, library: str) -> None:
+def test_without_its_library_the_extra_is_named(monkeypatch, library):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(errors.MissingExtra, match=rf'pip install "tidewolf\[{library}'):
         getattr(tw.functions, f"from_{library}")(lambda x: x.sum(), 2)
@@ -173,7 +173,7 @@ def test_without_its_library_the_extra_is_named(monkeypatch: Any, library: str) 
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32"])
-def test_points_of_torch_stay_torchs(kind: str) -> None:
+def test_points_of_torch_stay_torchs(kind):
     torch = imported("torch")
     dtype = getattr(torch, kind)
     f = from_torch(quadratic, N, data=(P, C, R))
@@ -184,7 +184,7 @@ def test_points_of_torch_stay_torchs(kind: str) -> None:
     np.testing.assert_allclose(f.values(x).numpy(), there, rtol=1e-4, atol=1e-5)
 
 
-def test_data_of_torch_and_read_only_data_stay_where_they_are() -> None:
+def test_data_of_torch_and_read_only_data_stay_where_they_are():
     torch, frozen, x = imported("torch"), C.copy(), np.ones(N)
     frozen.setflags(write=False)
     for given in (torch.tensor(C), frozen):
@@ -193,7 +193,7 @@ def test_data_of_torch_and_read_only_data_stay_where_they_are() -> None:
         assert f.fields()["data"][0] is given
 
 
-def test_a_learner_on_torch_plays_them() -> None:
+def test_a_learner_on_torch_plays_them():
     torch, costs = imported("torch"), RNG.normal(size=(10, 3))
     K = tw.sets.Simplex(3).to(torch.zeros(1, dtype=torch.float64))
     ours = tw.run(tw.LyapunovDescent(K), tw.Stream(from_torch(lambda x, c: c @ x, 3, data=costs)))
@@ -204,7 +204,7 @@ def test_a_learner_on_torch_plays_them() -> None:
 # --- jax alone ------------------------------------------------------------------------------------
 
 
-def test_64_bits_hold_within_and_nowhere_else() -> None:
+def test_64_bits_hold_within_and_nowhere_else():
     jax, jnp = imported("jax"), imported("jax.numpy")
     f = from_jax(lambda x, c: c @ x, N, data=C)
     assert (f.values(np.ones(N)).dtype, jnp.asarray(1.0).dtype) == (np.float64, jnp.float32)
@@ -213,10 +213,10 @@ def test_64_bits_hold_within_and_nowhere_else() -> None:
     np.testing.assert_allclose(f.values(jnp.ones(N)), C.sum(axis=1), rtol=1e-5)
 
 
-def test_few_programs_serve_any_number_of_rounds() -> None:
+def test_few_programs_serve_any_number_of_rounds():
     traced = []
 
-    def value(x: Any, c: Any) -> Any:
+    def value(x, c):
         traced.append(1)
         return c @ x
 
@@ -227,7 +227,7 @@ def test_few_programs_serve_any_number_of_rounds() -> None:
     assert len(traced) <= 5  # 1, 2, 4, 8, 16
 
 
-def test_a_round_may_be_told_by_its_number_in_python() -> None:
+def test_a_round_may_be_told_by_its_number_in_python():
     """`C[t]` of a NumPy array wants a number, not a tracer."""
     imported("jax")
     f = from_jax(lambda t, x: C[t] @ x, N, rounds=ROUNDS)

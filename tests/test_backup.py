@@ -58,7 +58,7 @@ def command(*words: object) -> int:
 
 
 @pytest.fixture
-def served(servers: Any, tmp_path: Path) -> Any:
+def served(servers, tmp_path):
     server = servers.start(tmp_path / "sessions")
     yield server
     server.kill()
@@ -67,7 +67,7 @@ def served(servers: Any, tmp_path: Path) -> Any:
 def test_a_backup_under_load_is_of_one_moment(served, servers, tmp_path):
     stop, file = threading.Event(), tmp_path / "copy.db"
 
-    def load() -> None:
+    def load():
         with client(served, "a") as a, client(served, "b") as b:
             t = 0
             while not stop.is_set():
@@ -267,7 +267,7 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path):
     with pytest.raises(TidewolfError, match="already"):
         backup(tmp_path / "first", tmp_path / "first" / "tidewolf.db")
 
-    def stop(*_: object) -> None:
+    def stop(*_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

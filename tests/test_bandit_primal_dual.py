@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import theorems
 import tidewolf as tw
 from covering import few, thinned
-from theorems import hostile
+from theorems import DIAMOND, SETS, SIZES, hostile
 from tidewolf.core import errors
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.randomness import gaussian_rows
@@ -22,28 +22,10 @@ from tidewolf.functions import Affine, Linear
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual, explorable_from
 from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.projection import ActiveSet, afp_paper
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
+from tidewolf.sets import Box, L2Ball, Shrunk, Simplex
 
-DIAMOND = FlowPolytope.examples()[0]
 FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
-POINT = VertexHull(np.ones((1, 2)))
-SETS = [
-    Simplex(4),
-    DIAMOND,
-    CappedSimplex(6, 0.5),
-    FLAT_BOX,
-    L2Ball((2, 2), 3.0),
-    L2Ball(1),
-    Simplex(1),
-    POINT,
-]
-each_set = pytest.mark.parametrize("K", SETS, ids=repr)
-ONES = {
-    "loss_lipschitz": 1.0,
-    "constraint_lipschitz": 1.0,
-    "loss_size": 1.0,
-    "constraint_size": 1.0,
-}
+ONES = dict.fromkeys(SIZES, 1.0)
 
 
 def played(learner: Any, stream: tw.Stream) -> np.ndarray:
@@ -54,7 +36,7 @@ def played(learner: Any, stream: tw.Stream) -> np.ndarray:
 # --- exploring ------------------------------------------------------------------------------------
 
 
-@each_set
+@pytest.mark.parametrize("K", SETS, ids=repr)
 @given(first=st.integers(0, 5000), count=st.integers(1, 300), seed=st.integers(0, 2**40))
 @settings(max_examples=5)
 def test_directions_depend_on_their_round_alone_bit_for_bit(K, first, count, seed):

@@ -27,10 +27,9 @@ from tidewolf.baselines import (
 )
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation
-from tidewolf.functions import Affine, Capacity, Chain, Linear, MaxAffine, Quadratic
+from tidewolf.functions import Affine, Capacity, Chain, Linear, Quadratic
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets import (
     Box,
     CappedSimplex,
@@ -42,6 +41,7 @@ from tidewolf.sets import (
     VertexHull,
 )
 from tidewolf.sets.base import membership_tolerance
+from tidewolf.sets.highs import WarmModel
 from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
@@ -317,41 +317,6 @@ def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(k
 
 
 # --- linear programs ------------------------------------------------------------------------------
-
-HULL = VertexHull(np.random.default_rng(3).standard_normal((4, 2)))
-PLANE = [DIAMOND, HULL, Translated(Simplex(3), np.array([5.0, -2.0, 0.0])), Shrunk(HULL, 0.4)]
-
-
-def fine_grid(K: Any) -> np.ndarray:
-    """Members of a set with at most four corners, flattened, a fiftieth of the way apart."""
-    rng = np.random.default_rng(0)
-    corners = np.unique(
-        np.round([K.lmo(rng.standard_normal(K.shape)) for _ in range(60)], 9), axis=0
-    )
-    assert len(corners) <= 4
-    shares = [w for w in itertools.product(range(51), repeat=len(corners) - 1) if sum(w) <= 50]
-    return np.array([[*w, 50 - sum(w)] for w in shares]) / 50 @ corners
-
-
-@pytest.mark.parametrize("K", PLANE, ids=repr)
-@pytest.mark.parametrize("room", [-0.6, -0.05, 0.3])
-def test_no_member_does_better_than_the_best_point(K, room):
-    """Among those that keep the limits; where none does, among those that breach the worst of them
-    least.
-    """
-    rng, grid = np.random.default_rng(4), fine_grid(K)
-    for rounds in (1, 1, 4):
-        losses = Linear(rng.standard_normal((rounds, *K.shape)))
-        A = rng.standard_normal((rounds, 2, *K.shape))
-        limits = MaxAffine(A, A @ K.center + room * K.radius)
-        x = BestPoint(K, "A test")(losses, limits)
-        assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
-        breach = (np.einsum("tpi,gi->gtp", A, grid) - limits.b).max(axis=(1, 2))
-        least, cost = max(0.0, float(limits.values(x).max())), float(losses.values(x).sum())
-        assert least <= max(0.0, float(breach.min())) + 1e-8
-        costs = (grid[breach <= least] @ losses.C.sum(axis=0)).tolist()
-        assert cost <= min(costs, default=math.inf) + 1e-7
-        assert room < 0.2 or least <= 1e-8
 
 
 def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):

@@ -339,7 +339,7 @@ def test_breaches_of_the_comparators_own_size_prove_nothing():
         assert run.certificate.holds is not False
 
 
-class Bare(tw.LyapunovDescent):  # type: ignore[misc]
+class Bare(tw.LyapunovDescent):
     """A learner that says nothing of its projections and slopes."""
 
     needs: ClassVar = tw.LyapunovDescent.needs

@@ -281,7 +281,7 @@ class Holder(NamedTuple):
     parts: tuple[Any, ...]
 
 
-def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began() -> None:
+def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began():
     begun = Holder((Clock(0), member(t=0)))
     later = Holder((Clock(7, 3), member()))
     assert types_of(read_back(later, Holder, begun)) == types_of(later)

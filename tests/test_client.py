@@ -31,7 +31,7 @@ NUMBER = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def url(servers: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(servers, tmp_path_factory):
     """A service that all tests of this file share."""
     server = servers.start(tmp_path_factory.mktemp("client") / "sessions")
     yield f"http://127.0.0.1:{server.port}"
@@ -165,7 +165,7 @@ def between(fate: Callable[[], str]) -> Iterator[None]:
 
 
 @pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def at_once(monkeypatch):
     """Nobody waits; the pauses that would have been."""
     pauses: list[float] = []
     monkeypatch.setattr("tidewolf.client.session.time.sleep", pauses.append)
@@ -203,7 +203,7 @@ def test_attempts_are_bounded_and_pauses_grow(url, at_once):
 
 def test_what_is_no_service_is_said_to_be_none():
     class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
+        def handle(self):
             self.request.recv(10_000)
             self.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello")
 
@@ -328,7 +328,7 @@ def test_a_session_goes_back_and_over_to_another_set(url):
         with pytest.raises(errors.InvalidInput):
             client.rollback(99)
         with pytest.raises(errors.WrongType):
-            client.migrate([])  # type: ignore[arg-type]
+            client.migrate([])
     client.close()
 
 

@@ -44,7 +44,7 @@ class Policy(Adviser):
     fails: bool = False
     fails_in: int | None = None
     """a round, whoever asks"""
-    waits: bool = False  # type: ignore[assignment]
+    waits: bool = False
     calls: int = 0
     """oracle calls that it reports"""
 
@@ -88,7 +88,7 @@ class Odd(Policy):
 
 
 @pytest.fixture(autouse=True)
-def _free_who_hangs() -> Any:
+def _free_who_hangs():
     GATE.clear()
     CALLS.clear()
     yield
@@ -112,7 +112,7 @@ def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
     return learner.learned(state, Arrival(rounds, FullInformation(loss, limit)))
 
 
-def test_learning_and_settling_are_an_update_to_the_bit() -> None:
+def test_learning_and_settling_are_an_update_to_the_bit():
     learner = tw.Ensemble(K, experts=[tw.experts.Resolve(columns=True), Policy()])
     state = unsettled(learner, 4)
     assert not learner.is_committed(state)
@@ -134,9 +134,9 @@ def hear(learner: tw.Ensemble, pool: Advisers, state: Any, seconds: float) -> An
 
 
 @pytest.mark.parametrize("name", ["hangs", "fails"])
-def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
+def test_who_is_not_ready_sleeps_and_the_others_are_heard(name):
     """One who hangs is not asked again until it is back."""
-    slow = Policy("slow", **{name: True})  # type: ignore[arg-type]
+    slow = Policy("slow", **{name: True})
     learner = tw.Ensemble(K, experts=[slow, Policy("quick"), tw.experts.Resolve(headroom=0)])
     state, pool = unsettled(learner, 3), Advisers(1.0)
     heard = hear(learner, pool, state, 1.0)
@@ -157,7 +157,7 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
         assert hear(learner, pool, unsettled(learner, 5), 5.0).skipped == {}
 
 
-def test_an_adviser_that_is_asked_again_has_until_the_deadline() -> None:
+def test_an_adviser_that_is_asked_again_has_until_the_deadline():
     learner = tw.Ensemble(K, experts=[Policy("quick", calls=1), Policy("slow", seconds=0.05)])
     state = unsettled(learner, 3)
     CALLS.clear()
@@ -178,8 +178,8 @@ def saved(session: tw.Session[Any]) -> bytes:
 
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("name", ["hangs", "fails"])
-def test_a_decision_never_waits_beyond_its_deadline(name: str, waits: bool) -> None:
-    slow = Policy("slow", waits=waits, **{name: True})  # type: ignore[arg-type]
+def test_a_decision_never_waits_beyond_its_deadline(name, waits):
+    slow = Policy("slow", waits=waits, **{name: True})
     session = tw.Session(tw.Ensemble(K, experts=[slow, Policy("quick")]))
     for t in range(4):
         began = time.monotonic()
@@ -195,7 +195,7 @@ def test_a_decision_never_waits_beyond_its_deadline(name: str, waits: bool) -> N
     assert any("slow" in note for note in session.notes)
 
 
-def test_nobody_asleep_means_the_bits_of_no_deadline() -> None:
+def test_nobody_asleep_means_the_bits_of_no_deadline():
     learner = tw.Ensemble(K, experts=[tw.experts.Resolve(columns=True), "incumbent"])
     plain, timed = tw.Session(learner), tw.Session(learner)
     for t in range(6):
@@ -208,7 +208,7 @@ def test_nobody_asleep_means_the_bits_of_no_deadline() -> None:
 
 
 @pytest.mark.parametrize("every", [1, 3, 100])
-def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: int) -> None:
+def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path, every):
     learner = tw.Ensemble(K, experts=[Policy("slow", hangs=True), Policy("quick")])
     path = tmp_path / "a.db"
     with tw.Session.open(path, learner, snapshot_every=every) as session:
@@ -217,7 +217,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: in
             observed(session, t)
         x = session.play(deadline=0.05)
         bits = saved(session)
-        session._journal._backend.close()  # type: ignore[union-attr]  # as a kill leaves it
+        session._journal._backend.close()  # as a kill leaves it
     CALLS.clear()
     with tw.Session.open(path, learner) as again:
         assert "slow" not in CALLS
@@ -226,7 +226,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: in
 
 
 @pytest.mark.parametrize("every", [1, 100])
-def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, every: int) -> None:
+def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path, every):
     learner = tw.Ensemble(K, experts=[Policy("slow", hangs=True), tw.experts.Resolve(headroom=0)])
     path = tmp_path / "a.db"
     with tw.Session.open(path, learner, snapshot_every=every) as session:
@@ -241,13 +241,13 @@ def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, e
         session.play(round=8, deadline=0.05)
         points = [session.play(round=r) for r in session.pending]
         bits = learner.save(session._now)
-        session._journal._backend.close()  # type: ignore[union-attr]
+        session._journal._backend.close()
     with tw.Session.open(path, learner) as again:
         assert all(map(np.array_equal, points, (again.play(round=r) for r in again.pending)))
         assert learner.save(again._now) == bits
 
 
-def test_a_session_with_deadlines_saves_without_waiting(tmp_path: Any) -> None:
+def test_a_session_with_deadlines_saves_without_waiting(tmp_path):
     learner = tw.Ensemble(K, experts=[Policy("slow", hangs=True)])
     session = tw.Session(learner)
     session.play(deadline=0.02)
@@ -274,7 +274,7 @@ READS = {
 
 
 @pytest.mark.parametrize("what", READS)
-def test_nothing_waits_longer_than_the_last_deadline_that_was_given(what: str) -> None:
+def test_nothing_waits_longer_than_the_last_deadline_that_was_given(what):
     session = tw.Session(tw.Ensemble(K, experts=[Policy("slow", hangs=True), Policy("quick")]))
     for t in range(2):
         session.play(deadline=0.02)
@@ -285,8 +285,8 @@ def test_nothing_waits_longer_than_the_last_deadline_that_was_given(what: str) -
 
 
 def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
-    tmp_path: Any,
-) -> None:
+    tmp_path,
+):
     advice = [Policy("slow", hangs=True), Policy("quick"), "incumbent"]
     learner, path = tw.Ensemble(K, experts=advice), tmp_path / "a.db"
     point = {"incumbent": [1.0, 0.0, 0.0]}
@@ -299,7 +299,7 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
         assert np.array_equal(session.play(advice=point), x)
         with pytest.raises(InvalidInput, match="when something else was known"):
             session.play(advice={"incumbent": [0.0, 1.0, 0.0]})
-        session._journal._backend.close()  # type: ignore[union-attr]
+        session._journal._backend.close()
     with tw.Session.open(path, learner) as again:
         assert np.array_equal(again.play(), x)
 
@@ -308,9 +308,7 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
 
 
 @pytest.mark.parametrize("every", [1, 100])
-def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(
-    tmp_path: Any, every: int
-) -> None:
+def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(tmp_path, every):
     learner = tw.Ensemble(K, experts=[Policy("planner", fails_in=3), Policy("quick")])
     path, memory = tmp_path / "a.db", tw.Session(learner)
     with tw.Session.open(path, learner, snapshot_every=every) as session:
@@ -331,14 +329,14 @@ def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(
             observed(one, 4)
         bits = saved(session)
         assert bits == saved(memory)
-        session._journal._backend.close()  # type: ignore[union-attr]
+        session._journal._backend.close()
     with tw.Session.open(path, learner) as again:
         assert saved(again) == bits
 
 
 @pytest.mark.parametrize("how", [{}, {"round": 3}, {"time": 3.0}, {"deadline": 5.0}])
 @pytest.mark.parametrize("waits", [False, True])
-def test_who_fails_sleeps_however_the_round_is_asked_for(how: Any, waits: bool) -> None:
+def test_who_fails_sleeps_however_the_round_is_asked_for(how, waits):
     policy = Policy("planner", fails_in=3, waits=waits)
     session = tw.Session(tw.Ensemble(K, experts=[policy, Policy("quick")]))
     for t in range(3):
@@ -350,7 +348,7 @@ def test_who_fails_sleeps_however_the_round_is_asked_for(how: Any, waits: bool) 
 
 
 @pytest.mark.parametrize("deadline", [None, 5.0])
-def test_who_gives_no_points_sleeps_and_wrong_advice_is_refused(deadline: float | None) -> None:
+def test_who_gives_no_points_sleeps_and_wrong_advice_is_refused(deadline):
     for answer in (None, Proposals((), Rounds()), Proposals((np.ones(2),), Rounds())):
         session = tw.Session(tw.Ensemble(K, experts=[Odd(answer)]))
         observed(session, 0)
@@ -363,4 +361,4 @@ def test_who_gives_no_points_sleeps_and_wrong_advice_is_refused(deadline: float 
     assert session.notes == ()
     for wrong in (-1.0, float("nan"), float("inf"), "soon"):
         with pytest.raises(TidewolfError, match="deadline"):
-            session.play(deadline=wrong)  # type: ignore[arg-type]
+            session.play(deadline=wrong)

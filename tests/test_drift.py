@@ -113,7 +113,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     """
     answers: list[Any] = []
 
-    def seen(task: Any, accuracy: float, budget: int) -> Any:
+    def seen(task, accuracy, budget):
         found = solve_penalty(task, accuracy, looks)
         if len(answers) % 2:  # as though it were not known how far off the answer is
             found = found._replace(off=1e3)

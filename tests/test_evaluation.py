@@ -18,18 +18,16 @@ from tidewolf.functions.support import FIRST
 
 
 @pytest.fixture(scope="module")
-def problem() -> tw.problems.Problem:
+def problem():
     return tw.problems.routing(rounds=300, seed=3)
 
 
 @pytest.fixture(scope="module")
-def run(problem: tw.problems.Problem) -> tw.Run:
+def run(problem):
     return tw.run(tw.LyapunovDescent(problem.K, horizon=300), problem.stream)
 
 
-def test_the_numbers_of_rounds_are_those_of_the_played_points(
-    problem: tw.problems.Problem, run: tw.Run
-) -> None:
+def test_the_numbers_of_rounds_are_those_of_the_played_points(problem, run):
     state, points = run.learner.start(), []
     for t, played in enumerate(tw.play(run.learner, problem.stream)):
         x, one = played.x, slice(t, t + 1)
@@ -47,7 +45,7 @@ def test_the_numbers_of_rounds_are_those_of_the_played_points(
     assert run.max_infeasibility == pytest.approx(most, abs=1e-15)  # balances in another order
 
 
-def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None:
+def test_regret_is_an_interval_around_the_comparators_point(run):
     lower, upper = run.regret
     curve = run.regret_curve()
     assert lower <= upper
@@ -56,7 +54,7 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
     assert run.bound.violation >= run.violations.sum()
 
 
-def test_no_regret_where_no_point_keeps_every_limit() -> None:
+def test_no_regret_where_no_point_keeps_every_limit():
     problem = tw.problems.routing(rounds=60, feasible=False)
     run = tw.run(tw.LyapunovDescent(problem.K, horizon=60), problem.stream)
     assert run.regret is run.regret_curve() is run.bound.regret is None
@@ -65,14 +63,14 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
     assert "No fixed decision keeps every limit" in repr(run)
 
 
-def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem, run: tw.Run) -> None:
+def test_progress_is_told_and_ends_at_the_end(problem, run):
     moments: list[RunProgress] = []
     tw.run(run.learner, problem.stream, progress=moments.append)
     totals = (pytest.approx(run.losses.sum()), pytest.approx(run.violations.sum()))
     assert moments[-1] == RunProgress(300, 300, run.oracle_calls, *totals)
 
 
-def test_passing_the_horizon_is_said(problem: tw.problems.Problem) -> None:
+def test_passing_the_horizon_is_said(problem):
     run = tw.run(tw.PrimalDual(problem.K, horizon=100), problem.stream)
     assert run.notes == (
         "The horizon of 100 rounds was passed: after round 100 the learner restarted with 200.",
@@ -114,7 +112,7 @@ def test_one_limit_a_round_needs_no_second_total():
 # --- clocks and counters --------------------------------------------------------------------------
 
 
-class Compiling(tw.LyapunovDescent):  # type: ignore[misc]
+class Compiling(tw.LyapunovDescent):
     """A learner that meets a kernel which was never compiled."""
 
     needs: ClassVar = tw.LyapunovDescent.needs
@@ -126,7 +124,7 @@ class Compiling(tw.LyapunovDescent):  # type: ignore[misc]
         return super().update(state, seen)
 
 
-def test_no_clock_counts_compiling(monkeypatch: pytest.MonkeyPatch):
+def test_no_clock_counts_compiling(monkeypatch):
     def inner(x):
         return x + 0.5
 

@@ -18,7 +18,7 @@ PROBLEM = tw.problems.routing(rounds=T)
 
 
 @pytest.fixture(scope="module")
-def run() -> tw.Run:
+def run():
     learner = tw.Ensemble(PROBLEM.K, experts=[tw.experts.Season(24), "theirs"])
     points = np.repeat(PROBLEM.K.center[None, :], T, axis=0)
     points[:5] = np.nan  # absent at first
@@ -27,7 +27,7 @@ def run() -> tw.Run:
 
 
 @pytest.fixture(scope="module")
-def seeing() -> tw.Run:
+def seeing():
     return tw.run(tw.Ensemble(PROBLEM.K, experts=[tw.experts.Resolve(headroom=0)]), PROBLEM.stream)
 
 

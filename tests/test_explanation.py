@@ -3,7 +3,6 @@
 import json
 import pickle
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.S
 
 @pytest.mark.parametrize("rounds", [0, 1, 7])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_every_learner_explains_itself_shortly_and_as_json(name: str, rounds: int) -> None:
+def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
     session = fed(LEARNERS[name], rounds)
     before = session.learner.save(session.state)
     why = session.explain()
@@ -75,9 +74,7 @@ def test_every_learner_explains_itself_shortly_and_as_json(name: str, rounds: in
     asked=st.lists(st.booleans(), min_size=9, max_size=9),
     cap=st.sampled_from([None, 0.01, 0.3]),
 )
-def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
-    seed: int, rounds: int, asked: list[bool], cap: float | None
-) -> None:
+def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, rounds, asked, cap):
     learner = tw.Ensemble(
         Simplex(4),
         step_scales=(0.3, 1.0),
@@ -109,7 +106,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
             assert (why.held_back, why.short_of) == (pytest.approx(0.0, abs=1e-12), 0.0)
 
 
-def test_the_runs_totals_beside_a_member_are_those_of_its_rounds() -> None:
+def test_the_runs_totals_beside_a_member_are_those_of_its_rounds():
     learner = tw.Ensemble(Simplex(3), experts=["incumbent", tw.experts.Resolve(headroom=0)])
     session, rng = tw.Session(learner), np.random.default_rng(3)
     mine, theirs, violation = 0.0, 0.0, 0.0
@@ -127,7 +124,7 @@ def test_the_runs_totals_beside_a_member_are_those_of_its_rounds() -> None:
     assert not incumbent.present
 
 
-def test_a_limit_is_named_with_what_it_holds() -> None:
+def test_a_limit_is_named_with_what_it_holds():
     session = tw.Session(tw.LyapunovDescent(FLOW))
     session.observe(costs=np.zeros(5), capacities=[0.2, 1.0, 1.0, 1.0, 1.0])
     why = session.explain()
@@ -149,7 +146,7 @@ def test_a_limit_is_named_with_what_it_holds() -> None:
     ],
     ids=["pieces", "of several kinds", "none"],
 )
-def test_limits_that_are_no_capacities_are_told_apart_by_number(limit: Any) -> None:
+def test_limits_that_are_no_capacities_are_told_apart_by_number(limit):
     session = tw.Session(tw.LyapunovDescent(Simplex(5)))
     session.observe(loss=Linear.one(np.arange(5.0)), constraint=limit)
     why = session.explain()
@@ -157,7 +154,7 @@ def test_limits_that_are_no_capacities_are_told_apart_by_number(limit: Any) -> N
     assert names == ({f"limit {i + 1}" for i in range(len(names))} if limit is not None else set())
 
 
-def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path: Path) -> None:
+def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path):
     learner = LEARNERS["ensemble"]
     fed(learner, 3).save(tmp_path / "saved")
     session = tw.Session.load(tmp_path / "saved", learner)
@@ -184,9 +181,7 @@ def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> No
 @pytest.mark.parametrize(
     ("every", "late", "read_only"), [(1, 2, False), (4, 2, True), (4, 0, False), (100, 2, False)]
 )
-def test_a_session_that_is_opened_again_explains_itself_as_before(
-    tmp_path: Path, every: int, late: int, read_only: bool
-) -> None:
+def test_a_session_that_is_opened_again_explains_itself_as_before(tmp_path, every, late, read_only):
     learner, path = LEARNERS["ensemble"], tmp_path / "a.db"
     with tw.Session.open(path, learner, snapshot_every=every) as session:
         lived(session, 9, late)
@@ -199,7 +194,7 @@ def test_a_session_that_is_opened_again_explains_itself_as_before(
 
 
 @pytest.mark.parametrize("back", [0, 1, 9])
-def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path: Path, back: int) -> None:
+def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back):
     learner, said = LEARNERS["ensemble"], list[str]()
     opened = tw.Session.open(tmp_path / "a.db", learner)
     for session in (opened, tw.Session(learner)):
@@ -216,7 +211,7 @@ def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path: Path,
         assert why == said[12 - back]
 
 
-def test_a_learner_that_is_replaced_says_what_moved_by_name() -> None:
+def test_a_learner_that_is_replaced_says_what_moved_by_name():
     learner = LEARNERS["ensemble"]
     session = fed(learner, 6)
     last = session.play()
@@ -234,7 +229,7 @@ def test_a_learner_that_is_replaced_says_what_moved_by_name() -> None:
     assert why.outlook is None  # of another set nothing was observed
 
 
-def test_what_is_out_is_said_with_what_had_to_leave_it() -> None:
+def test_what_is_out_is_said_with_what_had_to_leave_it():
     session = fed(tw.Ensemble(FLOW, max_move=0.01), 5)
     last = session.play()
     session.observe(costs=np.ones(5), capacities=np.ones(5))
@@ -245,7 +240,7 @@ def test_what_is_out_is_said_with_what_had_to_leave_it() -> None:
     assert "Out       s > a" in str(why)
 
 
-def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named() -> None:
+def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named():
     session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
     session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
     why = session.explain()
@@ -262,7 +257,7 @@ def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named() -> Non
     assert "another point was played than was decided" in page
 
 
-def test_limits_that_are_broken_are_all_named() -> None:
+def test_limits_that_are_broken_are_all_named():
     session = tw.Session(tw.Ensemble(Simplex(5), per_constraint=True))
     session.observe(costs=np.zeros(5), capacities=[0.01, 0.02, 0.03, 0.04, 9.0])
     why = session.explain()
@@ -272,7 +267,7 @@ def test_limits_that_are_broken_are_all_named() -> None:
     assert all(name in page for name in broken)
 
 
-def test_rounds_that_expired_are_counted_and_named() -> None:
+def test_rounds_that_expired_are_counted_and_named():
     session = tw.Session(LEARNERS["ensemble"], expire_after=2)
     session.play(round=5)
     note = "4 rounds expired without feedback: 0, 1, 2, 3."
@@ -280,7 +275,7 @@ def test_rounds_that_expired_are_counted_and_named() -> None:
     assert note in str(session.explain())
 
 
-def test_a_copy_has_the_state_and_not_the_way_to_it() -> None:
+def test_a_copy_has_the_state_and_not_the_way_to_it():
     session = fed(LEARNERS["descent"], 2)
     session.play(round=3)
     copy = pickle.loads(pickle.dumps(session))
@@ -291,7 +286,7 @@ def test_a_copy_has_the_state_and_not_the_way_to_it() -> None:
         assert why.run_loss == full.run_loss
 
 
-def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
+def test_pending_rounds_are_explained_each_as_it_was_decided():
     session, rng = tw.Session(LEARNERS["ensemble"]), np.random.default_rng(5)
     for t in range(5):
         session.play(round=t, unavailable=["s > a"] if t == 3 else None)
@@ -312,7 +307,7 @@ def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
             assert why.moves[0].value in x
 
 
-def test_other_rounds_and_too_few_names_are_refused() -> None:
+def test_other_rounds_and_too_few_names_are_refused():
     session = fed(LEARNERS["ensemble, gradients"], 2)
     for number in (0, 1, 3):
         with pytest.raises(InvalidInput):
@@ -324,7 +319,7 @@ def test_other_rounds_and_too_few_names_are_refused() -> None:
     assert {one.name for one in why.entries} <= {"coal", "gas", "sun", "wind", "rain"}
 
 
-def test_a_matrix_and_many_commodities_are_explained() -> None:
+def test_a_matrix_and_many_commodities_are_explained():
     session = tw.Session(tw.LyapunovDescent(BoundedPSD(4, 1.0)))
     session.observe(loss_gradient=np.diag([1.0, -1.0, 0.0, 0.0]), constraint_value=-1.0)
     why = session.explain()
@@ -349,10 +344,10 @@ def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Sessio
 FREE = [1.0, 1.0, 1.0]
 
 
-def test_the_reason_in_short_is_the_first_that_fits() -> None:
+def test_the_reason_in_short_is_the_first_that_fits():
     names = ["coal", "sun", "gas"]
 
-    def short(*rounds: Any, **settings: Any) -> str:
+    def short(*rounds, **settings):
         return told(*rounds, **settings).explain(names=names).in_short()
 
     over = short(([1.0, 0.0, 0.5], [0.2, 0.9, 0.9]))

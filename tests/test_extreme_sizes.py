@@ -98,7 +98,7 @@ def same_but_for_size(K: Any, small: Any, factor: float) -> None:
 
 
 @pytest.mark.parametrize("K", EVERY)
-def test_geometry_does_not_depend_on_units(K) -> None:
+def test_geometry_does_not_depend_on_units(K):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for factor in SIZES:
@@ -107,7 +107,7 @@ def test_geometry_does_not_depend_on_units(K) -> None:
                 same_but_for_size(K, sets.Scaled(K, factor), factor)
 
 
-def test_an_ellipsoid_of_extreme_size_has_its_semiaxes() -> None:
+def test_an_ellipsoid_of_extreme_size_has_its_semiaxes():
     for factor in (1e-150, 1e150):
         for A in (np.array([1.0, 0.01, 25.0]), np.array([[2.0, 1.0], [1.0, 3.0]])):
             same_but_for_size(sets.Ellipsoid(A), sets.Ellipsoid(A / factor / factor), factor)

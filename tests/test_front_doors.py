@@ -6,7 +6,6 @@ import importlib
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ SOME = 2
 
 
 @pytest.fixture(scope="module")
-def every_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
+def every_door(tmp_path_factory):
     here, folder = Path.cwd(), tmp_path_factory.mktemp("doors")
     os.chdir(folder)  # where text is taken for a path, files go there
     try:
@@ -71,7 +70,7 @@ def all_at_once(door: Door, rng: random.Random) -> dict[str, object]:
     }
 
 
-def test_every_public_callable_has_a_door(every_door) -> None:
+def test_every_public_callable_has_a_door(every_door):
     met = {part for door in every_door for part in (door.name, door.name.partition(".")[0])}
     for part in ("", *PARTS):
         module = importlib.import_module(f"tidewolf.{part}".rstrip("."))
@@ -81,7 +80,7 @@ def test_every_public_callable_has_a_door(every_door) -> None:
             )
 
 
-def test_front_doors_show_no_foreign_exception_on_a_slice(every_door) -> None:
+def test_front_doors_show_no_foreign_exception_on_a_slice(every_door):
     """One call of each kind as it is meant, a few hostile values for each argument, and everything
     at once.
     """
@@ -100,7 +99,7 @@ def test_front_doors_show_no_foreign_exception_on_a_slice(every_door) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("share", range(SHARES))
-def test_front_doors_show_no_foreign_exception(every_door, share) -> None:
+def test_front_doors_show_no_foreign_exception(every_door, share):
     """Every hostile value for every argument of every call, and everything at once, often."""
     found, rng, met = defaultdict(list), random.Random(share), Counter[str]()
     for door in every_door:

@@ -12,7 +12,7 @@ from tidewolf.evaluation.frontier import ALLOWED
 
 
 @pytest.mark.parametrize("name", ["abilene", pytest.param("carbon", marks=pytest.mark.soak)])
-def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(name: str) -> None:
+def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(name):
     try:
         problem = tw.problems.named(name)()
     except InvalidInput as missing:
@@ -29,7 +29,7 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_oracle_calls_on_routing(seed: int) -> None:
+def test_oracle_calls_on_routing(seed):
     """Calls are exact: a budget is kept, unspent calls are banked, and the default needs fewer than
     its one a round.
     """

@@ -81,7 +81,7 @@ def inside(f: Batch, seed: int = 0) -> list[Array] | None:
 @each_example
 @settings(max_examples=2, deadline=None)
 @given(seed=seeds)
-def test_examples_keep_every_law(f: Batch, seed: int) -> None:
+def test_examples_keep_every_law(f, seed):
     check_function(f, seed=seed, points=inside(f, seed))
 
 
@@ -94,7 +94,7 @@ def test_examples_keep_every_law(f: Batch, seed: int) -> None:
         "float64": lambda part: strict.asarray(part, dtype=strict.float64),
     },
 )
-def test_the_checks_pass_in_other_libraries_and_dtypes(f: Batch, kind: Any) -> None:
+def test_the_checks_pass_in_other_libraries_and_dtypes(f, kind):
     f = moved(f, kind)
     check_function(f, points=inside(f))
 
@@ -102,10 +102,10 @@ def test_the_checks_pass_in_other_libraries_and_dtypes(f: Batch, kind: Any) -> N
 @pytest.mark.soak_examples(15)
 @settings(max_examples=3, deadline=None)
 @given(seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6))
-def test_random_batches_keep_every_law(seed: int, k: int, p: int, n: int) -> None:
+def test_random_batches_keep_every_law(seed, k, p, n):
     rng = np.random.default_rng(seed)
 
-    def draw(*shape: int) -> np.ndarray[Any, Any]:
+    def draw(*shape):
         return np.round(rng.normal(size=shape), 6 * (seed % 2))  # with ties, or without
 
     root, c, q, r = draw(k, n, n), draw(k, n), draw(k, n), draw(k)
@@ -187,7 +187,7 @@ def largest(values: Any, gradients: Any) -> tuple[float, Any]:
 @pytest.mark.parametrize("f", REFERENCE_EXAMPLES, ids=repr)
 @settings(max_examples=10, deadline=None)
 @given(seed=seeds, whole=st.booleans())
-def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> None:
+def test_batches_agree_with_the_formula(f, seed, whole):
     rng = np.random.default_rng(seed)
     x = rng.integers(-1, 2, f.shape).astype(float) if whole else rng.normal(size=f.shape)
     x = x if f.domain is None else 0.1 + np.abs(x)
@@ -202,7 +202,7 @@ def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> Non
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
 
 
-def test_wealth_that_is_lost_has_no_logarithm() -> None:
+def test_wealth_that_is_lost_has_no_logarithm():
     f, x = LogWealth([[1.0, 2.0], [0.5, -1.0]]), np.array([0.5, 0.5])
     asks = f.values, f.gradients, f.slopes, lambda x: f.values_at(np.stack([x, x]))
     for ask in (*asks, lambda x: f.subgradient(x, np.ones(2))):
@@ -211,7 +211,7 @@ def test_wealth_that_is_lost_has_no_logarithm() -> None:
     assert f[:0].values(x).shape == (0,)
 
 
-def test_declared_exp_concavity_is_tried_where_it_is_said_to_hold() -> None:
+def test_declared_exp_concavity_is_tried_where_it_is_said_to_hold():
     """On errors up to 1 a square has 1, two of them 1/2: what is declared beyond that is caught."""
     corners = [np.zeros((1, 2)), np.ones((1, 2)), np.array([[1.0, 0.0]])]
     two = Squared([[0.0, 1.0]], [[0, 1]], (1, 2))
@@ -226,7 +226,7 @@ def test_declared_exp_concavity_is_tried_where_it_is_said_to_hold() -> None:
     assert (bowl.exp_concavity, two.exp_concavity, Linear([[1.0]]).exp_concavity) == (None,) * 3
 
 
-def test_a_chain_is_as_exp_concave_as_its_least_part() -> None:
+def test_a_chain_is_as_exp_concave_as_its_least_part():
     wealth, bowl = LogWealth([[1.0]]), Quadratic([[1.0]], [[0.0]], exp_concavity=0.25)
     assert Chain((wealth, bowl)).exp_concavity == 0.25
     assert Chain((wealth, bowl, Linear([[1.0]]))).exp_concavity is None
@@ -236,14 +236,14 @@ def test_a_chain_is_as_exp_concave_as_its_least_part() -> None:
 
 
 @pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
-def test_nothing_given_is_copied(f: Batch) -> None:
+def test_nothing_given_is_copied(f):
     again = moved(f, lambda part: part)
     for name, part in f.fields().items():
         assert getattr(again, name) is part or isinstance(part, tuple)
         assert not is_array(part) or np.shares_memory(getattr(f[0:1], name), part)
 
 
-def test_one_is_a_batch_of_a_single_round() -> None:
+def test_one_is_a_batch_of_a_single_round():
     row, single = [1.0, 2.0], np.ones(2, dtype=np.float32)
     loads = [[1.0]], [3.0], [2.0], [0], 1
     for one, batch in (
@@ -262,7 +262,7 @@ def test_one_is_a_batch_of_a_single_round() -> None:
 # --------------------------------------------------------------------------------- sums and maxima
 
 
-def test_sums_and_maxima_can_what_their_parts_can() -> None:
+def test_sums_and_maxima_can_what_their_parts_can():
     line, limit, bowl = Linear([[1.0]]), Capacity([[1.0]]), Quadratic.one([[1.0]], [0.0])
     for f, linear, pieces in (
         (Sum(line, line), True, True),
@@ -284,7 +284,7 @@ def test_sums_and_maxima_can_what_their_parts_can() -> None:
 @pytest.mark.soak_examples(40)
 @settings(max_examples=8, deadline=None)
 @given(seed=seeds, k=st.integers(1, 6), p=st.integers(1, 4), n=st.integers(1, 5))
-def test_sparse_coefficients_say_what_dense_ones_do(seed: int, k: int, p: int, n: int) -> None:
+def test_sparse_coefficients_say_what_dense_ones_do(seed, k, p, n):
     rng = np.random.default_rng(seed)
     C, b = rng.integers(-2, 3, (k * p, n)) * (rng.random((k * p, n)) < 0.5), rng.normal(size=(k, p))
     x, points, w = rng.normal(size=n), rng.normal(size=(k, n)), rng.normal(size=k)
@@ -313,7 +313,7 @@ def test_sparse_coefficients_say_what_dense_ones_do(seed: int, k: int, p: int, n
 
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds)
-def test_loads_of_many_paths_are_those_of_few(seed: int) -> None:
+def test_loads_of_many_paths_are_those_of_few(seed):
     """A round with a sparse array of its own, by the formula: zero demands, a pair with one path,
     a link without any.
     """
@@ -345,7 +345,7 @@ def test_loads_of_many_paths_are_those_of_few(seed: int) -> None:
             np.testing.assert_allclose(f.values_at(points), own, atol=1e-12)
 
 
-def test_costs_of_loads_are_measured_some_rounds_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_of_loads_are_measured_some_rounds_at_a_time(monkeypatch):
     f, points = LoadCost.examples()[0], np.arange(12.0).reshape(3, 4)
     whole = f.slopes(points[0]), f.values_at(points)
     monkeypatch.setattr(functions.loads, "AT_A_TIME", 8)
@@ -357,14 +357,14 @@ def test_costs_of_loads_are_measured_some_rounds_at_a_time(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("f", [f for f in EXAMPLES if isinstance(f, PiecewiseLinear)], ids=repr)
-def test_offsets_are_those_of_the_half_spaces_and_an_empty_view_has_none(f: Any) -> None:
+def test_offsets_are_those_of_the_half_spaces_and_an_empty_view_has_none(f):
     np.testing.assert_array_equal(f.offsets(), f.halfspaces().b)
     assert f.many_rows() is None
     A, b, rounds = f[1:1].halfspaces()
     assert (A.shape, len(b), len(rounds)) == ((0, math.prod(f.shape)), 0, 0)
 
 
-def test_sparse_coefficients_take_points_of_any_library() -> None:
+def test_sparse_coefficients_take_points_of_any_library():
     for f in (f for f in EXAMPLES if any(map(is_sparse, f.fields().values()))):
         x = strict.asarray(np.random.default_rng(0).normal(size=f.shape), dtype=strict.float32)
         w = strict.ones(len(f), dtype=strict.float32)
@@ -373,7 +373,7 @@ def test_sparse_coefficients_take_points_of_any_library() -> None:
         np.testing.assert_allclose(np.asarray(f.values(x)), f.values(np.asarray(x)), rtol=1e-5)
 
 
-def test_sparse_coefficients_are_never_made_dense() -> None:
+def test_sparse_coefficients_are_never_made_dense():
     """A dense table of these would take 10^12 numbers."""
     n = k = 1_000_000
     at = (np.full(k, 0.5), (np.arange(k), np.arange(k)[::-1]))
@@ -420,9 +420,7 @@ def test_sparse_coefficients_are_never_made_dense() -> None:
         (lambda: check_function(Linear([[1.0]]), points=[[1.0]]), errors.InvalidInput, None),
     ],
 )
-def test_bad_input_is_refused_in_a_sentence(
-    make: Any, error: type[Exception], setting: str | None
-) -> None:
+def test_bad_input_is_refused_in_a_sentence(make, error, setting):
     with refused(error, setting):
         make()
 
@@ -437,7 +435,7 @@ def test_bad_input_is_refused_in_a_sentence(
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
-def test_what_custom_callables_answer_is_checked(value: Any, subgradient: Any) -> None:
+def test_what_custom_callables_answer_is_checked(value, subgradient):
     f = Custom(value, subgradient, 2, rounds=5)[2:]
     with pytest.raises(errors.InvalidInput):
         f.values(np.ones(2)), f.subgradient(np.ones(2), np.ones(3))
@@ -596,21 +594,21 @@ def broken(change: Any, *capability: type) -> Any:
     return type("Broken", (Distance, *capability), dict(change)).examples()[0]
 
 
-def test_a_users_own_batch_passes() -> None:
+def test_a_users_own_batch_passes():
     check_function(Distance.examples()[0])
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case[0])
 @pytest.mark.parametrize("seed", few(1, range(3)))
-def test_a_broken_batch_is_caught(case: tuple[Any, ...], seed: int) -> None:
+def test_a_broken_batch_is_caught(case, seed):
     assert_fails(check_function, FunctionChecks, broken(*case[1:]), case[0], seed=seed)
 
 
-def test_every_check_catches_something() -> None:
+def test_every_check_catches_something():
     assert set(checks_of(FunctionChecks)) == {case[0].split(":")[0] for case in BROKEN}
 
 
-def test_a_domain_needs_points_of_it() -> None:
+def test_a_domain_needs_points_of_it():
     f = Root(np.zeros((2, 2)))
     with pytest.raises(errors.InvalidInput):
         check_function(f)
@@ -621,7 +619,7 @@ def test_a_domain_needs_points_of_it() -> None:
 
 
 @each_example
-def test_functions_made_of_arrays_are_saved_in_states(f: Batch) -> None:
+def test_functions_made_of_arrays_are_saved_in_states(f):
     if isinstance(f, Custom):
         assert not can_be_saved(f)
         return
@@ -632,7 +630,7 @@ def test_functions_made_of_arrays_are_saved_in_states(f: Batch) -> None:
         assert restored(*unpacked(data, np.zeros(0))) == batch
 
 
-def test_a_hand_made_function_in_a_state_is_refused() -> None:
+def test_a_hand_made_function_in_a_state_is_refused():
     for name, saved in (("Custom", ()), ("Lineal", ()), ("Linear", (np.ones((1, 1)), 3))):
         with pytest.raises(errors.NewerFormat):
             restored(name, saved)

@@ -19,8 +19,8 @@ from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.hindsight.warm_model import WarmModel
 from tidewolf.sets import CappedSimplex, Simplex, Translated, VertexHull
+from tidewolf.sets.highs import WarmModel
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=60, deadline=None)
@@ -219,7 +219,7 @@ def test_what_a_solver_proposes_is_not_believed(method, stream, point, weights, 
 
 
 def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(monkeypatch):
-    monkeypatch.setattr(WarmModel, "solve_cold", lambda *_: None)
+    monkeypatch.setattr(WarmModel, "__call__", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(LINEAR, CAPACITY))
     assert (got.point, got.upper, got.feasible) == (None, math.inf, None)
     assert (got.method, got.lower) == (LinearProgramming.name, pytest.approx(1.0))

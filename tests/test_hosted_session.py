@@ -249,7 +249,7 @@ def test_what_is_unavailable_is_played_by_nobody(door):
 
 
 def test_a_learner_that_fails_leaves_the_last_decision_and_then_a_static_one(door, monkeypatch):
-    def fail(*_: Any, **__: Any) -> None:
+    def fail(*_, **__):
         raise RuntimeError("it gave up")
 
     session = door.hosted("a").session
@@ -515,7 +515,7 @@ def test_what_takes_long_is_not_done_where_everybody_waits(door):
     for _ in range(3):
         door.decide("a")
 
-    def at_once(body: Any) -> bool:
+    def at_once(body):
         lock = door.sessions.lock_at_once("a", body)
         if lock is not None:
             lock.release()

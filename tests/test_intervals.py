@@ -153,7 +153,7 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     assert regrets["DriftPlusPenalty"] < bounds["DriftPlusPenalty"] < 0.4
 
 
-class Sure(tw.LyapunovDescent):  # type: ignore[misc]
+class Sure(tw.LyapunovDescent):
     """A learner that promises for every interval what no run of members can exceed."""
 
     share = 1.0

@@ -40,7 +40,7 @@ def every_kernel() -> list[Kernel]:
 def test_lines_and_files_do_not_count_and_what_is_given_does():
     source = "def f(x):\n    return g(x) + A\n"
 
-    def made(source: str, name: str, **meanings: object) -> Kernel:
+    def made(source, name, **meanings):
         space = {"__name__": "somewhere", **meanings}
         exec(compile(source, name, "exec"), space)
         return kernel(space["f"])
@@ -74,7 +74,7 @@ def test_lines_and_files_do_not_count_and_what_is_given_does():
 
 
 def test_constants_that_are_closed_over_count():
-    def scaled(by: float) -> Kernel:
+    def scaled(by):
         def f(x):
             return by * x
 
@@ -85,7 +85,7 @@ def test_constants_that_are_closed_over_count():
 
 
 def test_numbers_in_a_module_of_ones_own_are_read_and_the_code_is_not_kept():
-    def of_module(value: float) -> Kernel:
+    def of_module(value):
         numbers = ModuleType("numbers_of_mine")
         numbers.value = value
         space = {"numbers": numbers, "__name__": "somewhere"}
@@ -106,7 +106,7 @@ def test_what_cannot_be_told_apart_is_not_kept():
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kept(tmp_path, monkeypatch):
     """A cache folder of the test's own."""
     monkeypatch.setattr(kernel_cache.config, "CACHE_DIR", str(tmp_path / "cache"))
     kernel_cache.folder_of.cache_clear()
@@ -134,7 +134,7 @@ def test_a_tree_that_is_put_back_runs_its_own_code(kept, tmp_path, monkeypatch):
     for path in (below, above):
         monkeypatch.setitem(sys.modules, path.stem, None)
 
-    def played(source: str) -> tuple[float, int]:
+    def played(source):
         """What the caller in an untouched file answers, and whether it was found on disk."""
         below.write_text(header + source)
         for path in (below, above):
@@ -152,8 +152,8 @@ def test_a_tree_that_is_put_back_runs_its_own_code(kept, tmp_path, monkeypatch):
     assert played("# moved down\n\n" + one) == (20.0, 1)
 
 
-def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept: Path):
-    def answers() -> tuple[float, int]:
+def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept):
+    def answers():
         def half(x):
             return 0.5 * x
 
@@ -186,12 +186,12 @@ def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept: Pat
     assert stranger.exists()
 
 
-def test_what_is_compiled_is_counted_and_what_is_loaded_is_not(kept: Path):
+def test_what_is_compiled_is_counted_and_what_is_loaded_is_not(kept):
     """A kernel that another calls is a part of it; loading a caller loads what it calls with it,
     and a process that has loaded can compile afterwards.
     """
 
-    def played() -> list[str]:
+    def played():
         def below(x):
             return x + 1.0
 
@@ -240,7 +240,7 @@ with contextlib.ExitStack() as held:
 
 
 @pytest.fixture
-def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def other_process(tmp_path, monkeypatch):
     """Starts a process that imports kernels, and calls one at a line of input."""
     (tmp_path / "above_of_test.py").write_text(ABOVE)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -248,7 +248,7 @@ def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "above_of_test", None)
     with contextlib.ExitStack() as ended:
 
-        def start(*words: str) -> subprocess.Popen[str]:
+        def start(*words):
             command = [sys.executable, "-c", OTHER_PROCESS, *words]
             piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             process = ended.enter_context(subprocess.Popen(command, **piped))
@@ -259,7 +259,7 @@ def other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         yield start
 
 
-def test_of_two_processes_one_compiles_and_the_other_loads(kept: Path, tmp_path, other_process):
+def test_of_two_processes_one_compiles_and_the_other_loads(kept, tmp_path, other_process):
     other = other_process()
     above, before = load(tmp_path, "above_of_test").above, len(COMPILED)
     print(file=other.stdin, flush=True)
@@ -270,7 +270,7 @@ def test_of_two_processes_one_compiles_and_the_other_loads(kept: Path, tmp_path,
     assert [path.suffix for path in kept.iterdir()] == [kernel_cache.SUFFIX]
 
 
-def test_a_lock_is_released_by_death_and_by_an_error(kept: Path, tmp_path, other_process):
+def test_a_lock_is_released_by_death_and_by_an_error(kept, tmp_path, other_process):
     def fails(x):
         return x.nothing
 
@@ -289,13 +289,13 @@ def test_a_lock_is_released_by_death_and_by_an_error(kept: Path, tmp_path, other
 
 
 @pytest.fixture
-def interpreted(monkeypatch) -> Counter[str]:
+def interpreted(monkeypatch):
     """Every light kernel is interpreted, and done again by machine code: the same bits, in answers
     and in arrays. How often, by name.
     """
     seen: Counter[str] = Counter()
 
-    def both(self: Kernel, *args: object) -> object:
+    def both(self, *args):
         if not self.light:
             return right(self, *args)
         copies = copy.deepcopy(args)
@@ -330,7 +330,7 @@ def test_light_kernels_give_the_bits_of_machine_code_and_call_light_ones_alone(i
         assert all(part in light for part in called if isinstance(part, Kernel))
 
 
-def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatch):
+def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept, monkeypatch):
     """If an array is large, or interpreting has cost enough."""
 
     def total(x):
@@ -339,7 +339,7 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatc
             found += x[i]
         return found
 
-    def compiled_after(*sizes: int) -> list[int]:
+    def compiled_after(*sizes):
         one, seen = light_kernel(total), []
         for size in sizes:
             before = len(COMPILED)
@@ -368,7 +368,7 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept: Path, monkeypatc
 def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
     owner, writes, error, kept, monkeypatch
 ):
-    def refused(*_: object, **__: object) -> None:
+    def refused(*_, **__):
         raise error
 
     def doubled(x):
@@ -403,7 +403,7 @@ def fresh_notice(monkeypatch):
 
 
 def test_compiling_is_said_once_at_a_terminal_without_logging(fresh_notice, tmp_path):
-    def said(stream: io.StringIO) -> list[str]:
+    def said(stream):
         jit.announce.cache_clear()
         fresh_notice.setattr(sys, "stderr", stream)
         made = numba.njit(lambda x: x)

@@ -156,7 +156,7 @@ def test_without_any_method_nothing_is_claimed():
     assert "regret unknown" in repr(run)
 
 
-def test_where_no_round_can_be_kept_nothing_is_compared_with_kept_rounds() -> None:
+def test_where_no_round_can_be_kept_nothing_is_compared_with_kept_rounds():
     K = tw.sets.Simplex(2)
     losses = tw.functions.Linear([[1.0, 2.0]] * 3)
     stream = tw.Stream(losses, tw.functions.Capacity([[0.25, 0.25]] * 3))

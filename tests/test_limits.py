@@ -338,23 +338,6 @@ def test_what_is_measured_stays_below_what_was_promised_for_so_many_limits(k):
     assert "as in guarantee(limits=3)" in learner.guarantee().reason
 
 
-def test_a_promise_is_the_formula_of_its_file():
-    K, T, k, caution = Simplex(4), 400, 3, 5.0
-    given = {"horizon": T, "caution": caution, "calls_per_round": 804.0, "tolerance": 1e-2}
-    learner = tw.LyapunovDescent(K, per_constraint=True, **given, **ONES)
-    D, e = K.diameter, 0.1 * K.radius
-    reach = min(2 * K.radius, D + e)
-    c_base = math.sqrt(0.5) * (reach**2 / D**2 + reach / D) + e * math.sqrt(T) / D
-    if 0.5 * c_base / 2.0 >= 1.0:
-        assert learner.guarantee(limits=k).regret is None
-        return
-    theta, U = 0.5 * c_base / 2.0, 1.0 / caution / limit_weights.SHARE
-    X = (c_base / 2 * U + theta * k + U * math.sqrt(T) / 2) / (1 - theta)
-    found = learner.guarantee(limits=k)
-    assert found.regret == pytest.approx(D * math.sqrt(T) * (c_base + 2 * theta * k / U))
-    assert found.violation == pytest.approx(4 * D * math.sqrt(T) * k * math.log1p(X / k))
-
-
 # --- one limit, and units -------------------------------------------------------------------------
 
 

@@ -88,7 +88,7 @@ def written(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def network(tmp_path: Path) -> Path:
+def network(tmp_path):
     return written(tmp_path)
 
 
@@ -111,7 +111,7 @@ def taken(one: LiveRunner, given: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def launcher(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Servers:
+def launcher(servers, tmp_path_factory):
     """Whoever starts commands (processes.py)."""
     network = written(tmp_path_factory.mktemp("first"))
     arguments = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
@@ -186,9 +186,7 @@ class Live:
         return self._code, said.decode()
 
 
-def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
-    launcher: Servers, network: Path
-) -> None:
+def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(launcher, network):
     """One life: each line is answered by one line, and nothing but rows changes anything."""
     expected = answers(network, *map(row, range(8)))
     with Live(launcher, network) as live:
@@ -220,9 +218,7 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
 
 
 @pytest.mark.parametrize(("kills", "seed"), [(5, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
-def test_killed_at_any_moment_it_answers_as_if_it_never_was(
-    launcher: Servers, network: Path, kills: int, seed: int
-) -> None:
+def test_killed_at_any_moment_it_answers_as_if_it_never_was(launcher, network, kills, seed):
     """Whoever sends again what was not answered gets the very lines of a life without a kill."""
     expected, rng = answers(network, *map(row, range(ROUNDS))), random.Random(seed)
     done = busy = 0
@@ -249,9 +245,7 @@ def test_killed_at_any_moment_it_answers_as_if_it_never_was(
             assert one.take(parse(text(row(t)))) == expected[t + 1]
 
 
-def test_growing_tables_are_followed_and_stopped_by_a_signal(
-    launcher: Servers, network: Path
-) -> None:
+def test_growing_tables_are_followed_and_stopped_by_a_signal(launcher, network):
     """Two tables that grow at different speeds, half a line at a time; then a past line changes."""
     expected = answers(network, *map(row, range(4)))
     costs, capacities = (network.with_name(f"{name}.csv") for name in ("costs", "capacities"))
@@ -272,9 +266,7 @@ def test_growing_tables_are_followed_and_stopped_by_a_signal(
         assert live.end(signal.SIGINT) == (130, "Stopped after 3 rows; the same command resumes.\n")
 
 
-def test_once_prints_the_next_decision_and_writes_nothing(
-    network: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_once_prints_the_next_decision_and_writes_nothing(network, capsys):
     assert command(network, "--once") == 0
     first = capsys.readouterr().out
     assert not network.with_name("routing.db").exists()
@@ -288,9 +280,7 @@ def test_once_prints_the_next_decision_and_writes_nothing(
         assert busy.rounds == 3
 
 
-def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
-    launcher: Servers, network: Path
-) -> None:
+def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(launcher, network):
     ours, theirs = pty.openpty()
     with Live(launcher, network, stdout=os.ttyname(theirs)) as live:
         live.send(text(row(0)) + "nonsense\n")
@@ -314,7 +304,7 @@ def state(one: LiveRunner) -> bytes:
     return saved
 
 
-def test_whatever_is_refused_changes_nothing(network: Path) -> None:
+def test_whatever_is_refused_changes_nothing(network):
     with runner(network) as one:
         for t in range(3):
             one.take(parse(text(row(t))))
@@ -350,7 +340,7 @@ def test_whatever_is_refused_changes_nothing(network: Path) -> None:
     assert answers(network, *map(row, range(4)))[-1] == one.answer()
 
 
-def test_rows_without_times_count_and_are_known_by_their_round(network: Path) -> None:
+def test_rows_without_times_count_and_are_known_by_their_round(network):
     rows = [{key: value for key, value in row(t).items() if key != "time"} for t in range(3)]
     with pytest.raises(InvalidInput, match="time"), runner(network, "other.db") as one:
         one.take(parse(text(rows[0])))
@@ -365,7 +355,7 @@ def test_rows_without_times_count_and_are_known_by_their_round(network: Path) ->
         assert one.rounds == 3
 
 
-def test_what_is_out_is_out_in_the_coming_round_and_kept(network: Path) -> None:
+def test_what_is_out_is_out_in_the_coming_round_and_kept(network):
     with runner(network) as one:
         answer = taken(one, row(0, unavailable=["SEA > DEN"]))
         assert answer["decision"]["SEA > DEN"] == 0.0
@@ -392,12 +382,10 @@ def test_what_is_out_is_out_in_the_coming_round_and_kept(network: Path) -> None:
 
 
 @pytest.mark.parametrize("stop", ["_decide", "observe", "_next_decision"])
-def test_stopped_at_each_step_of_a_row_it_goes_on_alike(
-    network: Path, monkeypatch: pytest.MonkeyPatch, stop: str
-) -> None:
+def test_stopped_at_each_step_of_a_row_it_goes_on_alike(network, monkeypatch, stop):
     """Before the row is observed, before the next round is decided, before it is answered."""
 
-    def interrupted(*_: Any, **__: Any) -> None:
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     rows = [row(0), row(1), row(2, unavailable=["DEN > HOU"]), row(3)]
@@ -414,7 +402,7 @@ def test_stopped_at_each_step_of_a_row_it_goes_on_alike(
             assert one.take(parse(text(one_row))) == expected[t + 1]
 
 
-def test_a_session_in_memory_decides_alike(network: Path) -> None:
+def test_a_session_in_memory_decides_alike(network):
     """Line by line what `Session` answers, told when the coming row is expected."""
     found = [json.loads(answer) for answer in answers(network, *map(row, range(6)))]
     with runner(network, "other.db") as one:
@@ -440,7 +428,7 @@ def follower(tmp_path: Path, **tables: str) -> Follower:
     return Follower({name: tmp_path / f"{name}.csv" for name in tables})
 
 
-def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path: Path) -> None:
+def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path):
     one = follower(tmp_path, costs="a,b\n1,2\n3,4\n")
     assert [grown.line.round for grown in one.poll()] == [1, 2]
     path = tmp_path / "costs.csv"
@@ -469,14 +457,14 @@ commodities = "commodities.csv"
 
 
 @pytest.fixture
-def commodities(network: Path) -> Path:
+def commodities(network):
     """The file of an experiment with two commodities and no tables."""
     network.with_name("commodities.csv").write_text("source,target,demand\nSEA,NYC,4\nSFO,NYC,1\n")
     network.write_text(MANY)
     return network
 
 
-def test_many_commodities_whose_demands_move(commodities: Path) -> None:
+def test_many_commodities_whose_demands_move(commodities):
     given = {"costs": COSTS[0].tolist(), "capacities": [3.0] * 7}
     with runner(commodities) as one:
         first = json.loads(one.answer())
@@ -497,8 +485,8 @@ def test_many_commodities_whose_demands_move(commodities: Path) -> None:
         assert sum(path["share"] for path in out["paths"]) == pytest.approx(2.0)
 
 
-def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> None:
-    def learner(text: str) -> Any:
+def test_who_decides_is_the_first_that_is_named_or_ensemble(network):
+    def learner(text):
         network.write_text(text)
         return live_learner(RoundReader(tw.experiments.load(network)))
 
@@ -511,7 +499,7 @@ def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> No
     assert learner(named) == tw.LyapunovDescent(K, caution=3.0)
 
 
-def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> None:
+def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path):
     one = follower(tmp_path, costs="time,a\n1,5\n2,\n3,8\n", capacities="time,a\n1,1\n3,2\n4,3\n")
     tables = {name: tmp_path / f"{name}.csv" for name in ("costs", "capacities")}
     with pytest.raises(InvalidInput, match=r"csv, line 3|capacities"):
@@ -525,7 +513,7 @@ def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> No
     assert grown.line.numbers == {"costs": {"0": 0.0, "1": 1.0}}
 
 
-def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> None:
+def test_advice_and_context_are_of_the_decision_that_follows(tmp_path):
     file = tmp_path / "two.toml"
     file.write_text(
         '[set]\nkind = "Simplex"\nn = 2\n[stream]\ncosts = "costs.csv"\n[[learners]]\n'
@@ -547,7 +535,7 @@ def command(network: Path, *more: str) -> int:
     return main(["live", str(network), "--db", str(network.with_name("routing.db")), *more])
 
 
-def test_follow_once_takes_what_is_there(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_follow_once_takes_what_is_there(network, capsys):
     """A row with a gap is reported; a past line that changed is refused by its number."""
     network.write_text(NETWORK.replace("[stream]", '[stream]\ngaps = "unseen"'))
     expected = answers(network, row(0), row(2))
@@ -567,9 +555,7 @@ def test_follow_once_takes_what_is_there(network: Path, capsys: pytest.CaptureFi
     assert f"{table}, line 4: " in capsys.readouterr().err
 
 
-def test_what_the_command_refuses(
-    network: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_the_command_refuses(network, monkeypatch, capsys):
     for every in ("0", "nan"):
         assert command(network, "--every", every) == 2
         assert "--every" in capsys.readouterr().err
@@ -586,7 +572,7 @@ def test_what_the_command_refuses(
     assert "context" in capsys.readouterr().err
 
 
-def test_other_settings_and_rounds_of_others_are_refused(network: Path) -> None:
+def test_other_settings_and_rounds_of_others_are_refused(network):
     """Also another demand: what was learned is measured by it."""
     one = runner(network)
     one.close()
@@ -627,7 +613,7 @@ def test_other_settings_and_rounds_of_others_are_refused(network: Path) -> None:
         b'{"time": "\xff"}',
     ],
 )
-def test_lines_that_are_not_rows(line: str | bytes) -> None:
+def test_lines_that_are_not_rows(line):
     with pytest.raises(InvalidInput):
         parse(line)
 
@@ -645,6 +631,6 @@ def test_lines_that_are_not_rows(line: str | bytes) -> None:
         ([5], None),
     ],
 )
-def test_the_next_time_is_expected(given: list[Any], upcoming: Any) -> None:
+def test_the_next_time_is_expected(given, upcoming):
     found = expected([time_of(one) for one in given])
     assert (None if found is None else found.given) == upcoming

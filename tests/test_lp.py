@@ -216,15 +216,6 @@ def test_a_solver_that_finds_nothing_leaves_the_question_open(many, monkeypatch)
     assert tw.best_in_hindsight(K, stream).feasible is None
 
 
-def test_without_highspy_scipy_solves_the_same_rows(many, monkeypatch):
-    K, stream = next(streams(5, 2.5))
-    ours = tw.best_in_hindsight(K, stream)
-    monkeypatch.setitem(__import__("sys").modules, "highspy", None)
-    theirs = tw.best_in_hindsight(K, stream)
-    assert (ours.feasible, theirs.feasible) == (True, True)
-    assert ours.upper == pytest.approx(theirs.upper, abs=1e-9)
-
-
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds, step=st.integers(1, 200))
 def test_rows_made_some_at_a_time_are_those_of_the_table(seed, step):

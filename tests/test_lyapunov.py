@@ -3,7 +3,7 @@ go past a limit; limits that are followed while losses are flat, when G_f / G_g 
 """
 
 import math
-from typing import Any
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,45 +13,57 @@ import tidewolf as tw
 from tidewolf.baselines import OnlineFrankWolfe, SinhaVaze, WangWanZhang
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe
-from tidewolf.sets import CappedSimplex, FlowPolytope, Simplex
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Product, Simplex, SimplexProduct
 
 ONES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+NEAR = {"tolerance": 1e-2, "calls_per_round": 804.0}
 MADE = {
-    "LyapunovFrankWolfe": lambda K, T, **given: tw.LyapunovFrankWolfe(K, horizon=T, **given),
-    "SinhaVaze": lambda K, T, **given: SinhaVaze(K, horizon=T, **given),
-    "LyapunovDescent": lambda K, T, **given: tw.LyapunovDescent(
-        K, horizon=T, tolerance=1e-2, calls_per_round=804.0, **given
-    ),
-    "LyapunovDescent in blocks": lambda K, T, **given: tw.LyapunovDescent(
-        K, horizon=T, tolerance=1e-2, calls_per_round=402.0, block=2, **given
-    ),
+    "LyapunovFrankWolfe": LyapunovFrankWolfe,
+    "SinhaVaze": SinhaVaze,
+    "LyapunovDescent": partial(LyapunovDescent, **NEAR),
+    "in blocks": partial(LyapunovDescent, tolerance=1e-2, calls_per_round=402.0, block=2),
+    "shorter steps": partial(LyapunovDescent, step_scale=0.3, **NEAR),
+    "Ensemble": partial(tw.Ensemble, tolerance=1e-3, calls_per_round=8004.0, experts=["a"]),
 }
+EXACT = (SimplexProduct([3, 1, 2]), Box([0.0, 0.0, 1.0], [10.0, 0.1, 1.0]))
+PLACES = [
+    *((Simplex(5), 60), (CappedSimplex(6, 0.5), 100), (Simplex(2), 1)),
+    *((K, 100) for K in (*EXACT, Product(Simplex(3), Simplex(2)))),
+]
 
 
-def stream(seed, T, n):
+def stream(K, T, seed):
     """Linear losses and limits of slope at most 1 that the center keeps, turning hostile
-    half-way.
+    half-way, with advice that is absent at times.
     """
     rng = np.random.default_rng(seed)
-    C, A = rng.normal(size=(2, T, n))
+    C, A, D = rng.normal(size=(3, T, *K.shape))
     C[T // 2 :] *= -1.0
     C, A = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (C, A))
-    return tw.Stream(Linear(C), Affine(A, A.mean(axis=1)))
+    advice = np.array([K.lmo(d) for d in D]) * rng.choice([1.0, 1.0, np.nan], (T, 1))
+    return tw.Stream(Linear(C), Affine(A, A @ K.center), advice={"a": advice})
 
 
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize("caution", [0.1, 10.0])
 def test_what_is_measured_stays_below_what_was_promised(made, caution):
-    for seed, (K, T) in enumerate(
-        ((Simplex(5), 60), (CappedSimplex(6, 0.5), 100), (Simplex(2), 1))
-    ):
-        learner = MADE[made](K, T, caution=caution, **ONES)
+    for seed, (K, T) in enumerate(PLACES):
+        learner = MADE[made](K, horizon=T, caution=caution, **ONES)
         guarantee = learner.guarantee()
-        run = tw.run(learner, stream(seed, T, K.shape[0]))
+        if T == 1 and made == "Ensemble":
+            assert guarantee.regret is None
+            continue
+        run = tw.run(learner, stream(K, T, seed))
         assert guarantee.reason == ""
         assert run.regret[1] <= run.bound.regret + 1e-9 <= guarantee.regret + 2e-9
-        assert float(run.violations.sum()) <= guarantee.violation
+        assert float(run.violations.sum()) <= run.bound.violation <= guarantee.violation
         assert run.certificate.holds
+
+
+@pytest.mark.parametrize("kind", [LyapunovDescent, tw.Ensemble])
+@pytest.mark.parametrize("K", EXACT, ids=repr)
+def test_where_projections_are_exact_one_call_a_round_is_enough_to_promise(kind, K):
+    assert kind(K, horizon=100, **ONES).guarantee().reason == ""
 
 
 def test_the_measured_bound_stays_below_the_promise_over_many_rounds():
@@ -96,12 +108,17 @@ def test_the_constants_of_frank_wolfe_are_those_of_the_proof():
 
 
 def test_a_promise_that_cannot_be_made_says_why():
-    K, far = Simplex(3), {"tolerance": 1e-2, "calls_per_round": 804.0}
+    K = Simplex(3)
     for learner, named in (
-        (tw.LyapunovFrankWolfe(K, horizon=9), "loss_lipschitz and constraint_lipschitz"),
-        (tw.LyapunovFrankWolfe(K, **ONES), "needs horizon"),
-        (tw.LyapunovDescent(K, horizon=9, **ONES), "1 oracle calls per round"),
-        (tw.LyapunovDescent(K, horizon=10**6, **far, **ONES), "nothing to promise: bounds"),
+        (LyapunovFrankWolfe(K, horizon=9), "loss_lipschitz and constraint_lipschitz"),
+        (LyapunovFrankWolfe(K, **ONES), "needs horizon"),
+        (tw.Ensemble(K, horizon=9, loss_lipschitz=1.0, **NEAR), "needs horizon"),
+        (tw.Ensemble(K, horizon=9, constraint_lipschitz=1.0, **NEAR), "needs horizon"),
+        (tw.Ensemble(K, **NEAR, **ONES), "needs horizon"),
+        (LyapunovDescent(K, horizon=9, **ONES), "1 oracle calls per round"),
+        (tw.Ensemble(K, horizon=9, **ONES), "1 oracle calls per round"),
+        (LyapunovDescent(K, horizon=10**6, **NEAR, **ONES), "nothing to promise: bounds"),
+        (tw.Ensemble(K, horizon=4, step_scales=(0.01,), **NEAR, **ONES), "nothing to promise"),
     ):
         assert learner.guarantee().regret is None
         assert named in learner.guarantee().reason
@@ -152,7 +169,7 @@ ROUNDS = 300
 )
 @pytest.mark.parametrize("flat", ["zero", "across the hull"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_limits_are_followed_where_losses_are_flat(kind: Any, flat: str, K: Any) -> None:
+def test_limits_are_followed_where_losses_are_flat(kind, flat, K):
     v = np.random.default_rng(2).standard_normal(K.shape)
     across = 0.0 * v if flat == "zero" else v - K.tangent(v)
     a = K.tangent(np.arange(float(v.size)))

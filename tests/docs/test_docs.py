@@ -21,7 +21,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_blocks_run_and_print_what_is_shown(page: Path) -> None:
+def test_blocks_run_and_print_what_is_shown(page):
     names: dict[str, object] = {}
     for code, _, shown in re.findall(
         r"```python\n(.*?)```\n(\n```text\n(.*?)```)?", page.read_text(), flags=re.DOTALL
@@ -33,7 +33,7 @@ def test_blocks_run_and_print_what_is_shown(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_files_and_tests_that_are_named_exist(page: Path) -> None:
+def test_files_and_tests_that_are_named_exist(page):
     for path, test in re.findall(
         r"`((?:tests|benchmarks|docs|src)/[\w/-]+\.(?:py|md))(?:::(\w+))?`", page.read_text()
     ):
@@ -44,9 +44,7 @@ def test_files_and_tests_that_are_named_exist(page: Path) -> None:
         assert (ROOT / "src" / "tidewolf" / module).exists(), module
 
 
-def test_the_shell_says_of_your_own_set_what_is_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_shell_says_of_your_own_set_what_is_shown(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "how-to" / "own-set.md").read_text()
     ((name, shown),) = re.findall(
         r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, flags=re.DOTALL
@@ -62,7 +60,7 @@ def test_the_shell_says_of_your_own_set_what_is_shown(
     sys.modules.pop("mymodule")
 
 
-def test_a_learner_of_ones_own_is_short_and_imports_two_modules() -> None:
+def test_a_learner_of_ones_own_is_short_and_imports_two_modules():
     text = (ROOT / "docs" / "how-to" / "own-learner.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)\n\n\ntw\.testing", text, flags=re.DOTALL)
     assert len(code.splitlines()) <= 90
@@ -84,13 +82,13 @@ LINES = [
 ]
 
 
-def test_every_set_has_one_line_and_no_other_has_one() -> None:
+def test_every_set_has_one_line_and_no_other_has_one():
     named = [re.findall(r"\w+", line[0])[0] for line in LINES]
     assert sorted(named) == sorted(kind.__name__ for kind in sets.every())
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: re.findall(r"\w+", line[0])[0])
-def test_a_line_says_what_the_class_says(line: list[str]) -> None:
+def test_a_line_says_what_the_class_says(line):
     call, *said, geometry, brings = line
     assert all(said)
     found = re.fullmatch(r"`(\w+)(?:\.(\w+))?\((.*)\)`", call)

@@ -28,7 +28,7 @@ NEEDS = {
 
 
 @pytest.mark.parametrize("path", PUBLIC)
-def test_every_public_name_has_a_docstring_with_an_example_that_runs(path: str) -> None:
+def test_every_public_name_has_a_docstring_with_an_example_that_runs(path):
     thing = PUBLIC[path]
     if needed := NEEDS.get(path.rpartition(".")[2]):
         package, extra = needed
@@ -47,7 +47,7 @@ def test_every_public_name_has_a_docstring_with_an_example_that_runs(path: str) 
 
 
 @pytest.mark.parametrize("path", PUBLIC)
-def test_every_parameter_of_a_public_name_is_explained(path: str) -> None:
+def test_every_parameter_of_a_public_name_is_explained(path):
     thing = PUBLIC[path]
     if inspect.isclass(thing) and (inspect.isabstract(thing) or issubclass(thing, BaseException)):
         return
@@ -64,7 +64,7 @@ def test_every_parameter_of_a_public_name_is_explained(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in PUBLIC if not inspect.isclass(PUBLIC[path])])
-def test_every_public_function_says_what_it_returns(path: str) -> None:
+def test_every_public_function_says_what_it_returns(path):
     function = PUBLIC[path]
     annotation = inspect.signature(function).return_annotation
     if annotation not in (None, "None"):
@@ -73,7 +73,7 @@ def test_every_public_function_says_what_it_returns(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", DECLARED)
-def test_parameters_are_those_declared(path: str) -> None:
+def test_parameters_are_those_declared(path):
     thing = DECLARED[path]
     make = thing if inspect.isclass(thing) else _bound(path)
     assert sections(thing.__doc__ or "")["Parameters"].strip() == parameters(declared(make)).strip()

@@ -66,7 +66,7 @@ def pictures(monkeypatch):
 def as_module(monkeypatch, tmp_path):
     """Runs source as a module of its own, in an empty folder where it leaves nothing."""
 
-    def run(name: str, source: str, path: Path) -> None:
+    def run(name, source, path):
         module = ModuleType(name)
         module.__file__ = str(path)
         monkeypatch.setitem(sys.modules, name, module)

@@ -9,7 +9,7 @@ from mutants.table import NUMBERS, PATCHES, ROOT, every
 from tools import digests
 
 
-def test_every_mistake_applies_and_is_a_program() -> None:
+def test_every_mistake_applies_and_is_a_program():
     mutants = every()
     assert len(mutants) > len(PATCHES) + len(NUMBERS)
     assert len({mutant.name for mutant in mutants}) == len(mutants)
@@ -18,7 +18,7 @@ def test_every_mistake_applies_and_is_a_program() -> None:
         assert mutant.text != (ROOT / mutant.file).read_text(), mutant.name
 
 
-def test_the_laws_they_name_exist() -> None:
+def test_the_laws_they_name_exist():
     for checks in {mutant.checks for mutant in every()}:
         for law in checks.split():
             file, _, name = law.partition("::")
@@ -26,7 +26,7 @@ def test_the_laws_they_name_exist() -> None:
             assert not name or f"def {name}(" in text, law
 
 
-def test_twelve_runs_and_the_same_run_twice_is_equal() -> None:
+def test_twelve_runs_and_the_same_run_twice_is_equal():
     """Of `tools.digests`, which compare machines and versions."""
     assert len(digests.RUNS) == 12
     first, other = "SinhaVaze on portfolio", "WangWanZhang on sdp"

@@ -91,7 +91,7 @@ def said(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Small real runs: tunnels with an incumbent, a built-in problem, a sweep, a comparison."""
     place = tmp_path_factory.mktemp("outputs")
     times = [f"2026-03-02T{hour:02d}:00" for hour in range(6)]
@@ -127,7 +127,7 @@ def plain_json(path: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", ["decisions", "paths", "limits"])
-def test_tables_of_a_run(folder: Path, name: str) -> None:
+def test_tables_of_a_run(folder, name):
     files = [folder / place / name for place in ("out", "built")]
     columns = [table(file.with_suffix(".parquet")) for file in files]
     for file, titles in zip(files, columns, strict=True):
@@ -139,7 +139,7 @@ def test_tables_of_a_run(folder: Path, name: str) -> None:
     assert found - entries == shown
 
 
-def test_tunnels_and_rounds(folder: Path) -> None:
+def test_tunnels_and_rounds(folder):
     require_same("tunnels", pd.read_csv(folder / "out" / "tunnels.csv").columns)
     found = {*table(folder / "out" / "rounds.parquet"), *table(folder / "built" / "rounds.parquet")}
     require_same("rounds.parquet", found)
@@ -147,7 +147,7 @@ def test_tunnels_and_rounds(folder: Path) -> None:
     assert table(folder / "out" / "rounds.parquet")[-len(said_last) :] == said_last
 
 
-def test_every_file_of_a_run_is_named(folder: Path) -> None:
+def test_every_file_of_a_run_is_named(folder):
     shown = named("Files of a run")
     for place in ("out", "built", "before"):
         for file in (folder / place).iterdir():
@@ -158,7 +158,7 @@ def test_every_file_of_a_run_is_named(folder: Path) -> None:
     }
 
 
-def test_summaries(folder: Path) -> None:
+def test_summaries(folder):
     summary, built = (plain_json(folder / each / "summary.json") for each in ("out", "built"))
     require_same("summary.json", leaves(summary, hidden=["runs"]))
     require_same("A run in summary.json", leaves(*summary["runs"], *built["runs"]))
@@ -169,7 +169,7 @@ def test_summaries(folder: Path) -> None:
     require_same("tidewolf doctor --json", leaves(plain_json(folder / "doctor.json")))
 
 
-def test_checks_of_certificates(folder: Path) -> None:
+def test_checks_of_certificates(folder):
     summaries = [plain_json(folder / each / "summary.json") for each in ("out", "built")]
     told = [run["certificate"]["checks"] for summary in summaries for run in summary["runs"]]
     K, costs = tw.sets.Simplex(2), tw.functions.Linear([[1.0, 2.0]] * 4)
@@ -182,7 +182,7 @@ def test_checks_of_certificates(folder: Path) -> None:
     require_same("The checks of a certificate", {name for checks in told for name in checks})
 
 
-def test_metadata(folder: Path) -> None:
+def test_metadata(folder):
     found = set()
     for file in (folder / "out").glob("*.parquet"):
         told = pyarrow.parquet.read_schema(file).metadata[b"tidewolf"]
@@ -190,7 +190,7 @@ def test_metadata(folder: Path) -> None:
     require_same("Metadata of Parquet files", found)
 
 
-def test_comparisons(folder: Path) -> None:
+def test_comparisons(folder):
     best = folder / "best"
     columns = set(pd.read_csv(best / "comparison.csv").columns)
     require_same("comparison.csv", columns)
@@ -210,7 +210,7 @@ def test_comparisons(folder: Path) -> None:
     require_same("tidewolf compare: choosing caution", titles[2:], more=["regret"])
 
 
-def test_sweeps(folder: Path) -> None:
+def test_sweeps(folder):
     swept = folder / "swept"
     columns = {re.sub("^knob_.*", "knob_NAME", name) for name in table(swept / "results.parquet")}
     require_same("results.parquet", columns)
@@ -224,7 +224,7 @@ def test_sweeps(folder: Path) -> None:
     require_same("The journals", extra)
 
 
-def test_live_answers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_answers(folder, monkeypatch):
     rows = [
         {"time": f"2026-03-02T{hour:02d}:00", "costs": dict.fromkeys(LINKS, 1.0 + hour)}
         for hour in range(3)
@@ -250,7 +250,7 @@ def headers(titles: Iterable[str]) -> list[str]:
     return found
 
 
-def test_printed_tables() -> None:
+def test_printed_tables():
     for section, columns in (
         ("tidewolf run: totals", TABLE),
         ("tidewolf run: a round", ROUND_TABLE),

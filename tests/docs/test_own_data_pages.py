@@ -68,9 +68,7 @@ def alike(shown: str, printed: str) -> bool:
         ("own-data", "compare"),
     ],
 )
-def test_the_commands_of_a_page_do_what_is_shown(
-    page: str, which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_commands_of_a_page_do_what_is_shown(page, which, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = commands(page)
     assert asked[0][0] == "tidewolf new network"
@@ -82,9 +80,7 @@ def test_the_commands_of_a_page_do_what_is_shown(
             assert is_shown(shown, printed), f"{command}:\n{printed}"
 
 
-def test_the_first_page_shows_what_the_whole_path_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_page_shows_what_the_whole_path_shows(tmp_path, monkeypatch):
     whole = dict(commands("own-data"))
     for command, shown in commands("start"):
         for part in filter(None, shown.split("...\n")):

@@ -6,7 +6,7 @@ import pytest
 from tools import portable
 
 
-def test_an_arithmetic_takes_effect() -> None:
+def test_an_arithmetic_takes_effect():
     """The one that .ci/run relies on: OpenBLAS, NumPy and numba all leave their own choice."""
     if lacking := portable.missing("Prescott"):
         pytest.skip(f"this processor has no {lacking}")
@@ -14,7 +14,7 @@ def test_an_arithmetic_takes_effect() -> None:
     assert portable.reason_to_skip("Prescott") is None
 
 
-def test_the_numerical_part_is_tests_of_numbers() -> None:
+def test_the_numerical_part_is_tests_of_numbers():
     chosen = {Path(file).stem for file in portable.numerical_tests()}
     assert {"test_projection", "test_learners", "test_session", "test_evaluation"} <= chosen
     assert not {"test_cli", "test_service", "test_storage_places", "test_portable"} & chosen

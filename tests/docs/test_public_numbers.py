@@ -27,7 +27,7 @@ seeds = st.integers(0, 10_000)
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_page_has_every_block_once(name: str) -> None:
+def test_the_page_has_every_block_once(name):
     text = (BENCHMARKS / f"{PAGES[name][0]}.md").read_text(encoding="utf-8")
     table = Table.parsed(pages.find(text, name) or "")
     assert len(table.rows) >= 6
@@ -35,7 +35,7 @@ def test_the_page_has_every_block_once(name: str) -> None:
     assert text.count(f"<!-- begin {name}: python -m benchmarks tables {name} -->") == 1
 
 
-def test_tables_are_compared_cell_by_cell() -> None:
+def test_tables_are_compared_cell_by_cell():
     rows = [("a", "1,000.0 / 2e-3", "3"), ("b", "[2, 4]", "")]
     table = Table(("who", "loss", "CPU seconds"), rows)
     assert Table.parsed(str(table)) == table
@@ -52,7 +52,7 @@ def test_tables_are_compared_cell_by_cell() -> None:
 # ---------------------------------------------------------------- wealth
 
 
-def test_a_market_of_two_stocks_by_hand() -> None:
+def test_a_market_of_two_stocks_by_hand():
     """One doubles and halves in turn, the other stays: half and half gains 9/8 in two days."""
     r = np.array([[2.0, 1.0], [0.5, 1.0], [2.0, 1.0], [0.5, 1.0]])
     even = np.array([0.5, 0.5])
@@ -69,7 +69,7 @@ def test_a_market_of_two_stocks_by_hand() -> None:
 
 @settings(max_examples=8)
 @given(seed=seeds)
-def test_strategies_hold_shares_of_the_whole_and_do_not_look_ahead(seed: int) -> None:
+def test_strategies_hold_shares_of_the_whole_and_do_not_look_ahead(seed):
     r = np.exp(np.random.default_rng(seed).normal(0.0, 0.1, (12, 4)))
     changed = r.copy()
     changed[7] = changed[7, ::-1]
@@ -87,7 +87,7 @@ def test_strategies_hold_shares_of_the_whole_and_do_not_look_ahead(seed: int) ->
 # ---------------------------------------------------------------- semidefinite programs
 
 
-def test_the_theta_function_of_a_pentagon() -> None:
+def test_the_theta_function_of_a_pentagon():
     """max <J, Y> with tr Y = 1 and Y_ij = 0 on edges is the square root of 5 (Lovasz 1979)."""
     n, edges = 5, [(i, (i + 1) % 5) for i in range(5)]
     lines = ["6", "1", "5", "1 0 0 0 0 0"]
@@ -108,7 +108,7 @@ def test_the_theta_function_of_a_pentagon() -> None:
 @settings(max_examples=4)
 @example(seed=225)
 @given(seed=seeds)
-def test_the_most_even_of_the_best_splits(seed: int) -> None:
+def test_the_most_even_of_the_best_splits(seed):
     """Nearly as good as the best splits, and no farther from even.
 
     With F the fullest link over that of even splits, x minimises F + EVEN |x - even|^2, so for
@@ -138,7 +138,7 @@ def oracle_tables() -> list[Table]:
     return [Table.parsed(part) for part in text.split("\n\n") if part.startswith("|")]
 
 
-def test_every_set_is_in_a_table_of_oracles() -> None:
+def test_every_set_is_in_a_table_of_oracles():
     theirs, ours = oracle_tables()
     assert len({row[0] for row in theirs.rows}) == len(theirs.rows) > 25
     cells = [row[2] for row in theirs.rows] + [row[0] for row in ours.rows]
@@ -152,7 +152,7 @@ def test_every_set_is_in_a_table_of_oracles() -> None:
 # ---------------------------------------------------------------- data
 
 
-def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch) -> None:
+def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
     for subject, file in (("nyse", "nyse_o.csv"), ("traffic", "meta_pod_a.npz")):
         with pytest.raises(Skipped, match=rf"recorded stream {file} is not in .*TIDEWOLF_DATA"):
@@ -170,7 +170,7 @@ def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch) -> Non
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", [name for name in PAGES if name != "rounds"])
-def test_the_page_is_what_is_measured(name: str) -> None:
+def test_the_page_is_what_is_measured(name):
     try:
         table = pages.measured(name)
     except Skipped as why:

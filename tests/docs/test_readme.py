@@ -19,7 +19,7 @@ from tidewolf.problems import Problem, named
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readme_leads_somewhere() -> None:
+def test_the_readme_leads_somewhere():
     text = (ROOT / "README.md").read_text()
     places = re.findall(r"\]\(([^)]+)\)", text) + re.findall(r"`((?:docs|examples)/[^`]*)`", text)
     assert len(places) > 20
@@ -53,7 +53,7 @@ LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
 
 @pytest.mark.parametrize("name", [LONG, *BUILTIN_LEARNERS[1:]])
 @pytest.mark.parametrize("example", PROBLEMS)
-def test_the_tables_are_those_of_the_runs(example: str, name: str) -> None:
+def test_the_tables_are_those_of_the_runs(example, name):
     problem, best = built(example)
     text = shown(example)
     assert text.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")

@@ -55,7 +55,7 @@ def agrees(shown: Any, found: Any) -> bool:
 
 
 @pytest.fixture
-def url(servers: Any, tmp_path: Path) -> Any:
+def url(servers, tmp_path):
     tokens = tmp_path / "tokens"
     (shown,) = re.findall(r"\$ cat tokens\n(.*?)\$", PAGE.read_text(), flags=re.DOTALL)
     assert TOKEN in shown
@@ -83,7 +83,7 @@ def shell(code: list[str], url: str, folder: Path) -> list[str]:
     return ended.stdout.split(f"\n{END}\n")[:-1]
 
 
-def test_the_page_is_true(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page_is_true(url, tmp_path, capsys):
     parts = blocks()
     begin = next(part.code for part in parts if "ask()" in part.code).partition("\n")[0]
     assert sum(bool(part.shown) for part in parts) >= 10
@@ -125,7 +125,7 @@ def apart(line: str) -> list[str]:
     return found
 
 
-def test_every_resource_is_on_the_page() -> None:
+def test_every_resource_is_on_the_page():
     text = PAGE.read_text()
     for what in (
         *("decisions", "observations", "history", "experts", "report", "explanation", "audit"),

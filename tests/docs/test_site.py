@@ -41,7 +41,7 @@ def read(lines: list[str]) -> str:
 
 
 @given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8))
-def test_a_docstring_reads_on_the_site_as_in_the_source(words: list[str]) -> None:
+def test_a_docstring_reads_on_the_site_as_in_the_source(words):
     text = "So " + " ".join(words)
     assert read(as_rst([text])) == text.replace("`", "")
 
@@ -49,7 +49,7 @@ def test_a_docstring_reads_on_the_site_as_in_the_source(words: list[str]) -> Non
 # --- the reference --------------------------------------------------------------------------------
 
 
-def test_the_index_has_every_package_and_no_two_pages_are_one_file() -> None:
+def test_the_index_has_every_package_and_no_two_pages_are_one_file():
     text = (DOCS / "reference" / "index.md").read_text()
     for package in (*PACKAGES, *PARTS):
         assert f"| [{package}](api/{package}.rst) | " in text
@@ -57,14 +57,14 @@ def test_the_index_has_every_package_and_no_two_pages_are_one_file() -> None:
     assert len({name.lower() for name in pages()}) == len(pages()), "capitals do not count"
 
 
-def test_every_command_and_every_option_is_on_the_page() -> None:
+def test_every_command_and_every_option_is_on_the_page():
     from typer.main import get_command
 
     from tidewolf.cli.app import app
 
     text = pages()["commands.rst"]
     group = get_command(app)
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
+    for name, command in group.commands.items():
         (section,) = re.findall(
             rf"\.\. _tidewolf-{name}:\n(.*?)(?=\n\.\. _tidewolf-|\Z)", text, flags=re.DOTALL
         )
@@ -107,7 +107,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("text", FAULTS)
-def test_every_fault_is_said_and_a_whole_site_has_none(text: str, tmp_path: Path) -> None:
+def test_every_fault_is_said_and_a_whole_site_has_none(text, tmp_path):
     assert links.main([str(tmp_path)]) == 1, "a folder without pages is no site"
     assert made(tmp_path, **GOOD) == []
     assert links.main([str(tmp_path)]) == 0
@@ -141,7 +141,7 @@ MARKED = [
 
 
 @pytest.mark.parametrize("block", MARKED, ids=lambda block: block[1])
-def test_a_marked_block_has_a_table_and_a_command_that_exists(block: tuple[Path, str, str]) -> None:
+def test_a_marked_block_has_a_table_and_a_command_that_exists(block):
     page, name, command = block
     body = find(page.read_text(), name)
     assert body
@@ -159,7 +159,7 @@ def known_benchmarks() -> list[str]:
     return re.findall(r'^    "(\w+)":', found, flags=re.MULTILINE)
 
 
-def test_every_benchmark_is_named_on_its_page() -> None:
+def test_every_benchmark_is_named_on_its_page():
     text = (DOCS / "benchmarks" / "index.md").read_text()
     assert known_benchmarks()
     assert [name for name in known_benchmarks() if f"`{name}`" not in text] == []
@@ -169,7 +169,7 @@ def test_every_benchmark_is_named_on_its_page() -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """Built as by `make docs` from what a clone has, but without running the gallery."""
     clone = tmp_path_factory.mktemp("clone")
     given = {"capture_output": True, "text": True}
@@ -186,12 +186,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.soak
-def test_no_link_of_the_site_is_broken_and_no_page_asks_another_host(site: Path) -> None:
+def test_no_link_of_the_site_is_broken_and_no_page_asks_another_host(site):
     assert list(links.Site(site).broken()) == []
 
 
 @pytest.mark.soak
-def test_every_public_name_has_its_anchor(site: Path) -> None:
+def test_every_public_name_has_its_anchor(site):
     packed = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
     found = {}
     for line in zlib.decompress(packed).decode().splitlines():

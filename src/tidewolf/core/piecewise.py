@@ -8,11 +8,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.sparse import stack_rows
 from tidewolf.core.types import Floats, Int64s
 
 
@@ -141,18 +142,11 @@ class PiecewiseLinear(ABC):
         """
         batch: Any = self
         each = [batch.view(slice(t, t + 1)).halfspaces() for t in range(len(batch))]
-        return stacked(each) if each else self.halfspaces()
+        return together(each, range(len(each))) if each else self.halfspaces()
 
 
-def stacked(parts: Sequence[Halfspaces]) -> Halfspaces:
-    """Those of one round each, the first, the second, .., one below the other; sparse where one
-    is.
-    """
-    from tidewolf.core.sparse import is_sparse, stack_rows
-
-    sparse = any(is_sparse(part.A) for part in parts)
-    return Halfspaces(
-        (stack_rows if sparse else np.vstack)([part.A for part in parts]),
-        np.concatenate([part.b for part in parts]),
-        np.repeat(np.arange(len(parts)), [len(part.b) for part in parts]),
-    )
+def together(parts: Sequence[Halfspaces], starts: Iterable[int]) -> Halfspaces:
+    """One below the other, the rounds of each counted from its start."""
+    tables, offsets, rounds = zip(*parts, strict=True)
+    later = [each + start for each, start in zip(rounds, starts, strict=True)]
+    return Halfspaces(stack_rows(tables), np.concatenate(offsets), np.concatenate(later))

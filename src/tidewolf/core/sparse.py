@@ -1,7 +1,7 @@
-"""Sparse coefficients: matrices of SciPy as compressed rows, checked on the way in, never made
-dense.
+"""Rows of matrices: plain, or compressed as SciPy has them, which are never made dense.
 
-What is asked of them is asked by rows: some rows, their products with points, their norms.
+Rows of small programs are plain: SciPy's sparse arrays take longer to be made than a small program
+to be solved.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import LEAST, MOST, as_array
+from tidewolf.core.arrays import LEAST, MOST, as_array, power_of_two
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.types import Floats, NDArray
+
+SMALL = 20_000
+"""Matrices with so many entries, zeros included, are plain at most."""
 
 
 def is_sparse(x: object) -> bool:
@@ -70,10 +73,65 @@ def cut_rows(A: Any, start: int, stop: int) -> Any:
 
 
 def stack_rows(parts: Sequence[Any]) -> Any:
-    """Matrices one below the other."""
+    """Matrices one below the other, sparse if one is."""
+    if len(parts) == 1:
+        return parts[0]
+    if not any(map(is_sparse, parts)):
+        return np.vstack(parts)
     from scipy.sparse import csr_array, vstack
 
-    return csr_array(vstack(parts, format="csr"))
+    return vstack([csr_array(part) for part in parts], format="csr")
+
+
+def beside(A: Any, B: Any) -> Any:
+    """Two matrices side by side."""
+    if not is_sparse(A) and not is_sparse(B):
+        return np.hstack([A, B])
+    from scipy.sparse import csr_array, hstack
+
+    return hstack([csr_array(A), csr_array(B)], format="csr")
+
+
+def compact(A: Any) -> Any:
+    """A plain matrix of floats where it is small, else compressed rows."""
+    if A.shape[0] * A.shape[1] > SMALL:
+        from scipy.sparse import csr_array
+
+        return csr_array(A, dtype=np.float64)
+    return np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
+
+
+def largest(A: Any) -> float:
+    """The largest size of an entry."""
+    return 0.0 if 0 in A.shape else float(abs(A).max())
+
+
+def largest_of_rows(A: Any) -> Floats:
+    """The largest size of an entry of each row."""
+    if 0 in A.shape:
+        return np.zeros(A.shape[0])
+    sizes = abs(A).max(axis=1)
+    return np.asarray(sizes.toarray().reshape(-1) if is_sparse(A) else sizes)
+
+
+def row_sizes(A: Any) -> Floats:
+    """The power of two that brings each row to size 1; 1 for a row of zeros."""
+    return np.asarray(power_of_two(largest_of_rows(A)))
+
+
+def rows_times(A: Any, factors: Floats) -> Any:
+    """Each row times a number."""
+    return A.multiply(factors[:, None]).tocsr() if is_sparse(A) else A * factors[:, None]
+
+
+def nonzeros(A: Any) -> tuple[NDArray, NDArray, Floats]:
+    """Where each row starts, the places of its entries, and the entries."""
+    if is_sparse(A):
+        return A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data
+    rows, places = np.nonzero(A)
+    starts = np.zeros(len(A) + 1, dtype=np.int32)
+    np.cumsum(np.bincount(rows, minlength=len(A)), out=starts[1:])
+    return starts, places.astype(np.int32), A[rows, places]
 
 
 def row_of_each(A: Any) -> NDArray:
@@ -90,12 +148,11 @@ def sparse_row_norms(A: Any) -> Floats:
     return np.asarray(units * np.sqrt(np.bincount(row, (A.data / units[row]) ** 2, A.shape[0])))
 
 
-def same_sparse(a: Any, b: Any) -> bool:
-    """Whether two matrices of compressed rows hold the same numbers at the same places."""
-    return (
-        a.shape == b.shape
-        and a.dtype == b.dtype
-        and np.array_equal(a.indptr, b.indptr)
-        and np.array_equal(a.indices, b.indices)
-        and np.array_equal(a.data, b.data)
-    )
+def same_rows(a: Any, b: Any) -> bool:
+    """Whether two matrices hold the same numbers at the same places, and are stored alike."""
+    if a is b or a is None or b is None:
+        return a is b
+    if is_sparse(a) != is_sparse(b) or (a.shape, a.dtype) != (b.shape, b.dtype):
+        return False
+    parts = (nonzeros(a), nonzeros(b)) if is_sparse(a) else ((a,), (b,))
+    return all(map(np.array_equal, *parts))

@@ -20,7 +20,7 @@ import numpy as np
 from tidewolf.core.arrays import is_array, to_numpy
 from tidewolf.core.errors import NotSupported, TidewolfError
 from tidewolf.core.settings import REQUIRED, checked, settings_of, validate
-from tidewolf.core.sparse import is_sparse, same_sparse
+from tidewolf.core.sparse import is_sparse, same_rows
 from tidewolf.core.types import NDArray
 
 # The version of `identity`; another one gives other digests, and old files are refused.
@@ -284,7 +284,7 @@ def same(a: object, b: object) -> bool:
         nan = mine.dtype.kind == "f"  # what is not known is equal to what is not known
         return mine.dtype == theirs.dtype and bool(np.array_equal(mine, theirs, equal_nan=nan))
     if is_sparse(a) or is_sparse(b):
-        return is_sparse(a) and is_sparse(b) and same_sparse(a, b)
+        return is_sparse(a) and is_sparse(b) and same_rows(a, b)
     if isinstance(a, tuple | list) and type(a) is type(b):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):

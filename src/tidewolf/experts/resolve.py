@@ -77,10 +77,10 @@ from tidewolf.hindsight.best_point import (
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.flow_model import FlowModel
-from tidewolf.hindsight.warm_model import HalfSpaces
 from tidewolf.methods.available import entries_out
 from tidewolf.projection.active import emptied, is_free_of
 from tidewolf.sets.base import Polyhedral
+from tidewolf.sets.highs import HalfSpaces
 
 MOST_ROUNDS = 100_000
 """Rounds that are kept at most where a duration says how far back."""

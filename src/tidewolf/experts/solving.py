@@ -21,7 +21,7 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import COLD, Bases, Best, BestPoint, Objective, Program
 from tidewolf.hindsight.columns import IN_USE, BestOfVertices, bases_for
-from tidewolf.hindsight.warm_model import HalfSpaces
+from tidewolf.sets.highs import HalfSpaces
 
 LONGEST_WAIT = 16
 """Rounds between two calls at most, where calls are in vain."""

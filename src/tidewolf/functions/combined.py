@@ -19,9 +19,9 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, stacked
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.settings import Numbers
-from tidewolf.core.sparse import is_sparse, stack_rows
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
 from tidewolf.functions.base import row_norms, rows
@@ -203,7 +203,7 @@ class Sum(Combined):
         """The same: rows in the order of the rounds."""
         parts = self._piecewise()
         each = [self.view(slice(t, t + 1))._choices() for t in range(len(self))]
-        return stacked(each) if each else parts[0].halfspaces()
+        return together(each, range(len(each))) if each else parts[0].halfspaces()
 
     def _choices(self) -> Halfspaces:
         """The rows of a single round."""
@@ -335,14 +335,15 @@ class Max(Combined):
 
     def halfspaces(self) -> Halfspaces:
         """Those of every part."""
-        return _together([part.halfspaces() for part in self._piecewise()])
+        return together([part.halfspaces() for part in self._piecewise()], [0] * len(self.parts))
 
     def offsets(self) -> Floats:
         return np.concatenate([part.offsets() for part in self._piecewise()])
 
     def epigraph(self) -> Halfspaces:
         """Those of every part, in the order of the rounds."""
-        A, b, rounds = _together([part.epigraph() for part in self._piecewise()])
+        each = [part.epigraph() for part in self._piecewise()]
+        A, b, rounds = together(each, [0] * len(each))
         order = np.argsort(rounds, kind="stable")
         return Halfspaces(A[order, :], b[order], rounds[order])
 
@@ -357,15 +358,6 @@ class Max(Combined):
             cls(Quadratic.examples()[0], limits),
             cls(Linear([[3.0]])),
         )
-
-
-def _together(told: Sequence[Halfspaces]) -> Halfspaces:
-    sparse = any(is_sparse(each.A) for each in told)
-    return Halfspaces(
-        (stack_rows if sparse else np.vstack)([each.A for each in told]),
-        np.concatenate([each.b for each in told]),
-        np.concatenate([each.rounds for each in told]),
-    )
 
 
 def limit_names(K: Any, constraints: Batch) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from tidewolf.core import arrays
 from tidewolf.core.arrays import as_number, counting, flat, is_torch, like, namespace, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
+from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_rows, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions import base
 from tidewolf.functions.base import ArrayBatch, Coefficients, PerRound, one_round, rows, shaped
@@ -233,7 +233,7 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         if len(kinds) > 1:
             return None
         b = np.concatenate(offsets)
-        if all(part._shared and same_sparse(part.A, first) for part in parts):
+        if all(part._shared and same_rows(part.A, first) for part in parts):
             return cls._unchecked(A=first, b=b)
         return cls._unchecked(A=stack_rows([part._stacked() for part in parts]), b=b)
 

@@ -12,7 +12,7 @@ are brought to size 1 for the solver, and what is mostly across aff(K) is taken 
 its tolerances is projected (exact.py).
 
 Capacities are bounds on variables where the variables are the entries of x; other limits are rows.
-The model is changed in place and starts from the basis of an earlier answer (warm_model.py).
+The model is changed in place and starts from the basis of an earlier answer (sets/highs.py).
 """
 
 from __future__ import annotations
@@ -28,15 +28,21 @@ from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
-from tidewolf.core.sparse import is_sparse
+from tidewolf.core.sparse import (
+    beside,
+    compact,
+    is_sparse,
+    largest,
+    row_sizes,
+    rows_times,
+    stack_rows,
+)
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import Described, ExactProjection
-from tidewolf.hindsight.rows import below, beside, compact, largest, row_sizes, rows_times
 from tidewolf.hindsight.task import ACROSS, ROUNDING, parts_of
-from tidewolf.hindsight.warm_model import Basis, HalfSpaces, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
-from tidewolf.sets.highs import TOLERANCE
+from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
 
 _ROOM = 1e-9
 """How much more than the least worst breach is allowed, at size 1, so that the solver finds a point
@@ -112,18 +118,16 @@ class Program(NamedTuple):
 
 
 class BestPoint(Described):
-    """The best point of a set for given losses and limits; `who` asks for it, in messages. With
-    `cold`, a method of SciPy's linprog, every program starts from nothing.
-    """
+    """The best point of a set for given losses and limits; `who` asks for it, in messages."""
 
-    cold: str | None = None
+    method = "simplex"
+    """of HiGHS"""
 
-    def __init__(self, K: Any, who: str, cold: str | None = None) -> None:
+    def __init__(self, K: Any, who: str) -> None:
         as_set(K, who)
         if not isinstance(K, Polyhedral):
             raise NotSupported(f"{who} solves linear programs, not over {type(K).__name__}.")
-        self.K = cast(ConvexSet, K)
-        self.who, self.cold = who, cold
+        self.K, self.who = cast(ConvexSet, K), who
 
     def __call__(self, losses: Batch, constraints: Batch) -> Array:
         """A best point of these rounds, read-only; they passed `require_program`."""
@@ -324,11 +328,14 @@ class BestPoint(Described):
             upper[: len(p.b)] = np.minimum(upper[: len(p.b)], p.b + s)
             if (p.lower - upper).max() > TOLERANCE:
                 return None
-            return self._solve(p.c, p.lower, np.maximum(upper, p.lower), p.pieces, basis)
+            upper = np.maximum(upper, p.lower)
+            return self._model(len(p.c))(p.c, p.lower, upper, p.pieces, basis)
         rows = HalfSpaces(p.rows.A, (p.b + s) / p.rows.sizes)
         if p.pieces is not None:
-            rows = HalfSpaces(below((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b)))
-        return self._solve(p.c, p.lower, p.upper, rows, basis)
+            rows = HalfSpaces(
+                stack_rows((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b))
+            )
+        return self._model(len(p.c))(p.c, p.lower, p.upper, rows, basis)
 
     def nearest(
         self, p: Program, best: Floats, level: float, size: float, accuracy: float
@@ -354,12 +361,12 @@ class BestPoint(Described):
         solver.settings.max_iter = _STEPS
         solver.setup(
             csc_array(P), c, A, model.high[equal] if equal.any() else None,
-            csc_array(below([csr_array(each) for each in rows]))[:, :n], None,
+            csc_array(stack_rows([csr_array(each) for each in rows]))[:, :n], None,
             np.concatenate(bounds), p.lower[:n], p.upper[:n],
         )  # fmt: skip
         solver.solve()  # whatever it reports: the point is checked
         v = np.asarray(solver.result.x)
-        return Solved(v, np.zeros(0), None) if np.isfinite(v).all() else None
+        return Solved(v, np.zeros(0), np.zeros(0), None) if np.isfinite(v).all() else None
 
     def breached(self, p: Program, basis: Basis | None = None) -> Solved | None:
         """The least s, the last variable, such that a point breaches no limit by more."""
@@ -372,21 +379,14 @@ class BestPoint(Described):
         A = beside(compact(A), -np.ones((len(p.b), 1)))
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        return self._solve(np.append(np.zeros(n), 1.0), lower, upper, HalfSpaces(A, p.b), basis)
-
-    def _solve(
-        self, costs: Floats, lower: Floats, upper: Floats, rows: Any, basis: Basis | None
-    ) -> Solved | None:
-        """A program with the set's variables first."""
-        model = self._model(len(costs))
-        if self.cold is not None:
-            return model.solve_cold(costs, lower, upper, rows, self.cold)
-        return model(costs, lower, upper, rows, basis)
+        costs, rows = np.append(np.zeros(n), 1.0), HalfSpaces(A, p.b)
+        return self._model(n + 1)(costs, lower, upper, rows, basis)
 
     def _model(self, columns: int) -> WarmModel:
         """The model with so many variables, the set's first."""
         if columns not in self._models:
             self._models[columns] = WarmModel.of(self._description, self.unit, columns)
+            self._models[columns].method = self.method
         return self._models[columns]
 
     @cached_property
@@ -442,7 +442,7 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
     if not count:
         return Objective(c, None, np.zeros(0), None, 0)
     tables, offsets, which = zip(*pieces, strict=True)
-    return Objective(c, below(tables), np.concatenate(offsets), np.concatenate(which), count)
+    return Objective(c, stack_rows(tables), np.concatenate(offsets), np.concatenate(which), count)
 
 
 def half_spaces(constraints: Batch) -> HalfSpaces:
@@ -453,7 +453,7 @@ def half_spaces(constraints: Batch) -> HalfSpaces:
         return HalfSpaces(None, capacities.reshape(-1))
     spaces = [part.halfspaces()[:2] for part in parts if isinstance(part, PiecewiseLinear)]
     tables, bounds = zip(*spaces, strict=True)
-    return HalfSpaces(below([compact(A) for A in tables]), np.concatenate(bounds))
+    return HalfSpaces(stack_rows([compact(A) for A in tables]), np.concatenate(bounds))
 
 
 def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:

@@ -23,13 +23,12 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen, power_of_two, to_numpy
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.sparse import is_sparse
+from tidewolf.core.sparse import is_sparse, nonzeros
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.hindsight.best_point import Objective
-from tidewolf.hindsight.rows import nonzeros
-from tidewolf.hindsight.warm_model import HalfSpaces
 from tidewolf.kernels.boxed_dual import solve_boxed
 from tidewolf.sets.base import LinearDescription, Polyhedral
+from tidewolf.sets.highs import HalfSpaces
 
 MOST_ROWS = 200
 """Rows of a program with a dense inverse at most."""

@@ -26,8 +26,8 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import Bases, Best, BestPoint, Objective, Program
 from tidewolf.hindsight.task import ACROSS, flattened
-from tidewolf.hindsight.warm_model import Basis, HalfSpaces, Solved
 from tidewolf.sets.base import LinearDescription
+from tidewolf.sets.highs import Basis, HalfSpaces, Solved
 
 IN_USE = 1e-12
 """A vertex with a smaller weight is not in use."""

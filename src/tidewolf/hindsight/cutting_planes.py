@@ -36,8 +36,8 @@ from tidewolf.hindsight import task as proofs
 from tidewolf.hindsight.best_point import BestPoint, Objective, Program
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, positive
-from tidewolf.hindsight.warm_model import HalfSpaces
 from tidewolf.sets.base import Polyhedral
+from tidewolf.sets.highs import HalfSpaces
 
 METHOD = "level bundle method on gradients"
 MANY = 20_000

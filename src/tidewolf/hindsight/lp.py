@@ -23,13 +23,12 @@ from typing import final
 import numpy as np
 
 from tidewolf.core.piecewise import ManyRows
+from tidewolf.core.sparse import row_sizes
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.hindsight.best_point import BestPoint, Objective
-from tidewolf.hindsight.rows import row_sizes
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.hindsight.warm_model import Basis, HalfSpaces
 from tidewolf.sets.base import Polyhedral
-from tidewolf.sets.highs import TOLERANCE
+from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces
 
 MANY = 5_000
 """From so many pieces on HiGHS is asked for its interior-point method."""
@@ -57,10 +56,11 @@ class LinearProgramming:
         else:
             A, d, rounds = task.pieces
             loss = Objective(np.zeros(A.shape[1]), A, d, rounds, len(task.losses))
-        chosen, basis, cold = np.arange(len(task.b)), None, "highs"
-        cold = "highs-ipm" if len(loss.e) > MANY else cold
+        chosen, basis = np.arange(len(task.b)), None
         many = task.A if isinstance(task.A, ManyRows) else None
-        solver = BestPoint(task.K, _WHO, None if many else cold)
+        solver = BestPoint(task.K, _WHO)
+        if len(loss.e) > MANY and not many:
+            solver.method = "ipm"
         if many:
             sizes, chosen = many.each(row_sizes) * solver.unit, chosen[:0]
         while True:
@@ -83,7 +83,7 @@ def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
     """The weights by which some rows show that no point satisfies them; None if the solver found
     none.
     """
-    solver = BestPoint(task.K, _WHO, "highs")
+    solver = BestPoint(task.K, _WHO)
     none = Objective(np.zeros(task.A.shape[1]), None, np.zeros(0), None, 0)
     worst = solver.breached(solver.prepared(none, HalfSpaces(task.rows(chosen), task.b[chosen])))
     if worst is None:

@@ -33,8 +33,8 @@ from tidewolf.core.arrays import LEAST, MOST, eps_of, like, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear
-from tidewolf.core.sparse import stack_rows
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear, together
+from tidewolf.core.sparse import largest_of_rows
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.functions.combined import Chain
@@ -315,12 +315,9 @@ def _half_spaces(K: HasLMO, constraints: Batch) -> Halfspaces | None:
         if many is not None:
             b = constraints.offsets()
             return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
-    tables, bounds, rounds = zip(*(part.halfspaces() for part in parts), strict=True)
-    A = tables[0] if len(tables) == 1 else stack_rows(tables)
     starts = np.cumsum([0, *map(len, parts[:-1])])
-    later = [each + start for each, start in zip(rounds, starts, strict=True)]
-    A = A.astype(np.float64, copy=False)
-    return Halfspaces(A, np.concatenate(bounds), np.concatenate(later))
+    whole = together([part.halfspaces() for part in parts], starts)
+    return whole._replace(A=whole.A.astype(np.float64, copy=False))
 
 
 def require_moderate(name: str, slopes: Floats) -> None:
@@ -364,10 +361,3 @@ def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Flo
 def flattened(x: Array) -> Floats:
     """A point as a flat array of NumPy, in float64."""
     return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)
-
-
-def largest_of_rows(A: Any) -> Floats:
-    """The largest size of an entry of each row."""
-    if isinstance(A, np.ndarray):
-        return np.asarray(np.abs(A).max(axis=1))
-    return np.asarray(abs(A).max(axis=1).toarray().reshape(-1))

@@ -99,55 +99,226 @@ def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
     return Path(weight, arcs, tuple(graph.nodes[end] for end in ends))
 
 
-def hull_of(dag: Dag) -> HullProjection:
-    """The projection on the circulations of a graph."""
-    return HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
-
-
-def _inner_radius(dag: Dag, center: Floats, hull: HullProjection) -> float:
+def _inner_radius(dag: Dag, center: Floats) -> float:
     """That of unit flows on a graph with several paths, around a center that covers its arcs."""
+    hull = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
     return float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
 
 
+class Stack(NamedTuple):
+    """The graphs of all commodities end to end: positions and arcs of one, then of the next."""
+
+    begins: Int32s
+    """commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target)"""
+    arcs: Int32s
+    """entries of a point, commodity by commodity, sorted by head position"""
+    tails: Int32s
+    heads: Int32s
+    first: Int32s
+    """arcs into position v are first[v] .. first[v + 1]"""
+
+
 class DagFlows(Flows):
-    """Abstract: flows over graphs without cycles, from positions that supply to those that draw."""
+    """Abstract: flows of commodities over graphs without cycles; those of one are FlowPolytope."""
 
     tails: Int32s
     heads: Int32s
+    starts: Int32s
+    links: Int32s
     nodes: tuple[Hashable, ...]
 
     @property
     @abstractmethod
-    def _upper(self) -> Floats:
-        """The most that fits on each entry of a point."""
+    def dags(self) -> tuple[Dag, ...]:
+        """The graph of each commodity in topological order; its arcs count from `starts`."""
 
     @property
     @abstractmethod
-    def _supply(self) -> Floats:
-        """What each position supplies; the last of each commodity draws it."""
+    def _demands(self) -> Floats:
+        """How much of each commodity must go."""
+
+    @abstractmethod
+    def _vertex(self, weights: NDArray) -> Sparse:
+        """A shortest path of each commodity."""
 
     @property
-    @abstractmethod
-    def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
-        """Entries of a point, and the positions of their tails and heads."""
+    def shape(self) -> Shape:
+        return (len(self.links),)
 
     @cached_property
     def _link_names(self) -> tuple[str, ...]:
         return graphs.link_names(self.tails, self.heads, self.nodes)
 
+    def _out_of_reach(self, entries: Int64s) -> str | None:
+        cut = []
+        for j, dag in enumerate(self.dags):
+            source, target = dag.order[[0, -1]].tolist()
+            part = slice(self.starts[j], self.starts[j + 1])
+            mine, links = entries[self.owner[entries] == j] - self.starts[j], self.links[part]
+            if self._demands[j] > 0.0 and not graphs.is_reached_without(
+                self.tails[links], self.heads[links], len(self.nodes), (source, target), mine
+            ):
+                cut.append(f"from {self.nodes[source]} to {self.nodes[target]}")
+        return f"no path leads {listed(cut)}" if cut else None
+
+    @cached_property
+    def owner(self) -> Int32s:
+        """The commodity of each entry of a point."""
+        commodities = np.arange(len(self._demands), dtype=np.int32)
+        return frozen(np.repeat(commodities, np.diff(self.starts)))
+
+    @cached_property
+    def stack(self) -> Stack:
+        """All of `dags` end to end, as the oracle reads them."""
+        begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
+        ranks = np.cumsum([0, *(len(dag.arcs) for dag in self.dags)]).astype(np.int32)
+        moved = list(zip(self.dags, begins, ranks, self.starts, strict=False))
+        first = [dag.first[:-1] + rank for dag, _, rank, _ in moved]
+        return Stack(
+            begins,
+            np.concatenate([dag.arcs + start for dag, _, _, start in moved]),
+            np.concatenate([dag.tails + begin for dag, begin, _, _ in moved]),
+            np.concatenate([dag.heads + begin for dag, begin, _, _ in moved]),
+            np.concatenate([*first, ranks[-1:]]),
+        )
+
+    @property
+    def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
+        """Entries of a point, and the positions of their tails and heads."""
+        return self.stack.arcs, self.stack.tails, self.stack.heads
+
+    @cached_property
+    def _idle(self) -> Int64s:
+        """Entries of links that lead nowhere."""
+        return np.delete(np.arange(len(self.links)), self.stack.arcs)
+
+    @cached_property
+    def _unit(self) -> float:
+        """The largest demand: squares of what is measured by it neither vanish nor overflow."""
+        return float(self._demands.max()) or 1.0
+
+    @cached_property
+    def _upper(self) -> Floats:
+        """The most that fits on each entry of a point: the demand behind it."""
+        upper = self._demands[self.owner]
+        upper[self._idle] = 0.0
+        return upper
+
+    @cached_property
+    def _supply(self) -> Floats:
+        """What each position supplies; the last of each commodity draws it."""
+        supply = np.zeros(self.stack.begins[-1])
+        supply[self.stack.begins[:-1]] = self._demands
+        supply[self.stack.begins[1:] - 1] = -self._demands
+        return supply
+
+    @cached_property
+    def _dimensions(self) -> Int64s:
+        """Of each commodity's flows."""
+        free = np.array([len(dag.arcs) - len(dag.order) + 1 for dag in self.dags])
+        return np.where(self._demands > 0, free, 0)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(self._dimensions.sum())
+
+    @cached_property
+    def center(self) -> Array:
+        point = np.zeros(self.shape)
+        for dag, start, demand in zip(self.dags, self.starts, self._demands, strict=False):
+            point[start + dag.arcs] = demand * dag.covering_flow()
+        return frozen(point)
+
+    @cached_property
+    def _center(self) -> Floats:
+        return np.asarray(to_numpy(self.center), dtype=np.float64)
+
+    @cached_property
+    def _radii2(self) -> Floats:
+        """The squared radius of each commodity's flows, measured in `_unit`."""
+        c = self._center / self._unit
+        gains = self._upper / self._unit - 2.0 * c
+        v = self._vertex(-gains)
+        gained = v.values / self._unit * gains[v.indices]
+        squares = np.add.reduceat(c * c, self.starts[:-1])
+        squares += np.bincount(self.owner[v.indices], gained, len(self._demands))
+        return np.where(self._dimensions > 0, np.maximum(0.0, squares), 0.0)
+
+    @cached_property
+    def radius(self) -> float:
+        return self._unit * math.sqrt(float(self._radii2.sum()))
+
+    @cached_property
+    def _diameters2(self) -> Floats:
+        """A bound on the squared diameter of each commodity's flows, measured in `_unit`."""
+        optional = (self._center < graphs.ON_EVERY_PATH * self._upper).astype(float)
+        v = self._vertex(-optional)
+        lengths = (v.values / self._unit) ** 2 * optional[v.indices]
+        longest = np.bincount(self.owner[v.indices], lengths, len(self._demands))
+        return np.asarray(np.minimum(4.0 * self._radii2, 2.0 * longest))
+
+    @cached_property
+    def diameter(self) -> float:
+        return self._unit * math.sqrt(float(self._diameters2.sum()))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        centers = np.split(self._center, self.starts[1:-1])
+        parts = zip(self.dags, centers, self._demands, self._dimensions, strict=True)
+        several = [part for *part, free in parts if free > 0]
+        return min((d * _inner_radius(dag, c / d) for dag, c, d in several), default=0.0)
+
+    @cached_property
+    def _hull(self) -> HullProjection:
+        sending = (self._upper > 0)[self.stack.arcs]
+        arcs, tails, heads = (part[sending] for part in self._arcs)
+        return HullProjection(arcs, tails, heads, int(self.stack.begins[-1]), self._grounded)
+
+    @cached_property
+    def _grounded(self) -> Int32s:
+        """Every target, and every position of a commodity without a demand, which has no arcs
+        there.
+        """
+        silent = np.repeat(self._demands == 0, np.diff(self.stack.begins))
+        silent[self.stack.begins[1:] - 1] = True
+        return np.flatnonzero(silent).astype(np.int32)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest negative flow, unbalanced node of a commodity, or flow on a link that leads
+        nowhere; without cycles, balanced flows of no demand are 0.
+        """
+        x = to_numpy(x)
+        worst = flow_infeasibility(x, *self._arcs, self._supply)
+        return max(worst, float(np.abs(x[self._idle]).max(initial=0.0)))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        return Answer(self._vertex(to_numpy(direction)))
+
     def relax(self, y: Array) -> Array:
         """The projection on the box from no flow to the whole demand on every useful arc."""
         return clipped(y, 0.0, self._upper)
 
-    def _described(self, targets: Any) -> LinearDescription:
+    def description(self) -> LinearDescription:
         """Bounds and balances; that of each target follows from the others of its commodity."""
         n, count = self.shape[0], len(self._supply)
-        kept = np.delete(np.arange(count), targets)
+        kept = np.delete(np.arange(count), self.stack.begins[1:] - 1)
         balance = graphs.incidence_matrix(*self._arcs, count, n)[kept].tocsc()
         bounds = np.zeros(n), self._upper.copy()
         return LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
+
+    def _split(self, x: Array, tolerance: float) -> list[list[Path]]:
+        """What each commodity sends along which paths, heaviest first."""
+        flow, tolerance = self._as_flow(x, tolerance, self._demands.max())
+        found = list[list[Path]]()
+        for j, demand in enumerate(self._demands.tolist()):
+            part = slice(self.starts[j], self.starts[j + 1])
+            links, shares = self.links[part], flow[part] / (demand or 1.0)
+            ways = graphs.weighted_paths(self.dags[j], shares, tolerance) if demand > 0 else []
+            routes = [(demand * share, tuple(links[list(arcs)].tolist())) for share, arcs in ways]
+            found.append([path_of(*route, self) for route in routes])
+        return found
 
 
 @final
@@ -230,6 +401,8 @@ class FlowPolytope(DagFlows, CompiledGeometry):
             raise WrongShape("tails and heads must be one for each arc.", setting="heads")
         for name in ("tails", "heads", "source", "target"):
             graphs.require_places(np.atleast_1d(getattr(self, name)), len(self.nodes), name)
+        links = np.arange(len(self.tails), dtype=np.int32)
+        self.__dict__.update(links=links, starts=np.array([0, len(links)], dtype=np.int32))
 
     def __repr__(self) -> str:
         ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
@@ -243,79 +416,20 @@ class FlowPolytope(DagFlows, CompiledGeometry):
         return graphs.build_dag(self.tails, self.heads, self.nodes, *ends)
 
     @property
-    def shape(self) -> Shape:
-        return (len(self.tails),)
+    def dags(self) -> tuple[Dag, ...]:
+        return (self.dag,)
+
+    @property
+    def _demands(self) -> Floats:
+        return np.ones(1)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The arcs, such as "SEA > DEN"."""
         return self._link_names
 
-    def _out_of_reach(self, entries: Int64s) -> str | None:
-        return f"no path leads from {self.nodes[self.source]} to {self.nodes[self.target]}"
-
-    @cached_property
-    def dimension(self) -> int:
-        return len(self.dag.arcs) - len(self.dag.order) + 1
-
-    @cached_property
-    def center(self) -> Array:
-        point = np.zeros(self.shape)
-        point[self.dag.arcs] = self.dag.covering_flow()
-        return frozen(point)
-
-    @cached_property
-    def radius(self) -> float:
-        c = self.center
-        gains = 1.0 - 2.0 * c
-        longest = float(gains[self.minimiser(-gains).indices].sum())
-        return math.sqrt(max(0.0, float(c @ c) + longest))
-
-    @cached_property
-    def diameter(self) -> float:
-        optional = (self.center < graphs.ON_EVERY_PATH).astype(np.float64)
-        longest = float(optional[self.minimiser(-optional).indices].sum())
-        return min(2.0 * self.radius, math.sqrt(2.0 * longest))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        if self.dimension == 0:
-            return 0.0
-        return _inner_radius(self.dag, self.center, self._hull)
-
-    @cached_property
-    def _hull(self) -> HullProjection:
-        return hull_of(self.dag)
-
-    def infeasibility(self, x: Array) -> float:
-        """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
-        x = to_numpy(x)
-        worst = flow_infeasibility(x, *self._arcs, self._supply)
-        return max(worst, float(np.abs(x[self._idle]).max(initial=0.0)))
-
-    @cached_property
-    def _idle(self) -> Int64s:
-        return np.flatnonzero(self._upper == 0.0)
-
-    @property
-    def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
-        return self.dag.arcs, self.dag.tails, self.dag.heads
-
-    @cached_property
-    def _supply(self) -> Floats:
-        supply = np.zeros(len(self.dag.order))
-        supply[0], supply[-1] = 1.0, -1.0
-        return supply
-
-    @cached_property
-    def _upper(self) -> Floats:
-        """The most that fits on each arc: nothing on those that lead nowhere."""
-        upper = np.zeros(self.shape)
-        upper[self.dag.arcs] = 1.0
-        return upper
-
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        return Answer(self.minimiser(to_numpy(direction)))
+    def _vertex(self, weights: NDArray) -> Sparse:
+        return self.minimiser(weights)
 
     @cached_property
     def kernel_data(self) -> Int32s:
@@ -358,11 +472,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
         0.75 ('s', 'a', 't')
         0.25 ('s', 't')
         """
-        flow, tolerance = self._as_flow(x, tolerance, 1.0)
-        return [path_of(*each, self) for each in graphs.weighted_paths(self.dag, flow, tolerance)]
-
-    def description(self) -> LinearDescription:
-        return self._described(-1)
+        return self._split(x, tolerance)[0]
 
     @classmethod
     def examples(cls) -> Sequence[FlowPolytope]:
@@ -454,19 +564,6 @@ def _chosen_links(i: int, commodity: Commodity, every: range) -> tuple[int, ...]
 #     diameter^2  <= sum_j demand_j^2 min(4 R_j^2, 2 L_j)
 #     inner_radius = min_j demand_j r_j, over those with a choice      exact as r_j is
 #     factors        the commodities
-
-
-class Stack(NamedTuple):
-    """The graphs of all commodities end to end: positions and arcs of one, then of the next."""
-
-    begins: Int32s
-    """commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target)"""
-    arcs: Int32s
-    """entries of a point, commodity by commodity, sorted by head position"""
-    tails: Int32s
-    heads: Int32s
-    first: Int32s
-    """arcs into position v are first[v] .. first[v + 1]"""
 
 
 @final
@@ -576,10 +673,6 @@ class MultiFlow(DagFlows):
             f"{len(self.links):,} entries, dimension {self.dimension:,})"
         )
 
-    @property
-    def shape(self) -> Shape:
-        return (len(self.links),)
-
     @cached_property
     def names(self) -> tuple[str, ...]:
         """Commodity and link of each entry, such as "SEA > NYC: SEA > DEN"."""
@@ -595,24 +688,6 @@ class MultiFlow(DagFlows):
         links = dict(zip(self._link_names, np.split(order, ends), strict=True))
         return links | {name: np.array([i]) for i, name in enumerate(self.names)}
 
-    def _out_of_reach(self, entries: Int64s) -> str | None:
-        cut = []
-        for j, (source, target) in enumerate(zip(self.sources, self.targets, strict=True)):
-            part = slice(self.starts[j], self.starts[j + 1])
-            mine = entries[self.owner[entries] == j] - self.starts[j]
-            links, ends = self.links[part], (int(source), int(target))
-            if self.demands[j] > 0.0 and not graphs.is_reached_without(
-                self.tails[links], self.heads[links], len(self.nodes), ends, mine
-            ):
-                cut.append(f"from {self.nodes[source]} to {self.nodes[target]}")
-        return f"no path leads {listed(cut)}" if cut else None
-
-    @cached_property
-    def owner(self) -> Int32s:
-        """The commodity of each entry of a point."""
-        commodities = np.arange(len(self.demands), dtype=np.int32)
-        return frozen(np.repeat(commodities, np.diff(self.starts)))
-
     @cached_property
     def dags(self) -> tuple[Dag, ...]:
         """The graph of each commodity in topological order; its arcs count from `starts`."""
@@ -626,133 +701,14 @@ class MultiFlow(DagFlows):
         )
 
     @cached_property
-    def stack(self) -> Stack:
-        """All of `dags` end to end, as the oracle reads them."""
-        for j, (dag, count) in enumerate(zip(self.dags, np.diff(self.starts), strict=True)):
-            if len(dag.arcs) != count:  # the kernels trust that every entry is on a way
-                raise InvalidInput(f"Commodity {j} has links on no way to its target.")
-        begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
-        moved = list(zip(self.dags, begins, self.starts, strict=False))
-        first = [dag.first[:-1] + start for dag, _, start in moved]
-        return Stack(
-            begins,
-            np.concatenate([dag.arcs + start for dag, _, start in moved]),
-            np.concatenate([dag.tails + begin for dag, begin, _ in moved]),
-            np.concatenate([dag.heads + begin for dag, begin, _ in moved]),
-            np.concatenate([*first, self.starts[-1:]]),
-        )
-
-    @property
-    def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
-        return self.stack.arcs, self.stack.tails, self.stack.heads
-
-    @cached_property
     def _demands(self) -> Floats:
         return np.array(self.demands)
-
-    @cached_property
-    def _unit(self) -> float:
-        """The largest demand: squares of what is measured by it neither vanish nor overflow."""
-        return max(self.demands) or 1.0
-
-    @cached_property
-    def _upper(self) -> Floats:
-        """The demand behind each entry."""
-        return self._demands[self.owner]
-
-    @cached_property
-    def _dimensions(self) -> Int32s:
-        """Of each commodity's flows."""
-        free = np.diff(self.starts) - np.diff(self.stack.begins) + 1
-        return np.where(self._demands > 0, free, 0)
-
-    @cached_property
-    def dimension(self) -> int:
-        return int(self._dimensions.sum())
-
-    @cached_property
-    def center(self) -> Array:
-        point = np.empty(self.shape)
-        for dag, start, demand in zip(self.dags, self.starts, self.demands, strict=False):
-            point[start + dag.arcs] = demand * dag.covering_flow()
-        return frozen(point)
-
-    @cached_property
-    def _center(self) -> Floats:
-        return np.asarray(to_numpy(self.center), dtype=np.float64)
-
-    @cached_property
-    def _radii2(self) -> Floats:
-        """The squared radius of each commodity's flows, measured in `_unit`."""
-        c = self._center / self._unit
-        gains = self._upper / self._unit - 2.0 * c
-        v = self._vertex(-gains)
-        gained = v.values / self._unit * gains[v.indices]
-        squares = np.add.reduceat(c * c, self.starts[:-1])
-        squares += np.bincount(self.owner[v.indices], gained, len(self.demands))
-        return np.where(self._dimensions > 0, np.maximum(0.0, squares), 0.0)
-
-    @cached_property
-    def radius(self) -> float:
-        return self._unit * math.sqrt(float(self._radii2.sum()))
-
-    @cached_property
-    def _diameters2(self) -> Floats:
-        """A bound on the squared diameter of each commodity's flows, measured in `_unit`."""
-        optional = (self._center < graphs.ON_EVERY_PATH * self._upper).astype(float)
-        v = self._vertex(-optional)
-        lengths = (v.values / self._unit) ** 2 * optional[v.indices]
-        longest = np.bincount(self.owner[v.indices], lengths, len(self.demands))
-        return np.asarray(np.minimum(4.0 * self._radii2, 2.0 * longest))
-
-    @cached_property
-    def diameter(self) -> float:
-        return self._unit * math.sqrt(float(self._diameters2.sum()))
 
     @cached_property
     def factors(self) -> Factors:
         radii, diameters = np.sqrt(self._radii2), np.sqrt(self._diameters2)
         starts = self.starts[:-1].astype(np.int64)
         return Factors(frozen(starts), frozen(self._unit * radii), frozen(self._unit * diameters))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        parts = zip(self.dags, np.split(self._center, self.starts[1:-1]), self.demands, strict=True)
-        several = [part for part, free in zip(parts, self._dimensions, strict=True) if free > 0]
-        reaches = (d * _inner_radius(dag, c / d, hull_of(dag)) for dag, c, d in several)
-        return min(reaches, default=0.0)
-
-    @cached_property
-    def _hull(self) -> HullProjection:
-        sending = (self._upper > 0)[self.stack.arcs]
-        arcs, tails, heads = (part[sending] for part in self._arcs)
-        return HullProjection(arcs, tails, heads, int(self.stack.begins[-1]), self._grounded)
-
-    @cached_property
-    def _grounded(self) -> Int32s:
-        """Every target, and every position of a commodity without a demand, which has no arcs
-        there.
-        """
-        silent = np.repeat(self._demands == 0, np.diff(self.stack.begins))
-        silent[self.stack.begins[1:] - 1] = True
-        return np.flatnonzero(silent).astype(np.int32)
-
-    def infeasibility(self, x: Array) -> float:
-        """The largest negative flow or unbalanced node of a commodity; without cycles, balanced
-        flows of no demand are 0.
-        """
-        return flow_infeasibility(to_numpy(x), *self._arcs, self._supply)
-
-    @cached_property
-    def _supply(self) -> Floats:
-        """What each position supplies."""
-        supply = np.zeros(self.stack.begins[-1])
-        supply[self.stack.begins[:-1]] = self._demands
-        supply[self.stack.begins[1:] - 1] = -self._demands
-        return supply
-
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        return Answer(self._vertex(to_numpy(direction)))
 
     def _vertex(self, weights: NDArray) -> Sparse:
         stack, positions = self.stack, int(self.stack.begins[-1])
@@ -824,18 +780,7 @@ class MultiFlow(DagFlows):
         NotAMember
             x does not meet the demands.
         """
-        flow, tolerance = self._as_flow(x, tolerance, max(self.demands))
-        found = list[list[Path]]()
-        for j, demand in enumerate(self.demands):
-            part = slice(self.starts[j], self.starts[j + 1])
-            links, shares = self.links[part], flow[part] / (demand or 1.0)
-            ways = graphs.weighted_paths(self.dags[j], shares, tolerance) if demand > 0 else []
-            routes = [(demand * share, tuple(links[list(arcs)].tolist())) for share, arcs in ways]
-            found.append([path_of(*route, self) for route in routes])
-        return found
-
-    def description(self) -> LinearDescription:
-        return self._described(self.stack.begins[1:] - 1)
+        return self._split(x, tolerance)
 
     @classmethod
     def examples(cls) -> Sequence[MultiFlow]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
@@ -43,86 +42,7 @@ from tidewolf.sets.base import (
     clipped,
     require_floating,
 )
-from tidewolf.sets.highs import STATUSES, highs_basis, highs_with, solve_by_scipy, statuses_of
-
-# A linear program that is asked again and again with other costs:  min <c, x>,  A_ub x <= b_ub,
-# A_eq x = b_eq,  lower <= x <= upper.
-#
-# HiGHS through highspy keeps the program and starts from the basis it is given, so that nearby
-# costs take few exchanges; where highspy is not installed, SciPy's HiGHS starts afresh each time.
-# The answer depends on costs and basis alone: what the solver remembers is cleared. A basis is one
-# small number a variable and row.
-
-
-class LinearSolution(NamedTuple):
-    """A minimiser, the multipliers of the rows (never above 0 for inequalities), and the basis."""
-
-    x: Floats
-    multipliers: Floats
-    basis: np.ndarray[Any, np.dtype[np.int8]] | None
-
-
-@dataclass(frozen=True, eq=False)
-class LinearProgram:
-    """A program that is solved again and again; its rows are A_ub and then A_eq, and bounds may be
-    infinite.
-    """
-
-    A_ub: Floats
-    b_ub: Floats
-    A_eq: Floats
-    b_eq: Floats
-    lower: Floats
-    upper: Floats
-    _solving: Any = field(init=False, repr=False, default_factory=threading.Lock)
-
-    def __reduce__(self) -> tuple[Any, ...]:  # a copy sets its own solver up
-        rows = self.A_ub, self.b_ub, self.A_eq, self.b_eq
-        return LinearProgram, (*rows, self.lower, self.upper)
-
-    def __call__(self, costs: Floats, basis: Any = None) -> LinearSolution | None:
-        """A minimiser for these costs; None where the program has none."""
-        if self._solver is None:
-            return self.solve_cold(costs)
-        with self._solving:
-            return self._warm(costs, basis)
-
-    def _warm(self, costs: Floats, basis: Any) -> LinearSolution | None:
-        solver, n = self._solver, len(costs)
-        solver.clearSolver()
-        solver.changeColsCost(n, np.arange(n, dtype=np.int32), costs)
-        if basis is not None:
-            statuses = np.asarray(basis).reshape(-1)
-            fits = len(statuses) == n + len(self.b_ub) + len(self.b_eq)
-            if fits and set(statuses.tolist()) <= set(STATUSES):
-                solver.setBasis(highs_basis(statuses, n))
-        solver.run()
-        status = solver.getModelStatus().name
-        if status != "kOptimal":
-            return None if status in ("kInfeasible", "kUnbounded") else self.solve_cold(costs)
-        solution, last = solver.getSolution(), statuses_of(solver.getBasis())
-        return LinearSolution(np.array(solution.col_value), np.array(solution.row_dual), last)
-
-    def solve_cold(self, costs: Floats) -> LinearSolution | None:
-        rows = self.A_ub, self.b_ub, self.A_eq, self.b_eq
-        found = solve_by_scipy(costs, rows, self.lower, self.upper)
-        if found.status == 0:
-            multipliers = np.concatenate([found.ineqlin.marginals, found.eqlin.marginals])
-            return LinearSolution(found.x, multipliers, None)
-        if found.status in (2, 3):
-            return None
-        raise SolverFailed(f"HiGHS gave up on {len(costs)} variables: {found.message}")
-
-    @cached_property
-    def _solver(self) -> Any:
-        """HiGHS with the program in it, or None without highspy."""
-        from scipy.sparse import csr_array
-
-        rows = csr_array(np.vstack([self.A_ub, self.A_eq]))
-        low = np.concatenate([np.full(len(self.b_ub), -np.inf), self.b_eq])
-        high = np.concatenate([self.b_ub, self.b_eq])
-        return highs_with(rows, low, high, self.lower, self.upper, {})
-
+from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel
 
 # The half-spaces of a polytope: rows, right-hand sides and bounds, scaled to length 1, and refused
 # if the polytope would be empty or unbounded.
@@ -261,11 +181,10 @@ def require_nonempty(rows: HalfSpaces, unit: float) -> None:
     n = rows.G.shape[1]
     A = np.vstack([rows.G, rows.E, -rows.E])
     b, free = np.concatenate([rows.h, rows.f, -rows.f]) / unit, np.full(n + 1, np.inf)
-    A, none = np.column_stack([A, -np.ones(len(A))]), np.zeros((0, n + 1))
-    apart = LinearProgram(A, b, none, np.zeros(0), -free, free)
-    found = apart.solve_cold(np.append(np.zeros(n), 1.0))
-    if found is not None and found.x[n] > 0.0:
-        least = f"{unit * found.x[n]:.3g} or more"
+    apart = LinearDescription(-free, free, A_ub=np.column_stack([A, -np.ones(len(A))]), b_ub=b)
+    found = _solved_once(np.append(np.zeros(n), 1.0), apart)
+    if found is not None and found.v[n] > 0.0:
+        least = f"{unit * found.v[n]:.3g} or more"
         raise EmptySet(f"The polytope is empty: every point violates a row or bound by {least}.")
 
 
@@ -274,11 +193,12 @@ def require_bounded(rows: HalfSpaces) -> None:
     G, E, (p, n) = rows.G, rows.E, rows.G.shape
     ends = np.repeat([np.inf, 0.0], [n, p]), np.repeat([np.inf, 1.0], [n, p])
     A_ub, A_eq = np.column_stack([G, np.eye(p)]), np.column_stack([E, np.zeros((len(E), p))])
-    leaving = LinearProgram(A_ub, np.zeros(p), A_eq, np.zeros(len(E)), -ends[0], ends[1])
-    found = leaving.solve_cold(np.repeat([0.0, -1.0], [n, p]))
-    assert found is not None
-    ray = found.x[:n]
-    if found.x[n:].sum() <= FLAT:
+    leaving = LinearDescription(-ends[0], ends[1], A_eq, np.zeros(len(E)), A_ub, np.zeros(p))
+    found = _solved_once(np.repeat([0.0, -1.0], [n, p]), leaving)
+    if found is None:
+        raise SolverFailed("Whether a polytope is bounded was not found; rescale its rows.")
+    ray = found.v[:n]
+    if found.v[n:].sum() <= FLAT:
         N = row_space(np.vstack([G, E]))
         if len(N) == n:
             return
@@ -286,6 +206,10 @@ def require_bounded(rows: HalfSpaces) -> None:
     at = int(np.argmax(np.abs(ray)))
     way = "grow" if ray[at] > 0 else "fall"
     raise InvalidInput(f"The polytope is unbounded: entry {at} can {way}; give it a bound.")
+
+
+def _solved_once(costs: Floats, program: LinearDescription) -> Solved | None:
+    return WarmModel.of(program)(costs, program.lower, program.upper)
 
 
 def row_space(rows: Floats) -> Floats:
@@ -298,7 +222,7 @@ def row_space(rows: Floats) -> Floats:
 #
 #     { x : A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper }
 #
-# Oracle: HiGHS, from the last basis where one is given (`LinearProgram`). What it answers is not
+# Oracle: HiGHS, from the last basis where one is given (`WarmModel`). What it answers is not
 # believed: the point is put on the affine hull and, where it still breaches an inequality, drawn to
 # the center until it does not; and with the solver's multipliers y (y <= 0 for inequalities, r = d
 # - A'y, [lo, hi] a box around the set)
@@ -405,7 +329,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             table = self.A_ub if self.A_ub is not None else self.A_eq
             entries = None if table is None else table.shape[1]
             object.__setattr__(self, "bounds", bounds_of_each(self.bounds, entries))
-        if self._program_in(self._given)(np.zeros(self.shape)) is None:
+        if _solved_once(np.zeros(self.shape), self._program_in(self._given)) is None:
             require_nonempty(self._rows, self._given.unit)
         if self.bounds is None or not np.isfinite(self.bounds).all():
             require_bounded(self._rows)
@@ -454,12 +378,13 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = to_numpy(direction).astype(np.float64)
         size = float(np.max(np.abs(d))) or 1.0
-        x, error, basis = self._certified(d / size, warm)
-        return Answer(
-            Dense(like(self._frame.point(x), direction)),
-            self._frame.unit * size * error,
-            None if basis is None else frozen(basis),
-        )
+        statuses = np.zeros(0, np.int8) if warm is None else np.asarray(warm).reshape(-1)
+        known, n = set(statuses.tolist()) <= set(STATUSES), len(d)
+        start = Basis(n, len(statuses) - n, statuses) if known else None
+        x, error, basis = self._certified(d / size, start)
+        vertex = Dense(like(self._frame.point(x), direction))
+        last = None if basis is None else frozen(basis.statuses)
+        return Answer(vertex, self._frame.unit * size * error, last)
 
     def relax(self, y: Array) -> Array:
         """The nearest point of the box around the set."""
@@ -504,15 +429,15 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             cls([[1.0, 1.0]], [2e6 + 1.5], bounds=(1e6, 1e6 + 1.0)),
         )
 
-    def _certified(self, costs: Floats, warm: Array | None) -> tuple[Floats, float, Any]:
+    def _certified(self, costs: Floats, start: Basis | None) -> tuple[Floats, float, Basis | None]:
         """A member, how much worse than the best it is at most, and the solver's basis; costs and x
         of size 1.
         """
-        for basis in (warm, None):
-            found = self._program(costs, basis)
+        for basis in (start, None):
+            found = self._solve(costs, basis)
             if found is None:
                 raise SolverFailed("HiGHS called a polytope empty or unbounded; rescale its rows.")
-            x = self._member(found.x)
+            x = self._member(found.v)
             error = float(costs @ x) - self._bound(costs, found)
             size = float(np.abs(costs) @ np.maximum(*np.abs(self._box)))
             # size is next to nothing if costs are large where the set is flat; rounding is not
@@ -535,14 +460,12 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             x = x + float(np.max(breach[broken] / (breach[broken] + slack[broken]))) * (c - x)
         return x
 
-    def _bound(self, costs: Floats, found: LinearSolution) -> float:
+    def _bound(self, costs: Floats, found: Solved) -> float:
         """What no member stays below."""
-        data, y = self._program, found.multipliers.copy()
-        p = len(data.b_ub)
-        y[:p] = np.minimum(0.0, y[:p])
-        r = costs - y[:p] @ data.A_ub - y[p:] @ data.A_eq
-        lo, hi = self._box
-        return float(y[:p] @ data.b_ub + y[p:] @ data.b_eq + np.sum(np.minimum(r * lo, r * hi)))
+        p, (lo, hi) = self._rows.general, self._box
+        y = np.concatenate([np.minimum(0.0, found.of_fixed[:p]), found.of_fixed[p:]])
+        r = costs - y @ self._model.F
+        return float(y @ self._model.high + np.sum(np.minimum(r * lo, r * hi)))
 
     @cached_property
     def _rows(self) -> HalfSpaces:
@@ -558,24 +481,32 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     def _frame(self) -> Frame:
         """Where and how large the set is, by its entries at two opposite ends."""
         d, program = np.cos(np.arange(1.0, 1.0 + self.shape[0])), self._program_in(self._given)
-        solved = [found.x for found in (program(d), program(-d)) if found is not None]
-        ends = self._given.unit * np.array(solved)
+        model = WarmModel.of(program)
+        found = [model(costs, program.lower, program.upper) for costs in (d, -d)]
+        ends = self._given.unit * np.array([each.v for each in found if each is not None])
         middle, size = ends.mean(axis=0), float(np.max(np.abs(ends - ends[0])))
         if np.max(np.abs(middle)) <= _FAR * size or size == 0.0:
             middle, size = np.zeros(self.shape), float(np.max(np.abs(ends)))
         return Frame(middle, 2.0 ** round(math.log2(size)) if size > 0.0 else self._given.unit)
 
-    def _program_in(self, frame: Frame) -> LinearProgram:
+    def _program_in(self, frame: Frame) -> LinearDescription:
         rows, pairs = frame.rows(self._rows), self.bounds
         if pairs is None:
             pairs = np.full((*self.shape, 2), (-np.inf, np.inf))
         lower, upper = (pairs.T - frame.origin) / frame.unit
         G, h = rows.G[: rows.general], rows.h[: rows.general]
-        return LinearProgram(G, h, rows.E, rows.f, lower, upper)
+        return LinearDescription(lower, upper, rows.E, rows.f, G, h)
 
     @cached_property
-    def _program(self) -> LinearProgram:
+    def _program(self) -> LinearDescription:
         return self._program_in(self._frame)
+
+    @cached_property
+    def _model(self) -> WarmModel:
+        return WarmModel.of(self._program)
+
+    def _solve(self, costs: Floats, basis: Basis | None = None) -> Solved | None:
+        return self._model(costs, self._program.lower, self._program.upper, basis=basis)
 
     @cached_property
     def _scaled(self) -> HalfSpaces:
@@ -591,9 +522,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         for j, unit in enumerate(np.eye(len(lower))):
             for side, sign in ((0, 1.0), (1, -1.0)):
                 if len(lower) <= _FEW_ENTRIES or not math.isfinite(box[side, j]):
-                    found = self._program(sign * unit, basis)
+                    found = self._solve(sign * unit, basis)
                     assert found is not None
-                    end, basis = float(found.x[j]) - sign * FLAT, found.basis
+                    end, basis = float(found.v[j]) - sign * FLAT, found.basis
                     box[side, j] = max(end, box[0, j]) if side == 0 else min(end, box[1, j])
         return box
 
@@ -612,14 +543,14 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             rows, free = np.flatnonzero(~least), np.full(n + 1, np.inf)
             A_ub = np.column_stack([G[rows], reach[rows]])
             A_eq = np.column_stack([N, np.zeros(len(N))])
-            program = LinearProgram(A_ub, h[rows], A_eq, N @ base, -free, free)
-            ball = program.solve_cold(np.append(np.zeros(n), -1.0))
+            program = LinearDescription(-free, free, A_eq, N @ base, A_ub, h[rows])
+            ball = _solved_once(np.append(np.zeros(n), -1.0), program)
             if ball is None:
                 raise SolverFailed("The inside of a polytope was not found; rescale its rows.")
-            base = ball.x[:n] - (N @ (ball.x[:n] - base)) @ N
-            if ball.x[n] > FLAT:
+            base = ball.v[:n] - (N @ (ball.v[:n] - base)) @ N
+            if ball.v[n] > FLAT:
                 break
-            weights = -ball.multipliers[: len(rows)]
+            weights = -ball.of_fixed[: len(rows)]
             tight = rows[weights > _COUNTS * weights.max()]
             least[tight] = True  # whatever rounding makes of the equations, the loop ends
             equal = np.vstack([equal, np.column_stack([G[tight], h[tight]])])
