@@ -1,8 +1,8 @@
 """`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles.
 
-The words after `tables`, `experts`, `operating`, `service` or `headline` are its arguments:
-python -m benchmarks experts attacks --streams routing. With `--strict` the exit code is 1 if a bar
-fails.
+The words after `tables`, `experts`, `operating`, `service`, `headline` or `cores` are arguments:
+python -m benchmarks experts attacks --streams routing. `cores` checks out another revision, and is
+run only if it is named. With `--strict` the exit code is 1 if a bar fails.
 """
 
 import os
@@ -19,6 +19,7 @@ KNOWN = {
     "tournament": "tournament",
     "operating": "operating",
     "oracles": "oracles",
+    "cores": "cores",
     "rounds": "rounds",
     "first_use": "first_use",
     "at_size": "at_size",
@@ -26,7 +27,7 @@ KNOWN = {
     "service": "service",
 }
 """name on the command line -> module, imported when it is run"""
-WITH_ARGUMENTS = ("tables", "headline", "experts", "operating", "service")
+WITH_ARGUMENTS = ("tables", "headline", "cores", "experts", "operating", "service")
 
 
 def main(words: list[str]) -> int:
@@ -40,7 +41,7 @@ def main(words: list[str]) -> int:
     if arguments:
         failed = import_module(f"benchmarks.{KNOWN[names[0]]}").report(names[1:])
         return int(bool(failed) or (not summary() and strict))
-    for name in names or KNOWN:
+    for name in names or [name for name in KNOWN if name != "cores"]:
         import_module(f"benchmarks.{KNOWN[name]}").report()
         print(flush=True)
     return int(not summary() and strict)
