@@ -12,11 +12,11 @@ from hypothesis.extra.numpy import array_shapes, arrays
 import tidewolf as tw
 from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.errors import NotFinite, TidewolfError
-from tidewolf.core.feedback import Arrival, FirstOrder
-from tidewolf.functions import Capacity
+from tidewolf.core.feedback import Arrival, FirstOrder, first_order
+from tidewolf.functions import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.events import Observe
-from tidewolf.observation import point
+from tidewolf.observation import of_costs, point
 from tidewolf.storage.feedback import decode, encode, read_event, stored
 
 CUBE = tw.sets.Box(np.zeros(2), np.ones(2))
@@ -128,6 +128,17 @@ def test_negative_capacities_are_found_whichever_way(c, asked):
     assert found == asked | set(entries)
     assert len(warned) == bool(entries)
     assert all(f"of entry {entries[0]} is " in str(one.message) for one in warned)
+
+
+@given(arrays(np.float64, (3, 4), elements=st.sampled_from([-1.0, 0.0, 0.25, 0.5, 7.0])))
+def test_costs_and_capacities_are_seen_as_their_functions_are(rows):
+    costs, capacities, x = rows
+    limit = Capacity.one(capacities)
+    due = first_order(Linear.one(costs), limit, x, limit.values(x))
+    found = of_costs(costs, capacities, x, float(limit.values(x)[0]))
+    assert [np.asarray(part).tolist() for part in found] == [
+        np.asarray(part).tolist() for part in due
+    ]
 
 
 @given(arrays(np.float64, (2, 3), elements=NUMBERS), arrays(np.float64, 3, elements=NUMBERS))

@@ -167,6 +167,22 @@ def test_a_set_of_another_library_goes_on_in_it(tmp_path):
     again.close()
 
 
+@pytest.mark.parametrize("learner", [LEARNER, tw.Ensemble(tw.sets.Simplex(5))], ids=["one", "many"])
+def test_numbers_by_the_number_of_their_round_go_on_bit_for_bit(learner, tmp_path):
+    session, ours = tw.Session.open(tmp_path / "session.db", learner), tw.Session(learner)
+    for t in range(9):
+        for each in (session, ours):
+            each.observe(round=t, costs=COSTS[t], capacities=LIMITS[t])
+            each.observe(round=t, costs=COSTS[t], capacities=LIMITS[t])  # which counts once
+        with pytest.raises(errors.OtherContent):
+            session.observe(round=t, costs=COSTS[t], capacities=LIMITS[t + 1])
+        again = tw.Session.open(as_if_killed(tmp_path / "session.db"), learner)
+        again.observe(round=t, costs=COSTS[t], capacities=LIMITS[t])
+        assert saved(again) == saved(session) == saved(ours)
+        again.close()
+    session.close()
+
+
 # --- what was observed ----------------------------------------------------------------------------
 
 

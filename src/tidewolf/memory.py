@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar, final
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.capabilities import committed
-from tidewolf.methods.compiled_rounds import ArrayState
+from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, whole
 from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
 from tidewolf.methods.late import next_round
-from tidewolf.past import BACK, Step, whole
+from tidewolf.past import BACK, Step
 
 S = TypeVar("S", bound=Progress)
 
@@ -53,6 +53,14 @@ class Memory(Generic[S]):
         """The state now."""
         state: S = self._state if self.arrays is None else self.arrays.state
         return state
+
+    def begin_arrays(self, kernel: CompiledRounds) -> ArrayState | None:
+        """What a kernel continues from, if rounds come in order; None if it cannot."""
+        state: Any = self.state
+        in_order = not self.numbered and not self.info_ids
+        if in_order and kernel.plays_live and kernel.takes(state):
+            self.arrays = kernel.begin(state)
+        return self.arrays
 
     def copy(self) -> Memory[S]:
         """A copy that shares nothing that changes."""

@@ -25,7 +25,7 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.frames import in_order
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -38,6 +38,7 @@ from tidewolf.methods.capabilities import (
     late_feedback,
     rounds_at_once,
 )
+from tidewolf.methods.compiled_rounds import whole
 
 _DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
@@ -68,7 +69,7 @@ def given_feedback(
     given = {name: value for name, value in keywords.items() if value is not None}
     names = set(given)
     if isinstance(feedback, Feedback) and not given:
-        return feedback
+        return _checked(learner, feedback)
     if feedback is None:
         once = len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1
         if once and names <= _LOSSES | _LIMITS:
@@ -81,6 +82,19 @@ def given_feedback(
     received = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
     words = " and ".join(received) or "nothing"
     raise InvalidInput(f"observe received {words}; {accepted(learner)}")
+
+
+def _checked(learner: Learner[Any], feedback: Feedback) -> Feedback:
+    """Gradients of the learner's points, and numbers; what it does not read is refused later."""
+    if not isinstance(feedback, FirstOrder) or learner.needs is not FirstOrder:
+        return feedback
+    gradient, limit = feedback.loss_gradient, feedback.constraint_gradient
+    return feedback._replace(
+        loss_gradient=point(learner, gradient, "The loss gradient"),
+        violation=as_number(feedback.violation, "The violation", least=0.0),
+        constraint_gradient=point(learner, limit, "The constraint gradient"),
+        rounds=as_count(feedback.rounds, "The number of rounds"),
+    )
 
 
 def given_functions(
@@ -113,11 +127,21 @@ def _one_round(
     if value > 0.0 and constraint_gradient is None:
         words = f"constraint_value is {value:g}, a violation: give constraint_gradient, too."
         raise InvalidInput(words)
-    grad_g = 0.0 * learner.K.center
+    grad_g, slope = 0.0 * learner.K.center, 0.0
     if constraint_gradient is not None:
         given = point(learner, constraint_gradient, "constraint_gradient")
-        grad_g = given if value > 0.0 else grad_g
-    return FirstOrder(grad_f, max(value, 0.0), grad_g, norm(grad_f), norm(grad_g), 1)
+        if value > 0.0:
+            grad_g, slope = given, norm(given)
+    return FirstOrder(grad_f, max(value, 0.0), grad_g, norm(grad_f), slope, 1)
+
+
+def of_costs(costs: Floats, capacities: Floats | None, x: Floats, value: float) -> FirstOrder:
+    """The first-order feedback of costs and capacities at x, given the constraint's value there."""
+    gradient = np.zeros_like(x)
+    if value <= 0.0 or capacities is None:
+        return FirstOrder(costs, 0.0, gradient, norm(costs), 0.0, 1)
+    gradient[(x - capacities).argmax()] = 1.0
+    return FirstOrder(costs, value, gradient, norm(costs), 1.0, 1)
 
 
 def arrival(
@@ -165,13 +189,6 @@ def _revealed(
         return first_order(*seen, x, seen.constraints.values(x), is_per_constraint(learner))
     if not isinstance(seen, learner.needs):
         raise NotSupported(f"{type(seen).__name__} feedback was given; {accepted(learner)}")
-    if isinstance(seen, FirstOrder):
-        return seen._replace(
-            loss_gradient=point(learner, seen.loss_gradient, "The loss gradient"),
-            violation=as_number(seen.violation, "The violation", least=0.0),
-            constraint_gradient=point(learner, seen.constraint_gradient, "The constraint gradient"),
-            rounds=as_count(seen.rounds, "The number of rounds"),
-        )
     return seen
 
 
@@ -185,7 +202,7 @@ def require_functions(
             raise WrongType(f"{words}, not a {type(batch).__name__}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
-        stream, most = Stream(*seen), rounds_at_once(learner, state)
+        stream, most = Stream(*seen), rounds_at_once(learner, whole(state))
         if stream.shape != shape:
             words = f"Expected functions of points of shape {shape}, that of the learner's set"
             raise WrongShape(f"{words}, not {stream.shape}.")
@@ -217,7 +234,7 @@ def point(learner: Learner[Any], x: Any, what: str) -> Array:
     K = learner.K
     center = K.center
     plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
-    if plain and x.shape == K.shape:
+    if plain and x.shape == center.shape:
         require_finite(x, what)
         return x
     return like(as_point(by_name(learner, x, what), K.shape, what), center)

@@ -23,7 +23,7 @@ from tidewolf.core.feedback import Feedback
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Learner
-from tidewolf.methods.compiled_rounds import ArrayState
+from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.events import Decide, Event, Expire, SetInfo, decision, waiting
 from tidewolf.methods.migration import Move
 
@@ -93,11 +93,6 @@ class Last(NamedTuple):
     gone: Mapping[str, float] = {}
 
 
-def whole(state: Any) -> Any:
-    """The state itself, also of what a kernel left."""
-    return state.state if isinstance(state, ArrayState) else state
-
-
 def _whole(decided: PastDecision) -> PastDecision:
     return decided._replace(state=whole(decided.state))
 
@@ -146,6 +141,11 @@ class Past:
             if step.number == now.number and not step.starts_at(now):
                 found = next((one.info for one in step.events if isinstance(one, SetInfo)), found)
         return found
+
+    def newest_feedback(self, now: Step) -> RoundFeedback | None:
+        """What was observed last."""
+        made = (step.feedback for step, _ in reversed(self._pairs(now)) if step.feedback)
+        return next(made, self._feedback)
 
     def decisions(self, now: Step) -> dict[int, PastDecision]:
         """The rounds that were decided in these steps, each as it was then, and the next one."""

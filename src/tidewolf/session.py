@@ -48,6 +48,7 @@ from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods import capabilities
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
+from tidewolf.methods.compiled_rounds import ArrayState, whole
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -61,7 +62,7 @@ from tidewolf.methods.events import (
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import Overrides, next_round
 from tidewolf.observation import is_vector
-from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step, whole
+from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step
 
 if TYPE_CHECKING:
     from tidewolf.storage import Journal, SessionStore
@@ -233,10 +234,15 @@ class Session(Generic[S]):
             return self._keeper.state
 
     @property
+    def _progress(self) -> Any:
+        """The state, or what a kernel left of it: both say which round is next."""
+        return self._keeper.arrays or self._keeper.state
+
+    @property
     def _place(self) -> Step:
         """Where the session is: the state, or what a kernel left of it."""
-        keeper = self._keeper
-        return Step(next_round(self._now), keeper.arrays or keeper.state, keeper.info_ids)
+        state = self._progress
+        return Step(next_round(state), state, self._keeper.info_ids)
 
     @property
     def _state(self) -> S:
@@ -527,7 +533,8 @@ class Session(Generic[S]):
     @property
     def rounds(self) -> int:
         """Rounds observed so far."""
-        return self._now.t
+        rounds: int = self._progress.t
+        return rounds
 
     def __len__(self) -> int:
         """The same."""
@@ -538,18 +545,18 @@ class Session(Generic[S]):
         """The number, from 0, of the round that stands: the newest that was decided, while it
         waits for its feedback, else the coming one.
         """
-        return current_round(self._now)
+        return current_round(self._progress)
 
     @property
     def pending(self) -> tuple[int, ...]:
         """The numbers of the rounds that were decided and wait for their feedback, oldest first."""
-        return tuple(one.round for one in waiting(self._now))
+        return tuple(one.round for one in waiting(self._progress))
 
     @property
     def last_played(self) -> Array | None:
         """What was played in the round that was observed last; None if that is not known."""
         with self._turn:
-            seen = self._past.decisions(self._place)[next_round(self._now)].feedback
+            seen = self._past.newest_feedback(self._place)
             return None if seen is None else seen.x
 
     @property
@@ -946,8 +953,8 @@ class Session(Generic[S]):
         """
         alone = loss_gradient is constraint_value is constraint_gradient is loss_value is None
         alone = alone and feedback is None and loss is None and constraint is None
-        alone = alone and round is None and played is None
-        if alone and costs is not None and self._observe_arrays(costs, capacities):
+        alone = alone and played is None
+        if alone and costs is not None and self._observe_arrays(costs, capacities, round):
             return
         learner = self._keeper.learner
         given = {
@@ -969,25 +976,24 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             self._observe(number, seen, played)
 
-    def _observe_arrays(self, costs: Any, capacities: Any) -> bool:
-        """Observe a round of costs and capacities through the learner's kernel, in memory, if
-        rounds come one by one and nothing is known before them; False if that cannot be.
+    def _observe_arrays(self, costs: Any, capacities: Any, number: Any) -> bool:
+        """Observe a round of costs and capacities through the learner's kernel, if rounds come one
+        by one and nothing is known before them; False if that cannot be.
         """
         keeper = self._keeper
         kernel = capabilities.kernel_of(keeper.learner)
-        if not isinstance(keeper, Memory) or kernel is None or self._advisers.in_threads:
+        if kernel is None or self._advisers.in_threads:
+            return False
+        if number is not None and (type(number) is not int or isinstance(keeper, Memory)):
             return False
         if not is_vector(costs, kernel.n):
             return False
         if capacities is not None and not is_vector(capacities, kernel.n):
             return False
         with self._turn:
-            before = keeper.arrays
-            if before is None:
-                in_order = not keeper.numbered and not keeper.info_ids
-                if not (in_order and kernel.plays_live and kernel.takes(keeper.state)):
-                    return False
-                before = keeper.arrays = kernel.begin(keeper.state)
+            before = keeper.arrays or keeper.begin_arrays(kernel)
+            if before is None or (number is not None and number != before.number):
+                return False
             given = np.empty((1 if capacities is None else 2, 1, kernel.n))
             given[0], given[-1] = costs, costs if capacities is None else capacities
             row = frozen(given)[0]
@@ -996,11 +1002,14 @@ class Session(Generic[S]):
             if found.done:
                 seen = RoundFeedback(before.number, (row, limits), before.x)
                 self._past.add(Step(seen.round, before, keeper.info_ids, (), seen))
-                keeper.arrays = found.after
+                if isinstance(keeper, Memory):
+                    keeper.arrays = found.after
+                else:
+                    keeper.take_costs(found, before, row, limits, number is not None)
             return bool(found.done)
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
-        keeper, now, content = self._keeper, self._now, None
+        keeper, now, content = self._keeper, self._progress, None
         learner, pending, current = keeper.learner, waiting(now), current_round(now)
         if number is not None or keeper.numbered or pending:
             content = observation.content(seen, played)
@@ -1009,8 +1018,9 @@ class Session(Generic[S]):
         if own is None and number != current:
             self._require_same_content(number, content)
             return
-        before = self._state if own is None else now
-        x = learner.act(before) if own is None else own.x
+        is_committed = isinstance(now, ArrayState)
+        before = now if is_committed or own is not None else self._state
+        x = now.x if is_committed else learner.act(before) if own is None else own.x
         if played is not None:
             observation.require_member(learner, played)
             if bool((played == x).all()):
@@ -1022,12 +1032,14 @@ class Session(Generic[S]):
         events: list[Event] = []
         if own is None and pending:
             events = deciding(before, number, None, self.expire_after)
-        if self._now is not before:
+        if self._progress is not before:
             words = "A function called observe while it was evaluated: that one alone is kept."
             raise errors.InvalidInput(words)
-        committed = capabilities.is_committed(learner, before)
-        point = explaining.played_point(learner, before, seen, x) if played is None else played
-        events.append(Observe(arrival, committed))
+        is_committed = is_committed or capabilities.is_committed(learner, before)
+        point = x if played is None else played
+        if played is None and learner.needs is Bandit:
+            point = explaining.played_point(learner, before, seen, x)
+        events.append(Observe(arrival, is_committed))
         copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:

@@ -123,6 +123,8 @@ def as_own(x: object, what: str) -> Array:
 
 def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
     """`x` as a finite float, greater than `above` and at least `least`."""
+    if type(x) is float and above < x < math.inf and x >= least:
+        return x
     require_no_mask(x, what)
     number = math.nan
     with suppress(TypeError, ValueError):

@@ -20,6 +20,8 @@ from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.names import listed
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
+_DOUBLE, _FINITE = np.dtype(np.float64), sys.float_info.max
+
 
 class FullInformation(NamedTuple):
     """The functions themselves."""
@@ -87,6 +89,26 @@ class FirstOrder(NamedTuple):
     """the same of the constraints, over the rounds with g_t(x_t) > 0"""
     limits: Limits | None = None
     """each limit for itself, where the learner asks for that"""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is on one round, at the point that the learner stands at, all limits together,
+        in numbers and arrays of doubles.
+        """
+        f, violation, g, loss_slope, constraint_slope, rounds, *offsets, limits = self
+        return (
+            type(f) is type(g) is np.ndarray
+            and f.dtype == g.dtype == _DOUBLE
+            and f.shape == g.shape
+            and type(violation) is type(loss_slope) is type(constraint_slope) is float
+            and 0.0 <= violation <= _FINITE
+            and loss_slope >= 0.0
+            and constraint_slope >= 0.0
+            and type(rounds) is int
+            and rounds == 1
+            and offsets == [0.0, 0.0]
+            and limits is None
+        )
 
 
 class Bandit(NamedTuple):
@@ -291,7 +313,6 @@ def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
     return Bandit(losses.values_at(points), constraints.values_at(points))
 
 
-_FINITE = sys.float_info.max
 # Values of functions are at most this in size, so that their squares can be added up.
 MODERATE = 1e100
 

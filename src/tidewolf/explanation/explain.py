@@ -39,10 +39,11 @@ from tidewolf.methods.capabilities import (
     diagnosed,
     experts_of,
 )
+from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.events import Observe, decision, waiting
 from tidewolf.methods.late import next_round
 from tidewolf.methods.moves import distance_moved
-from tidewolf.past import FEW, Last, Past, PastDecision, RoundFeedback, Step, whole
+from tidewolf.past import FEW, Last, Past, PastDecision, RoundFeedback, Step
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
 

@@ -66,7 +66,7 @@ from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
 from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
-from tidewolf.methods.kernel_functions import Functions, is_plain
+from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import (
     forget,
     in_order,
@@ -454,7 +454,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         if self._reserved(state):
             return None
         observed = self._observed(state, state.upcoming, arrivals[0])
-        if not is_plain(observed.block) or (self.names and self._curvature(observed) is not None):
+        if not observed.block.is_plain or (self.names and self._curvature(observed) is not None):
             return None
         functions = (
             Functions.from_first_order(observed.block)

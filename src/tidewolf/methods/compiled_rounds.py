@@ -19,7 +19,7 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
-from tidewolf.core.feedback import FullInformation
+from tidewolf.core.feedback import Arrival, FirstOrder, FullInformation
 from tidewolf.core.jit import MODE
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Floats, NDArray
@@ -172,6 +172,11 @@ class ArrayState:
         return self._arrays
 
     @property
+    def lost(self) -> int:
+        """Rounds without feedback, of which none is waited for any more."""
+        return self.number - self.t
+
+    @property
     def advisers(self) -> tuple[Any, ...]:
         """What advisers remember."""
         return self._advisers if self._resolving is None else tuple(self._resolving.states())
@@ -269,6 +274,11 @@ class ArrayState:
             vertices=self.vertices,
             distance=float(arrays.sums[kernel.learner._largest, names.APART_OF]),
         )
+
+
+def whole(state: Any) -> Any:
+    """The state itself, also of what a kernel left."""
+    return state.state if isinstance(state, ArrayState) else state
 
 
 class Progressed(NamedTuple):
@@ -385,6 +395,24 @@ class CompiledRounds:
         now = ArrayState(self, state).copy()
         done, _, _ = self._run(now, functions, 0, 1, None, now.shares)
         return now.undecided() if done else None
+
+    def observed(self, state: State | ArrayState, arrival: Arrival) -> ArrayState | None:
+        """What is left after feedback on the next round, as `learned` plays it, of a learner that
+        asks no one; None if the round is not for the kernel.
+        """
+        feedback = arrival.feedback
+        if arrival.played is not None or not isinstance(feedback, FirstOrder):
+            return None
+        if not feedback.is_plain or not self.plays_live or self.advisers:
+            return None
+        if not isinstance(state, ArrayState):
+            if not self.takes(state):
+                return None
+            state = self.begin(state)
+        if arrival.round != state.number or feedback.loss_gradient.shape != (self.n,):
+            return None
+        found = self.play(state, Functions.from_first_order(feedback), 0, 1)
+        return found.after if found.done else None
 
     def play(
         self,

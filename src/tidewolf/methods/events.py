@@ -18,7 +18,14 @@ from tidewolf.core.feedback import Arrival
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.experts.asking import skipping
 from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import Commits, committed, late_feedback, with_info
+from tidewolf.methods.capabilities import (
+    Commits,
+    committed,
+    kernel_of,
+    late_feedback,
+    with_info,
+)
+from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.late import next_round
 
 
@@ -65,6 +72,18 @@ def after(learner: Learner[Any], state: Any, event: Event) -> Any:
             if arrival.played is None and not waiting(state):
                 return learner.update(state, arrival.feedback)
             return late_feedback(learner).on_feedback(state, (arrival,))
+
+
+def stepped(learner: Learner[Any], state: Any, event: Event) -> Any:
+    """The same for a state that may be what a kernel left. If the kernel plays the event, too, what
+    it leaves comes back, and no state is made of it.
+    """
+    if isinstance(event, Observe) and event.committed:
+        kernel = kernel_of(learner)
+        found = None if kernel is None else kernel.observed(state, event.arrival)
+        if found is not None:
+            return found
+    return after(learner, whole(state), event)
 
 
 def waiting(state: Any) -> tuple[Any, ...]:

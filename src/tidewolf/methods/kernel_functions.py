@@ -123,14 +123,6 @@ def _pieces(one: Encoded) -> int:
     return int(A.shape[1]) if kind == evaluate.CAPACITY else count
 
 
-def is_plain(feedback: FirstOrder) -> bool:
-    """Whether feedback is on one round, at the point that the learner stands at, all limits
-    together.
-    """
-    offset = feedback.loss_offset != 0.0 or feedback.constraint_offset != 0.0
-    return feedback.rounds == 1 and not offset and feedback.limits is None
-
-
 def _row(gradient: Array) -> NDArray:
     return read_only(np.ascontiguousarray(gradient).reshape(1, -1))
 

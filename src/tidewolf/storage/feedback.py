@@ -64,7 +64,7 @@ def stored(event: Event, K: HasLMO) -> tuple[bytes, Event]:
     if not isinstance(event, Observe):
         return b"", event
     (number, feedback, point, instead), committed = event
-    if point is None and committed and type(feedback) is FirstOrder and _is_plain(feedback):
+    if point is None and committed and isinstance(feedback, FirstOrder) and feedback.is_plain:
         data, again = _encode_plain(feedback)
         return data, Observe(Arrival(number, again))
     how = {"point": point, "instead": None if instead is None else tuple(instead)}
@@ -121,19 +121,6 @@ def _encode_plain(feedback: FirstOrder) -> tuple[bytes, FirstOrder]:
     line = _LINE % (*numbers, ",".join(map(str, f.shape)), ",".join(map(str, g.shape)))
     again = FirstOrder(f, violation, g, steep, steep_limit, rounds)
     return b"".join((line.encode(), f.tobytes(), g.tobytes())), again
-
-
-def _is_plain(feedback: FirstOrder) -> bool:
-    f, violation, g, loss_slope, constraint_slope, rounds, loss, limit, limits = feedback
-    return (
-        type(f) is type(g) is np.ndarray
-        and f.dtype is g.dtype is _DOUBLE
-        and type(violation) is type(loss_slope) is type(constraint_slope) is float
-        and type(rounds) is int
-        and limits is None
-        and type(loss) is type(limit) is float
-        and loss == limit == 0.0
-    )
 
 
 def decode(data: bytes, center: Array) -> Feedback:

@@ -16,28 +16,32 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
+from tidewolf import observation
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag
 from tidewolf.core.arrays import as_count, to_numpy
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput, TidewolfError
-from tidewolf.core.feedback import Feedback
+from tidewolf.core.feedback import Arrival, Feedback
+from tidewolf.core.types import Floats
 from tidewolf.core.values import identity
+from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.capabilities import beginning, committed
+from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import (
     Decide,
     Event,
     Expire,
     Observe,
     SetInfo,
-    after,
     decision,
+    stepped,
     waiting,
 )
 from tidewolf.methods.late import next_round
@@ -55,6 +59,7 @@ _OVER = ("observe", "expire")
 class Place(NamedTuple):
     """Where a session stands."""
 
+    # an ArrayState if a kernel left it
     state: Any
     # the number of the last event
     last: int
@@ -89,12 +94,8 @@ class Journal(Generic[S]):
     side information of rounds that wait and of the next one, by their numbers from 0.
     """
 
-    state: S
-    info_ids: Mapping[int, str]
     # whether contents of rounds are kept
     numbered: bool
-    # every observation is written, so none is left to a kernel alone
-    arrays: ClassVar[None] = None
     _place: Place
     _head: Head
 
@@ -112,11 +113,34 @@ class Journal(Generic[S]):
         try:
             content, self._epoch = backend.open(learner)
             self._head, self._place = content.head, self._resumed(content)
-            self.state, self.info_ids = self._place.state, self._place.info_ids
             self.numbered = bool(backend.tables.last_contents(1))
         except BaseException:
             backend.close()
             raise
+
+    @property
+    def state(self) -> S:
+        """The state now."""
+        state: S = whole(self._place.state)
+        return state
+
+    @property
+    def arrays(self) -> ArrayState | None:
+        """What a kernel left, if the state was not made of it."""
+        state = self._place.state
+        return state if isinstance(state, ArrayState) else None
+
+    @property
+    def info_ids(self) -> Mapping[int, str]:
+        return self._place.info_ids
+
+    def begin_arrays(self, kernel: CompiledRounds) -> ArrayState | None:
+        """What a kernel continues from, if it needs no adviser; None if it cannot."""
+        with self._mutex:
+            place = self._place
+            if kernel.plays_live and not kernel.advisers and kernel.takes(whole(place.state)):
+                self._place = place._replace(state=kernel.begin(whole(place.state)))
+            return self.arrays
 
     def _resumed(self, content: Content) -> Place:
         """Load the last state, and apply again what came after it."""
@@ -154,7 +178,7 @@ class Journal(Generic[S]):
             upcoming, rounds = next_round(before), [one.round for one in waiting(before)]
             if row.round - 1 not in (rounds if rounds and row.kind in _OVER else [upcoming]):
                 raise ValueError(f"round {row.round} has an event out of order")
-            state = after(learner, before, event)
+            state = stepped(learner, before, event)
             if isinstance(event, Decide):
                 x, was = waiting(state)[-1].x, checkpoint.unpacked(row.data, K.center)
                 far = np.abs(to_numpy(x) - to_numpy(was)).max(initial=0.0)
@@ -165,13 +189,16 @@ class Journal(Generic[S]):
 
     def _committed(self, place: Place) -> Place:
         """With the next round committed."""
+        if isinstance(place.state, ArrayState):  # it is
+            return place
         state = committed(self.learner, place.state)
         return place if state is place.state else place._replace(state=state)
 
-    def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
+    def _taken(self, place: Place, event: Event, left: ArrayState | None) -> tuple[Place, Row]:
         """Where an event leads, and the row to keep."""
         data, event = written.stored(event, self.learner.K)
-        state, number = after(self.learner, place.state, event), next_round(place.state)
+        state: Any = left or stepped(self.learner, place.state, event)
+        number = next_round(place.state)
         match event:
             case Observe(arrival):
                 number = arrival.round
@@ -198,20 +225,44 @@ class Journal(Generic[S]):
     def commit_next(self) -> None:
         """Commit the next round, if it is not."""
         with self._mutex:
-            place = self._committed(self._place)
-            self._place, self.state = place, place.state
+            self._place = self._committed(self._place)
+
+    def take_costs(
+        self,
+        found: Progressed,
+        before: ArrayState,
+        costs: Floats,
+        capacities: Floats | None,
+        by_number: bool,
+    ) -> None:
+        """Keep a round of costs and capacities that a kernel played, each an array of one row, and
+        move to what it left; `by_number`: whether the round was given so.
+        """
+        row, limits, content = costs[0], None if capacities is None else capacities[0], None
+        if by_number or self.numbered:
+            functions = observation.given_functions(self.learner, row, limits)
+            content = observation.content(functions, None)
+        value = float(found.columns[0, VALUE])
+        feedback = observation.of_costs(row, limits, before.x, value)
+        self.take([Observe(Arrival(before.number, feedback))], content, left=found.after)
 
     def take(
-        self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
+        self,
+        events: Sequence[Event],
+        content: str | None = None,
+        *,
+        commit_next: bool = True,
+        left: ArrayState | None = None,
     ) -> None:
         """Keep these events, all or none, and move to the state after them; what is refused is not
-        kept and changes nothing. `content` and `commit_next` are those of `Memory.take`.
+        kept and changes nothing. `content` and `commit_next` are those of `Memory.take`; `left` is
+        what a kernel left that has played the one event.
         """
         with self._mutex:
             self._require_writable()
             place, rows = self._place, list[Row]()
             for event in events:
-                place, row = self._taken(place, event)
+                place, row = self._taken(place, event, left)
                 rows.append(row)
             if commit_next:
                 place = self._committed(place)
@@ -276,14 +327,14 @@ class Journal(Generic[S]):
             if contents:
                 tables.write_contents(contents)
             if head.snapshot != before.snapshot or note is not None:
-                state = checkpoint.with_session(saves.save(place.state), place.info_ids, None)
+                state = saves.save(whole(place.state))
+                state = checkpoint.with_session(state, place.info_ids, None)
                 tables.add_snapshot(head, state, self._every)
             if head.first != before.first:
                 oldest = 0 if self._keep_history else next_round(place.state) - REMEMBERED
                 tables.forget(head.first, oldest)
 
-        numbered = self.numbered or bool(contents)
-        after = head, place, numbered, place.state, place.info_ids
+        after = head, place, self.numbered or bool(contents)
         self._is_unsure = True
         try:
             self._backend.write(write, head.last)
@@ -297,10 +348,10 @@ class Journal(Generic[S]):
             tables = self._backend.reread()
             is_kept = None if tables is None else tables.read_head() == head
             if is_kept:
-                self._head, self._place, self.numbered, self.state, self.info_ids = after
+                self._head, self._place, self.numbered = after
             self._is_unsure = is_kept is None and not isinstance(error, Exception)
             raise
-        self._head, self._place, self.numbered, self.state, self.info_ids = after
+        self._head, self._place, self.numbered = after
         self._is_unsure = False
         if note is not None or len(self._fresh) > REMEMBERED:
             self._fresh = {}
