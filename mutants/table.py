@@ -500,8 +500,8 @@ PATCHES = (
     Patch(
         "Lyapunov weights: one absurd breach counts in full",
         "methods/steps/lyapunov.py",
-        "violation, least_ratio = dual.violation + breach, dual.least_ratio",
-        "violation, least_ratio = dual.violation + block.violation, dual.least_ratio",
+        "violation=dual.violation + min(block.violation, sum(breach for _, breach in found))",
+        "violation=dual.violation + block.violation",
         "tests/test_learner_bounds.py::test_one_absurd_breach_does_not_silence_the_losses",
     ),
     Patch(
@@ -514,8 +514,8 @@ PATCHES = (
     Patch(
         "Lyapunov weights: the last ratio of slopes stands for the least",
         "methods/steps/lyapunov.py",
-        "least_ratio = min(least_ratio, ratio)",
-        "least_ratio = ratio",
+        "rho[i] = min(rho[i], ratios[i])",
+        "rho[i] = ratios[i]",
         PLAIN_BOUNDS,
     ),
     Patch(
@@ -591,8 +591,8 @@ PATCHES = (
     Patch(
         "Lyapunov weights: the ratio is 0 where losses are flat",
         "methods/steps/lyapunov.py",
-        "return slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0",
-        "return slopes.loss / slopes.constraint",
+        "(loss / G if loss > 0.0 and G > 0.0 else 1.0)",
+        "(loss / G if loss > 0.0 and G > 0.0 else 0.0)",
         "tests/test_lyapunov.py",
     ),
     Patch(
@@ -990,7 +990,7 @@ NUMBERS = (
     Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual._unit_free_guarantee"),
     Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.mu_for"),
     Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.guarantee"),
-    Numbers("methods/steps/lyapunov.py", "LyapunovWeights._guaranteed"),
+    Numbers("methods/steps/lyapunov.py", "LyapunovWeights.guaranteed"),
     Numbers("methods/steps/adagrad.py", "_price", FACTORS),
     Numbers("learners/core.py", "Core.guarantee", ENSEMBLE_GUARANTEE),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),

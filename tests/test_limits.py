@@ -18,8 +18,8 @@ from tidewolf.evaluation.tracking import Breach, Breaches
 from tidewolf.functions import Affine, Capacity, Chain, Linear, Max, MaxAffine, MaxUtilization
 from tidewolf.functions.combined import limit_names
 from tidewolf.methods.certificate import paid_at_most
-from tidewolf.methods.steps import limit_weights, lyapunov
-from tidewolf.methods.steps.limit_weights import LimitWeights
+from tidewolf.methods.steps import lyapunov
+from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.report.page import limits_context
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, SimplexProduct
@@ -174,14 +174,14 @@ def test_limits_that_tell_no_gradients_apart_are_refused_with_a_sentence():
 
 
 class Plainly:
-    """The formulas of methods/steps/limit_weights.py, limit by limit, without units."""
+    """The formulas of methods/steps/lyapunov.py, limit by limit, without units."""
 
     def __init__(self, K, caution, limits):
         self.K, self.V, self.k = K, 1.0 / caution, limits
         self.t, self.G_f = 0, 0.0
         self.Q, self.G, self.paid = np.zeros((3, limits))
         self.rho = np.full(limits, math.inf)
-        self.a = 1.0 if limits == 1 else limit_weights.SHARE
+        self.a = 1.0 if limits == 1 else lyapunov.SHARE
 
     def growth(self):
         return lyapunov.THETA * max(self.t, 16) ** -0.5
@@ -223,7 +223,7 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             patch.setattr(lyapunov, "_STRIDE", 1)
             patch.setattr(lyapunov, "THETA", 4.0)
         rng, K = np.random.default_rng(seed), Simplex(4)
-        weights, plain = LimitWeights(K, 3.0), Plainly(K, 3.0, limits)
+        weights, plain = LyapunovWeights(K, 3.0, per_constraint=True), Plainly(K, 3.0, limits)
         dual, x = weights.start(), np.zeros(4)
         for _ in range(20):
             A = rng.standard_normal((1, limits, 4)) * 10.0 ** np.arange(limits)[:, None]

@@ -21,7 +21,6 @@ from tidewolf.learners import (
     LyapunovFrankWolfe,
     PrimalDual,
 )
-from tidewolf.methods.steps.limit_weights import LimitWeights
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.sets import FlowPolytope, L2Ball, Simplex
 
@@ -247,7 +246,7 @@ def test_lyapunov_weights_of_several_limits(T, k):
     D, U, theta = K.diameter, 1 / caution / 0.55, c_base / c / 2
     X = (c_base / c * U + theta * k + U * sqrt(T) / c) / (1 - theta)
     close(
-        LimitWeights(K, caution, T, G_f, G_g).guaranteed(c_base, k),
+        LyapunovWeights(K, caution, T, G_f, G_g, per_constraint=True).guaranteed(c_base, k),
         G_f * D * sqrt(T) * (c_base + c * theta * k / U),
         c * G_g * D * sqrt(T) / (1 / 2) * k * log(1 + X / k),
     )

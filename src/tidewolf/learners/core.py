@@ -86,7 +86,6 @@ from tidewolf.methods.steps.adagrad import (
 )
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
-from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets.base import Factors
@@ -703,10 +702,9 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        made = LimitWeights if self.per_constraint else LyapunovWeights
-        return made(
-            self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
-        )
+        slopes = self.loss_lipschitz, self.constraint_lipschitz
+        own = self.per_constraint
+        return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, per_constraint=own)
 
     @cached_property
     def _tolerance2(self) -> float:
@@ -737,7 +735,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         dual = self.dual_of(record.final_state)
-        return limit_rows(self._weights, dual, record.limit_names)
+        return self._weights.limit_rows(dual, record.limit_names)
 
     def dual_of(self, state: State) -> DualState:
         """The dual state with the rounds of an open block, if there is one: what holds for a block
@@ -778,7 +776,8 @@ class Core(HasKernel, Diagnosed, Learner[State]):
                     raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
         if state.mixer.gap < 0.0 or (a.available < 0.0).any() or state.vertices > state.pool.count:
             raise ValueError("what was counted of its members is below 0, or beyond what there is")
-        require_each(state.dual)
+        if state.dual.each is not None:
+            state.dual.each.require_sound()
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:

@@ -48,7 +48,6 @@ from tidewolf.methods.settings import (
     Tolerance,
     takes_start,
 )
-from tidewolf.methods.steps.limit_weights import LimitWeights
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
 
@@ -167,7 +166,7 @@ class LyapunovDescent(Core):
         if is_last:
             whole = PlayedRound((x,), x, x, block, None)
             state = self._stepped(state._replace(t=state.t - before.rounds), [decided], [whole])
-        price = self._offset_price(state, played_at(one.block, one.x, decided.mix))
+        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, decided.mix))
         after: State = priced(state, price) if price != 0.0 else state
         return after
 
@@ -177,13 +176,6 @@ class LyapunovDescent(Core):
         tangent_gradients(self.K, seen, given, self.slopes(state))
         for each in [] if seen.limits is None else seen.limits.gradients:
             tangent_part(self.K, "constraint", each, seen.rounds, given.constraint, norm(each))
-
-    def _offset_price(self, state: State, seen: FirstOrder) -> float:
-        """What the offsets of feedback weigh after the last one, in units of the loss."""
-        if isinstance(self._weights, LimitWeights):
-            return self._weights.offset_price(state.dual, seen)
-        limits = seen.constraint_offset
-        return seen.loss_offset + (self.limit_price(state) * limits if limits != 0.0 else 0.0)
 
     def with_open_block(self, state: State) -> State:
         if state.open is None:

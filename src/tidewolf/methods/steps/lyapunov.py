@@ -42,6 +42,36 @@ exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that 
 
 exp grows, so weights, W and paid live in units of 2^exponent, which never fall: scale-free base
 learners never notice.
+
+A weight for each constraint
+----------------------------
+Limit i of k has its own violation Q_i, slope G_i and q_i = Q_i/(c G_i D), and
+
+    s_t = V grad f_t + sum_i w_ti grad g_ti^+,   w_ti = a theta (G_f/G_i) exp( e_t q_ti ),
+    paid_i = sum_t w_ti g_ti^+(x_t),   paid = sum_i paid_i,
+
+a = 1 for a limit alone, else `SHARE`: several that are broken together push together.
+
+The lines above hold with this paid, for any weights w_ti >= 0, and the bound on the violation for
+each limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
+
+    paid  <=  most,
+    violation_i  <=  (c G_i D/e_T) ln( 1 + e_T (most - sum_{j != i} paid_j)/(rho_i theta c G_i D) ).
+
+sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
+with r_i = rho_i theta and u_i = c G_i D/e_T, that is at most the largest sum of v_i for which these
+add up to most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, with sum_i u_i (lam - r_i)^+ = most.
+
+Limits may have units of their own: those of one change nothing. All weights share one exponent,
+that of the largest.
+
+Beforehand, given the slopes and T, M <= G_f (V + a theta sum_i E_i) with E_i = exp(e q_Ti), so that
+with U = V/a: U regret/(c G_f D T^p) + (1 - theta') sum_i (E_i - 1) <= (c'/c) U + theta' k, and for
+theta' < 1
+
+    regret <= G_f D T^p ( c' + c theta' k/U ),
+    sum_i (E_i - 1) <= X := ((c'/c) U + theta' k + U T^{1-p}/c)/(1 - theta'),
+    violation_i <= (c G_i D T^p/theta) ln( 1 + X ),   in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
 """
 
 from __future__ import annotations
@@ -54,24 +84,28 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, frozen, inner, norm, plus, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.feedback import FirstOrder, limits_of
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.feedback import FirstOrder, limits_of, other_count
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
+from tidewolf.methods.capabilities import LimitBound
 from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most, regret_at_most
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
 from tidewolf.methods.steps.slopes import Given, Slopes, slope_of_rounds, tangent_part
 
 LEAST_HORIZON = 16
 """t_0 where no horizon is given."""
-
+SHARE = 0.55
+"""a of several limits: on the backbone `geant` it costs no more than one weight for the largest
+breach."""
 THETA = 0.5
 _STRIDE = 256
 _LN2 = math.log(2.0)
 
 
 class EachLimit(NamedTuple):
-    """What weights of their own remember of the limits, one entry each (limit_weights.py)."""
+    """What weights of their own remember of the limits, one entry each."""
 
     violations: Floats
     """Q_i, no round counted for more than G_i D"""
@@ -81,6 +115,13 @@ class EachLimit(NamedTuple):
     """rho_i; infinite while no weight was made"""
     paid: Floats
     """sum_t w_ti g_ti^+(x_t), in the ledger's units"""
+
+    def require_sound(self) -> None:
+        """Refuse, by a ValueError, what no weights of limits have left."""
+        if len({array.shape for array in self}) > 1 or self.paid.ndim != 1:
+            raise ValueError("what its ledger has of each limit is not of as many limits")
+        if not all((array >= 0.0).all() for array in self):
+            raise ValueError("what its ledger has of a limit is below 0")
 
 
 class DualState(NamedTuple):
@@ -169,6 +210,8 @@ class LyapunovWeights:
     c: float = 2.0
     p: float = 0.5
     """the base learner's regret is about c D M T^p for gradients of at most M"""
+    per_constraint: bool = False
+    """whether each limit has its own weight; how many there are is learned from the first round"""
 
     def start(self) -> DualState:
         return DualState(
@@ -200,60 +243,105 @@ class LyapunovWeights:
         """The surrogate gradient of a block of rounds, from its sums, for a learner that stands at
         x.
         """
-        V, met = 1.0 / self.caution, dual.slopes.and_of(block)
         dual, grad_f = self._with_losses(dual, block, x)
-        if block.violation <= 0.0:
-            V = math.ldexp(V, -dual.exponent)
-            g, w, n = V * grad_f, self._current_weight(dual), block.rounds
-            return Surrogate(g, inner(g, g), dual, 1.0, None, 0.0, V, w, n, grad_f)
-        grad_g, slope = tangent_part(
-            self.K,
-            "constraint",
-            block.constraint_gradient,
-            block.rounds,
-            self.constraint_lipschitz,
-            met.constraint,
-            block.constraint_slope if block.rounds == 1 else 0.0,
-        )
-        slope = max(dual.slopes.constraint, slope_of_rounds(self.K, slope, block))
-        slopes = Slopes(dual.slopes.loss, slope)
-        reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, dual.exponent
-        breach, beyond = kept_possible(block, block.rounds * reach, self.K.center)
-        violation, least_ratio = dual.violation + breach, dual.least_ratio
-        if reach > 0.0:
-            ratio = _ratio(slopes)
-            least_ratio = min(least_ratio, ratio)
-            log2 = self._growth(dual.rounds) * violation / (self.c * reach) / _LN2
-            exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
-            w = THETA * ratio * 2.0 ** (log2 - exponent)
-        unit = math.ldexp(1.0, dual.exponent - exponent)
-        penalty_gradient, penalty_value = w * grad_g, w * breach
-        V = math.ldexp(V, -exponent)
-        g = plus(penalty_gradient, V, grad_f)
+        count, broken = self._broken(block)
+        Q, G, rho, paid = self._remembered(dual, count)
+        found, impossible = list[tuple[Array, float]](), dual.impossible
+        for i, one in broken:
+            gradient, slope = self._constraint_part(one, G[i])
+            G[i] = max(G[i], slope_of_rounds(self.K, slope, one))
+            reach = block.rounds * G[i] * self.K.diameter
+            breach, beyond = kept_possible(one, reach, self.K.center)
+            Q[i] += breach
+            found.append((gradient, breach))
+            impossible = impossible or beyond
+        slopes = Slopes(dual.slopes.loss, max(dual.slopes.constraint, *G))
+        logs = [self._log2(dual.rounds, *each) for each in zip(G, Q, strict=True)]
+        exponent = dual.exponent
+        if broken:
+            exponent += _STRIDE * max(0, int((max(logs) - exponent) // _STRIDE))
+        unit, V = math.ldexp(1.0, dual.exponent - exponent), self._loss_weight(exponent)
+        ratios = [_ratio(slopes.loss, each, count) for each in G]
+        w = [self._weight(*each, exponent) for each in zip(G, ratios, logs, strict=True)]
+        paid, value, offset = [unit * each for each in paid], 0.0, 0.0
+        P: Array | None = None
+        for (i, one), (gradient, breach) in zip(broken, found, strict=True):
+            if w[i] > 0.0:
+                rho[i] = min(rho[i], ratios[i])
+            paid[i] += w[i] * breach
+            value, offset = value + w[i] * breach, offset + w[i] * one.constraint_offset
+            P = w[i] * gradient if P is None else P + w[i] * gradient
+        g = V * grad_f if P is None else plus(P, V, grad_f)
+        sums = dual.sums if P is None else self._with_limits(dual.sums, unit, P, offset, x)
+        each = shares = None
+        if self.per_constraint:
+            each = EachLimit(*(frozen(np.array(numbers)) for numbers in (Q, G, rho, paid)))
+            shares = np.array(w) / (max(w) or 1.0)
         weighed = dual._replace(
-            violation=violation,
+            violation=dual.violation + min(block.violation, sum(breach for _, breach in found)),
             slopes=slopes,
-            least_ratio=least_ratio,
+            least_ratio=min(rho),
             exponent=exponent,
-            paid=dual.paid * unit + penalty_value,
-            impossible=dual.impossible or beyond,
-            sums=self._with_limits(
-                dual.sums, unit, penalty_gradient, w * block.constraint_offset, x
-            ),
+            paid=sum(paid),
+            impossible=impossible,
+            sums=sums,
+            each=each,
         )
-        return Surrogate(
-            g=g,
-            norm2=inner(g, g),
-            dual=weighed,
-            unit=unit,
-            penalty_gradient=penalty_gradient,
-            penalty_value=penalty_value,
-            loss_weight=V,
-            penalty_weight=w,
-            rounds=block.rounds,
-            loss_gradient=grad_f,
-            penalty_offset=w * block.constraint_offset,
+        numbers = V, max(w), block.rounds, grad_f, offset, shares
+        return Surrogate(g, inner(g, g), weighed, unit, P, value, *numbers)
+
+    def _broken(self, block: FirstOrder) -> tuple[int, list[tuple[int, FirstOrder]]]:
+        """How many limits have a weight, and those that were broken, each as though alone."""
+        if not self.per_constraint:
+            return 1, [(0, block)] if block.violation > 0.0 else []
+        limits = limits_of(block)
+        rows = zip(*limits[1:], strict=True)
+        return limits.in_all, [
+            (
+                int(i),
+                block._replace(
+                    violation=float(violation),
+                    constraint_gradient=gradient,
+                    constraint_slope=float(slope),
+                    constraint_offset=float(offset),
+                ),
+            )
+            for i, violation, gradient, slope, offset in rows
+        ]
+
+    def _constraint_part(self, one: FirstOrder, known: float) -> tuple[Array, float]:
+        """The gradient of a limit within aff(K), and its slope per round."""
+        size = one.constraint_slope
+        return tangent_part(
+            *(self.K, "constraint", one.constraint_gradient, one.rounds, self.constraint_lipschitz),
+            *(max(known, size), size if one.rounds == 1 else 0.0),
         )
+
+    def _loss_weight(self, exponent: int) -> float:
+        """V in units of 2^exponent."""
+        return math.ldexp(1.0 / self.caution, -exponent)
+
+    def _remembered(self, dual: DualState, count: int) -> list[list[float]]:
+        """Q, G, rho and paid of so many limits, as in `EachLimit`."""
+        if not self.per_constraint:
+            known = dual.violation, dual.slopes.constraint, dual.least_ratio, dual.paid
+            return [[number] for number in known]
+        given = self.constraint_lipschitz
+        if dual.each is None:
+            return [[number] * count for number in (0.0, given or 0.0, math.inf, 0.0)]
+        if len(dual.each.slopes) != count:
+            raise WrongShape(other_count(count, len(dual.each.slopes)))
+        return [numbers.tolist() for numbers in dual.each]
+
+    def _log2(self, rounds: int, G: float, Q: float) -> float:
+        """log2 exp(e q); 0 for a limit without a slope."""
+        reach = self.c * G * self.K.diameter
+        return self._growth(rounds) * Q / reach / _LN2 if reach > 0.0 else 0.0
+
+    def _weight(self, G: float, ratio: float, log2: float, exponent: int) -> float:
+        """w in units of 2^exponent, 0 while a limit has no slope."""
+        w: float = THETA * ratio * 2.0 ** (log2 - exponent)
+        return w if G * self.K.diameter > 0.0 else 0.0
 
     def _with_losses(self, dual: DualState, block: FirstOrder, x: Array) -> tuple[DualState, Array]:
         """The dual state after the losses of a block, and their gradient within aff(K)."""
@@ -281,24 +369,37 @@ class LyapunovWeights:
         limit = frozen(sums.limit * unit + P)
         return sums._replace(limit=limit, limit_at=sums.limit_at * unit + at)
 
-    def _current_weight(self, dual: DualState) -> float:
-        """w after a round that broke no limit, in the ledger's units."""
-        slopes = dual.slopes
-        reach = slopes.constraint * self.K.diameter
-        if reach == 0.0:
-            return 0.0
-        log2 = self._growth(dual.rounds) * dual.violation / (self.c * reach) / _LN2
-        w: float = THETA * _ratio(slopes) * 2.0 ** (log2 - dual.exponent)
-        return w
+    def _current(self, dual: DualState) -> Floats:
+        """The weights after the last round, in units of 2^exponent."""
+        if self.per_constraint and dual.each is None:
+            return np.zeros(1)
+        count, weights = 1 if dual.each is None else len(dual.each.slopes), list[float]()
+        for Q, G, *_ in zip(*self._remembered(dual, count), strict=True):
+            ratio, log2 = _ratio(dual.slopes.loss, G, count), self._log2(dual.rounds, G, Q)
+            weights.append(self._weight(G, ratio, log2, dual.exponent))
+        return np.array(weights)
+
+    def prices(self, dual: DualState) -> Floats:
+        """w_i/V after the last round: what a unit of violation weighs, in units of the loss."""
+        current, V = self._current(dual), self._loss_weight(dual.exponent)
+        return current / V if V > 0.0 else np.where(current > 0.0, np.inf, 0.0)
 
     def limit_price(self, dual: DualState) -> float:
-        """w/V after the last round: what a unit of violation weighs, in units of the loss."""
-        V = math.ldexp(1.0 / self.caution, -dual.exponent)
-        return self._current_weight(dual) / V if V > 0.0 else math.inf
+        """The largest of them."""
+        return float(self.prices(dual).max())
 
     def limit_prices(self, dual: DualState) -> Floats | None:
-        """The same for each limit; None where all have one weight."""
-        return None
+        """Those of all limits; None where all have one weight."""
+        return None if dual.each is None else self.prices(dual)
+
+    def offset_price(self, dual: DualState, feedback: FirstOrder) -> float:
+        """What the offsets of rounds weigh after the last one, in units of the loss."""
+        if self.per_constraint and dual.each is None:
+            return feedback.loss_offset
+        w, V = self._current(dual), self._loss_weight(dual.exponent)
+        price = sum(w[i] * one.constraint_offset for i, one in self._broken(feedback)[1])
+        scaled = price / V if V > 0.0 else math.copysign(math.inf, price)
+        return feedback.loss_offset + (float(scaled) if price != 0.0 else 0.0)
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""
@@ -327,8 +428,29 @@ class LyapunovWeights:
         return max(most, dual.paid)
 
     def _violation_at_most(self, dual: DualState, most: float) -> float:
-        slope, carried = dual.slopes.constraint, dual.carried
-        return self._at_most(dual, slope, dual.least_ratio, most, carried)
+        slope, each = dual.slopes.constraint, dual.each
+        if each is None:
+            return self._at_most(dual, slope, dual.least_ratio, most, dual.carried)
+        made = each.least_ratios < math.inf
+        u = self.c * each.slopes[made] * self.K.diameter / self._growth(dual.rounds)
+        r = THETA * each.least_ratios[made]
+        scaled = np.ldexp(r, -dual.exponent)
+        lam = _filled(scaled, u, most)
+        logs = np.log(lam / r) + dual.exponent * _LN2
+        together = float((u * logs)[scaled < lam].sum()) + float(each.violations[~made].sum())
+        return dual.carried + min(together, float(self._each_at_most(dual, each, most).sum()))
+
+    def _each_at_most(self, dual: DualState, each: EachLimit, most: float) -> Floats:
+        found = np.zeros(len(each.violations))
+        for i in np.flatnonzero(each.violations > 0.0).tolist():
+            paid = most - (dual.paid - float(each.paid[i]))
+            slope, least_ratio = float(each.slopes[i]), float(each.least_ratios[i])
+            found[i] = (
+                self._at_most(dual, slope, least_ratio, paid, 0.0)
+                if least_ratio < math.inf
+                else each.violations[i]
+            )
+        return found
 
     def _at_most(
         self, dual: DualState, slope: float, least_ratio: float, paid: float, carried: float
@@ -343,13 +465,18 @@ class LyapunovWeights:
         """What is known before the first of `horizon` rounds, where the base learner's regret is at
         most c_base D M T^p; `limits` a round, where they have weights of their own.
         """
-        return self._guaranteed(c_base)
-
-    def _guaranteed(self, c_base: float, limits: int = 1, a: float = 1.0) -> Bound:
+        k = limits if self.per_constraint else 1
+        if k is None:
+            return Bound(
+                None,
+                None,
+                "With a weight for each limit a guarantee needs their number, as in "
+                "guarantee(limits=3); without it bounds are measured.",
+            )
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
-        T, D, V, share = self.horizon, self.K.diameter, 1.0 / self.caution / a, c_base / self.c
-        grown, theta = T**self.p, THETA * share
+        T, D, share = self.horizon, self.K.diameter, c_base / self.c
+        U, grown, theta = 1.0 / self.caution / _share(k), T**self.p, THETA * share
         if theta >= 1.0:
             return Bound(
                 None,
@@ -357,18 +484,51 @@ class LyapunovWeights:
                 "With these steps, members, horizon and distances of x from y theory has nothing "
                 "to promise: bounds are measured.",
             )
-        log = math.log((1.0 + share * V + V * T / (self.c * grown)) / (1.0 - theta))
-        if limits > 1:
-            above = share * V + theta * limits + V * T / (self.c * grown)
-            log = math.log1p(above / (1.0 - theta) / limits)
-        regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta * limits / V)
-        each = self.c * self.constraint_lipschitz * D * grown / THETA * log
-        return Bound(regret, limits * each)
+        X = (share * U + theta * k + U * T / (self.c * grown)) / (1.0 - theta)
+        regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta * k / U)
+        each = self.c * self.constraint_lipschitz * D * grown / THETA * math.log1p(X / k)
+        return Bound(regret, k * each)
+
+    def each_bound(self, dual: DualState) -> tuple[float | None, ...]:
+        """The most that each limit was broken by, as `bound` has it for all of them; None where
+        that is unknown.
+        """
+        each = dual.each
+        if each is None:
+            return ()
+        most = self._most(dual)
+        if most is None:
+            return (None,) * len(each.violations)
+        return tuple(self._each_at_most(dual, each, most).tolist())
+
+    def limit_rows(self, dual: DualState, names: tuple[str, ...]) -> tuple[LimitBound, ...]:
+        """One row a limit, by their names where these are known; none without weights of their
+        own.
+        """
+        if dual.each is None:
+            return ()
+        violations, bounds = dual.each.violations.tolist(), self.each_bound(dual)
+        if len(names) != len(bounds):
+            names = tuple(f"limit {i + 1}" for i in range(len(bounds)))
+        return tuple(map(LimitBound, names, violations, bounds))
 
 
-def _ratio(slopes: Slopes) -> float:
-    """G_f/G_g, 1 while no loss has had a slope."""
-    return slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
+def _ratio(loss: float, G: float, limits: int) -> float:
+    """a G_f/G_i, with 1 for G_f/G_i while no loss, or the limit, has had a slope."""
+    return _share(limits) * (loss / G if loss > 0.0 and G > 0.0 else 1.0)
+
+
+def _filled(r: Floats, u: Floats, most: float) -> float:
+    """lam with sum_i u_i (lam - r_i)^+ = most."""
+    order = np.argsort(r)
+    widths, used = np.cumsum(u[order]), np.cumsum((u * r)[order])
+    levels = (most + used) / widths
+    above = np.append(r[order][1:], math.inf)
+    return float(levels[np.argmax(levels <= above)])
+
+
+def _share(limits: int) -> float:
+    return 1.0 if limits == 1 else SHARE
 
 
 def _finite(number: float) -> float | None:
