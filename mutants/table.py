@@ -267,7 +267,7 @@ PATCHES = (
     Patch(
         "sparse pieces of the first round for all",
         "functions/linear.py",
-        "starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))",
+        "starts = 0 if self._shared else self.b.shape[1] * rounds",
         "starts = 0",
         REFERENCES,
     ),

@@ -305,11 +305,6 @@ def with_diagonal(x: Array, number: float) -> Array:
     return namespace(x).reshape(entries, tuple(x.shape))
 
 
-def identity(n: int, number: float, reference: Array) -> Array:
-    """number I, made where `reference` lives, in its dtype."""
-    return with_diagonal(zeros((n, n), reference), number)
-
-
 def zeros(shape: Shape, reference: Array) -> Array:
     """Zeros of this shape, made where `reference` lives, in its dtype."""
     return _array_like("zeros", reference, shape)
@@ -318,16 +313,6 @@ def zeros(shape: Shape, reference: Array) -> Array:
 def ones(count: int, reference: Array) -> Array:
     """So many ones, made where `reference` lives, in its dtype."""
     return _array_like("ones", reference, count)
-
-
-def counting(count: int, reference: Array) -> Array:
-    """1, 2, .., count, made where `reference` lives, in its dtype."""
-    return _array_like("arange", reference, 1, count + 1)
-
-
-def full(count: int, number: float, reference: Array) -> Array:
-    """The same number so often, made where `reference` lives, in its dtype."""
-    return _array_like("full", reference, (count,), number)
 
 
 def _array_like(name: str, reference: Array, *args: Any) -> Array:

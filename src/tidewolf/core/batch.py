@@ -238,10 +238,10 @@ class Unlimited(Batch, PiecewiseLinear):
         return cls._unchecked(sides=parts[0].sides, rounds=sum(map(len, parts)))
 
     def values(self, x: Array) -> Array:
-        return arrays.full(self.rounds, -1.0, x)
+        return -arrays.ones(self.rounds, x)
 
     def values_at(self, points: Array) -> Array:
-        return arrays.full(self.rounds, -1.0, points)
+        return -arrays.ones(self.rounds, points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         return 0.0 * x

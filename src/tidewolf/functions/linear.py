@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self, final
 import numpy as np
 
 from tidewolf.core import arrays
-from tidewolf.core.arrays import as_number, counting, flat, is_torch, like, namespace, to_numpy
+from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_rows, stack_rows
@@ -279,29 +279,25 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         return found - base.beside(self.b, self.A, x)
 
     def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
-        if is_sparse(self.A):
-            starts = 0 if self._shared else self.b.shape[1] * rounds
-            return base.each_row(self.A[limits + starts, :], x)
-        table = namespace(self.A).reshape(self.A, (-1, *self.shape))
-        return arrays.taken(table, rounds * self.b.shape[1] + limits)
+        found = base.each_row(self._rows(rounds, limits), x)
+        return shaped(found, (len(limits), *self.shape))
 
     def _active(self, x: Array) -> Array:
         """The first active piece of each round, one flattened row each."""
-        if is_sparse(self.A):
-            pieces = to_numpy(self.pieces(x))
-            chosen = pieces.argmax(axis=1)
-            if len(self) == 1:
-                return cut_rows(self.A, int(chosen[0]), int(chosen[0]) + 1)
-            starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))
-            return self.A[chosen + starts, :]
-        A, xp = self._flat(), namespace(self.A)
-        if len(self) == 1:
-            j = int(xp.argmax(self.pieces(x)))
-            return A[0, j : j + 1, :]
-        rounds, pieces = self.b.shape
-        first = xp.argmax(self.pieces(x), axis=1)
-        places = first + pieces * (counting(rounds, first) - 1)
-        return xp.take(xp.reshape(A, (rounds * pieces, A.shape[2])), places, axis=0)
+        pieces = self.pieces(x)
+        chosen = to_numpy(namespace(pieces).argmax(pieces, axis=1))
+        return self._rows(np.arange(len(self)), chosen)
+
+    def _rows(self, rounds: Int64s, limits: Int64s) -> Array:
+        """One piece of each of these rounds, one flattened row each."""
+        starts = 0 if self._shared else self.b.shape[1] * rounds
+        places = limits + starts
+        if not is_sparse(self.A):
+            table = (math.prod(self.b.shape), math.prod(self.shape))
+            return arrays.taken(_as_table(self.A, table), places)
+        if len(places) == 1:
+            return cut_rows(self.A, int(places[0]), int(places[0]) + 1)
+        return self.A[places, :]
 
     def halfspaces(self) -> Halfspaces:
         if not self._shared:

@@ -43,8 +43,7 @@ def flow_problem(
 ) -> Problem:
     """One flow between the ends, on arcs with a cost and a capacity per round."""
     K = FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
-    labels = tuple(f"{tail} > {head}" for tail, head in arcs)
-    return Problem(name, K, Stream(Linear(costs), Capacity(capacities)), title, labels, period)
+    return Problem(name, K, Stream(Linear(costs), Capacity(capacities)), title, K.names, period)
 
 
 def loads(

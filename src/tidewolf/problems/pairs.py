@@ -121,10 +121,7 @@ def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
         Stream(LoadCost(K.incidence, shares, cost, K.owner), limits),
         f"Flows between every two of {NODES} nodes of {NETWORK} in the Topology Zoo, no link "
         "fuller than a limit that falls at night.",
-        tuple(
-            f"{K.nodes[K.sources[c]]} > {K.nodes[K.targets[c]]}: {links[l][0]} > {links[l][1]}"
-            for c, l in zip(K.owner, K.links, strict=True)
-        ),
+        K.names,
         24 * HOUR,
     )
 

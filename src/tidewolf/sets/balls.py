@@ -202,12 +202,8 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
         return max(0.0, length(away) - self.radius)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        center = like(self.center, direction)
-        if type(direction) is not np.ndarray:
-            size = norm(direction)
-            return Answer(Dense(plus(center, -self.radius / size, direction) if size else center))
-        size = length(direction)
-        return Answer(Dense(center - self.radius * (direction / size) if size else center))
+        center, size = like(self.center, direction), length(direction)
+        return Answer(Dense(plus(center, -self.radius, direction / size) if size else center))
 
     def project(self, y: Array) -> Array:
         """The point of the segment from the center to y that is in the ball and nearest to y."""
@@ -602,9 +598,85 @@ class L1Ball(_FewEntries):
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
+class _Ordered(NormBall, Projectable):
+    """Abstract: sizes, the largest times the first weight and so on, sum to at most tau."""
+
+    @property
+    @abstractmethod
+    def _w(self) -> Floats:
+        """The weights."""
+
+    @cached_property
+    def _sums(self) -> Floats:
+        return np.cumsum(self._w)
+
+    @property
+    def _radii(self) -> tuple[float, float]:
+        farthest = float(np.max(np.sqrt(np.arange(1, len(self._w) + 1)) / self._sums))
+        return self.tau * farthest, self.tau / length(self._w)
+
+    @cached_property
+    def reach(self) -> float:
+        """The largest entry of a member: tau/w_1."""
+        return self.tau / float(self._w[0])
+
+    def norm(self, x: Array) -> float:
+        """sum_i w_i |x|_[i]."""
+        xp = namespace(x)
+        return float(xp.flip(xp.sort(flat(xp.abs(x)))) @ like(self._w, x))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        d = _numbers(direction)
+        sizes = np.abs(d)
+        falling = np.sort(sizes)[::-1]
+        k = int(np.argmax(np.cumsum(falling / (falling[0] or 1.0)) / self._sums)) + 1
+        chosen, size = largest_places(sizes, k), self.tau / float(self._sums[k - 1])
+        return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
+
+    def project(self, y: Array) -> Array:
+        """The sizes pooled and lowered by t w, with the signs of y."""
+        sizes = np.abs(_numbers(y))
+        order = np.argsort(-sizes, kind="stable")
+        if self._w @ sizes[order] <= self.tau:
+            return namespace(y).asarray(y, copy=True)
+        sizes[order] = self._project_sorted(sizes[order])
+        return signed(like(sizes.reshape(self.shape), y), y)
+
+    def _project_sorted(self, z: Floats) -> Floats:
+        """The projection of sizes that do not increase."""
+        w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
+        # from so far the member nearest to y is its farthest along y
+        if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):
+            farthest: Any = self.answer(z.reshape(self.shape)).vertex
+            x = np.zeros(len(z))
+            x[farthest.indices] = np.abs(farthest.values)
+            return x
+        t = low
+        pools = found = _pools(z, w, t)
+        for _ in range(_MOST_STEPS):
+            m, zs, ws = found
+            reached, slope = float((m * ws) @ (zs - t * ws)), float(m @ ws**2)
+            if abs(reached - self.tau) <= _ROUNDING * self.tau:
+                break
+            low, high = (t, high) if reached > self.tau else (low, t)
+            ahead = t + (reached - self.tau) / slope if slope > 0 else high
+            t = ahead if low < ahead < high else low + (high - low) / 2
+            if t in (low, high):
+                break
+            found = _pools(z, w, t)
+            pools = found if len(found[0]) else pools
+        # the x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, s by the bound
+        m, zs, ws = pools
+        above = zs - ws * (zs[0] / ws[0])
+        s = (self.tau - float((m * ws) @ above)) / float(m @ ws**2)
+        x = np.repeat(np.maximum(above + s * ws, 0.0), m.astype(np.int64))
+        x = np.concatenate([x, np.zeros(len(z) - len(x))])
+        return x * min(1.0, self.tau / float(w @ np.sort(x)[::-1]))
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class OrderedWeightedBall(NormBall, Projectable):
+class OrderedWeightedBall(_Ordered):
     """Vectors whose sizes, the largest times the first of `weights` and so on, sum to at most
     `tau`. Geometry exact.
 
@@ -638,77 +710,13 @@ class OrderedWeightedBall(NormBall, Projectable):
     def shape(self) -> Shape:
         return tuple(self.weights.shape)
 
-    @property
-    def _radii(self) -> tuple[float, float]:
-        farthest = float(np.max(np.sqrt(np.arange(1, len(self._w) + 1)) / self._sums))
-        return self.tau * farthest, self.tau / length(self._w)
-
-    @cached_property
-    def reach(self) -> float:
-        """The largest entry of a member: tau/w_1."""
-        return self.tau / float(self._w[0])
-
-    def norm(self, x: Array) -> float:
-        """sum_i w_i |x|_[i]."""
-        xp = namespace(x)
-        return float(xp.flip(xp.sort(xp.abs(x))) @ like(self._w, x))
-
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        d = to_numpy(direction).astype(np.float64)
-        sizes = np.abs(d)
-        falling = np.sort(sizes)[::-1]
-        k = int(np.argmax(np.cumsum(falling / (falling[0] or 1.0)) / self._sums)) + 1
-        chosen, size = largest_places(sizes, k), self.tau / float(self._sums[k - 1])
-        return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
-
-    def project(self, y: Array) -> Array:
-        """The sizes pooled and lowered by t w, with the signs of y."""
-        sizes = np.abs(to_numpy(y).astype(np.float64))
-        order = np.argsort(-sizes, kind="stable")
-        if self._w @ sizes[order] <= self.tau:
-            return namespace(y).asarray(y, copy=True)
-        sizes[order] = self._project_sorted(sizes[order])
-        return signed(like(sizes, y), y)
-
     @classmethod
     def examples(cls) -> Sequence[OrderedWeightedBall]:
         return (cls([2.0]), cls([4.0, 3.0, 2.0, 1.0], 2.0), cls([1.0, 1.0, 0.5, 0.5, 0.0]))
 
-    def _project_sorted(self, z: Floats) -> Floats:
-        """The projection of sizes that do not increase."""
-        w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
-        # from so far the member nearest to y is its farthest along y
-        if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):
-            return np.asarray(np.abs(self.answer(z).vertex.dense(z)))
-        t = low
-        pools = found = _pools(z, w, t)
-        for _ in range(_MOST_STEPS):
-            m, zs, ws = found
-            reached, slope = float((m * ws) @ (zs - t * ws)), float(m @ ws**2)
-            if abs(reached - self.tau) <= _ROUNDING * self.tau:
-                break
-            low, high = (t, high) if reached > self.tau else (low, t)
-            ahead = t + (reached - self.tau) / slope if slope > 0 else high
-            t = ahead if low < ahead < high else low + (high - low) / 2
-            if t in (low, high):
-                break
-            found = _pools(z, w, t)
-            pools = found if len(found[0]) else pools
-        # the x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, s by the bound
-        m, zs, ws = pools
-        above = zs - ws * (zs[0] / ws[0])
-        s = (self.tau - float((m * ws) @ above)) / float(m @ ws**2)
-        x = np.repeat(np.maximum(above + s * ws, 0.0), m.astype(np.int64))
-        x = np.concatenate([x, np.zeros(len(z) - len(x))])
-        return x * min(1.0, self.tau / float(w @ np.sort(x)[::-1]))
-
     @cached_property
     def _w(self) -> Floats:
         return to_numpy(self.weights).astype(np.float64)
-
-    @cached_property
-    def _sums(self) -> Floats:
-        return np.cumsum(self._w)
 
 
 def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
@@ -745,7 +753,7 @@ def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class KNormBall(NormBall, Projectable, Polyhedral):
+class KNormBall(_Ordered, Polyhedral):
     """Arrays whose k entries of largest size have sizes of at most `tau` in sum. Geometry exact.
 
     Parameters
@@ -774,15 +782,9 @@ class KNormBall(NormBall, Projectable, Polyhedral):
         super().__post_init__()
         require_at_most(self, self.k, math.prod(self.shape))
 
-    @property
-    def _radii(self) -> tuple[float, float]:
-        farthest = max(1.0, math.sqrt(math.prod(self.shape)) / self.k)
-        return self.tau * farthest, self.tau / math.sqrt(self.k)
-
-    def norm(self, x: Array) -> float:
-        """The sum of the k largest sizes."""
-        xp = namespace(x)
-        return float(xp.sum(xp.sort(flat(xp.abs(x)))[-self.k :]))
+    @cached_property
+    def _w(self) -> Floats:
+        return np.where(np.arange(math.prod(self.shape)) < self.k, 1.0, 0.0)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = flat(to_numpy(direction))
@@ -793,12 +795,6 @@ class KNormBall(NormBall, Projectable, Polyhedral):
         else:
             chosen, size = np.arange(len(d), dtype=np.int32), self.tau / self.k
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
-
-    def project(self, y: Array) -> Array:
-        """The projection on the ordered weighted ball that this is."""
-        weights = np.where(np.arange(math.prod(self.shape)) < self.k, 1.0, 0.0)
-        projected = OrderedWeightedBall(weights, self.tau).project(flat(y))
-        return namespace(y).reshape(projected, self.shape)
 
     def description(self) -> LinearDescription:
         from scipy.sparse import block_array, csr_array, eye_array

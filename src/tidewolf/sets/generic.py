@@ -19,6 +19,7 @@ from tidewolf.core.arrays import (
     like,
     namespace,
     norm,
+    power_of_two,
     require_no_mask,
     to_numpy,
 )
@@ -674,7 +675,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp, points = namespace(direction), like(self.points, direction)
-        d = flat(direction) / (_power_of_2(direction) or 1.0)
+        d = flat(direction) / float(power_of_two(float(xp.max(xp.abs(direction)))))
         values = like(self._unit_rows, direction) @ d
         return Answer(Dense(points[int(xp.argmin(values)), ...]))
 
@@ -709,7 +710,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         """The same of size about 1, without rounding: products with a direction of size 1 neither
         vanish nor overflow.
         """
-        return self._rows / (_power_of_2(self._rows) or 1.0)
+        return self._rows / float(power_of_two(np.abs(self._rows).max()))
 
     @cached_property
     def _spokes(self) -> Floats:
@@ -729,14 +730,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         size = max(self.radius, float(np.max(np.abs(self._rows))))
         noise = max(self._rows.shape) * eps_of(self.points) * size
         return rows[sizes > noise]  # type: ignore[no-any-return]
-
-
-def _power_of_2(x: Array) -> float:
-    """The power of 2 just above the largest entry in size, which can be divided by without
-    rounding; 0 for zero.
-    """
-    fraction, power = math.frexp(float(namespace(x).max(namespace(x).abs(x))))
-    return math.ldexp(1.0, power - 1) if fraction else 0.0
 
 
 def _longest(rows: Floats) -> float:

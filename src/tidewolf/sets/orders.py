@@ -299,8 +299,6 @@ def centered(D: Array) -> Array:
 #     radius^2   <= |c|^2 + max_X <u - 2c, X>   equal if a farthest vertex has entries 0 or u_ij
 #     diameter^2 <= min(4 radius^2, 2 max_X <u, X>)
 
-_MANY = 5_000
-"""From how many cells on a greedy basis is a quicker start than none."""
 _DUST = 1e-13
 """Of the largest sum: what rounding leaves in a cell."""
 
@@ -387,10 +385,7 @@ class Transportation(Plans):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         costs = to_numpy(direction).reshape(-1)[self._cells].astype(np.float64, copy=False)
-        start = None if warm is None else to_numpy(warm)
-        if start is None and len(costs) >= _MANY:
-            start = self._greedy(costs)
-        x, gap, basis = self._network.cheapest(costs, start)
+        x, gap, basis = self._network.cheapest(costs, None if warm is None else to_numpy(warm))
         used = np.flatnonzero(x > _DUST * self._unit)
         return Answer(Sparse(self.shape, self._cells[used], x[used]), gap, basis)
 
@@ -443,23 +438,3 @@ class Transportation(Plans):
         none, all_of_it = np.zeros(len(tails)), np.full(len(tails), a.sum())
         supply, nodes = np.concatenate([a, -b]), tuple(range(len(a) + len(b)))
         return FlowNetwork(tails, heads + np.int32(len(a)), none, all_of_it, supply, nodes)
-
-    def _greedy(self, costs: Floats) -> NDArray:
-        """A basis to start from: row after row takes what it needs from its cheapest columns that
-        have something left.
-        """
-        net, m = self._network, int(np.count_nonzero(self._a))
-        sends, wants, c = net.supply[:m], -net.supply[m:], costs.reshape(m, -1)
-        basis = np.ones(len(costs) + len(net.nodes), dtype=np.int8)
-        cells, to_root = basis[: len(costs)].reshape(c.shape), basis[len(costs) :]
-        for i, need in enumerate(sends):
-            while need > 0.0 and wants.any():
-                j = int(np.argmin(np.where(wants > 0.0, c[i], np.inf)))
-                amount = min(need, wants[j])
-                need, wants[j], cells[i, j] = need - amount, wants[j] - amount, 0
-                if need == wants[j] == 0.0:  # both are used up: a tree of its own ends here
-                    to_root[i] = 0
-            if need > 0.0:
-                to_root[i] = 0
-        to_root[m:][wants > 0.0] = 0
-        return basis

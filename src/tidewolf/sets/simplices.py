@@ -14,7 +14,6 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
     as_count,
-    counting,
     eps_of,
     frozen,
     inner,
@@ -22,6 +21,7 @@ from tidewolf.core.arrays import (
     like,
     mean_there,
     namespace,
+    ones,
     to_numpy,
     total,
 )
@@ -179,7 +179,7 @@ class Simplex(_SumSet):
             return positive
         z = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
         down = xp.flip(xp.sort(z))
-        taus = (xp.cumulative_sum(down) - self.total) / counting(self.n, z)
+        taus = (xp.cumulative_sum(down) - self.total) / xp.cumulative_sum(ones(self.n, z))
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(z > taus[last], z - taus[last], 0 * z)
 

@@ -29,7 +29,6 @@ from tidewolf.core.arrays import (
     MOST_SIDE,
     as_point,
     frozen,
-    identity,
     is_array,
     is_torch,
     like,
@@ -297,7 +296,7 @@ class SymmetricSpectral(Spectral):
         """The center is this times the identity."""
 
     def _center_in(self, reference: Array) -> Array:
-        return identity(self.n, self.ridge, reference)
+        return with_diagonal(zeros(self.shape, reference), self.ridge)
 
     @property
     @abstractmethod
