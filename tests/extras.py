@@ -75,7 +75,6 @@ NEEDS = {
     "test_from_cvxpy.py": "cvxpy",
     "test_gallery.py": "nbclient",
     "test_proximal_bundle.py::test_a_conic_solver_agrees": "cvxpy",
-    "test_capacities.py::test_a_conic_solver_agrees": "cvxpy",
     "test_postgres.py": "psycopg",
     "test_postgres_sessions.py": "psycopg",
     "test_preview.py": "typer",

@@ -1,5 +1,5 @@
-"""The drift-plus-penalty step for capacities: certificates that no solver is needed to check, every
-kind of hull, a conic solver.
+"""The drift-plus-penalty step for capacities: certificates that no solver is needed to check, and
+every kind of hull; that it is the step for maxima of coordinates is in test_proximal_bundle.py.
 """
 
 from typing import Any
@@ -120,24 +120,3 @@ def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
     blur = 1e-12 * (abs(h(task, x)) + scale(task))
     assert 0.0 <= gap < np.inf
     assert h(task, x) <= min(h(task, z) for z in members(task, x, seed, 20)) + gap + blur
-
-
-@pytest.mark.parametrize("name", ["a box", "a simplex", "flows", "a hull of vertices", "a ball"])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_conic_solver_agrees(name, seed):
-    cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
-    task = random_task(SETS[name], 1000 + seed)._replace(alpha=1.0 / SETS[name].radius, delta=0.3)
-    n = task.y.size
-    P = np.array(
-        [np.asarray(task.K.tangent(e.reshape(task.y.shape))).reshape(-1) for e in np.eye(n)]
-    )
-    x, y = cp.Variable(n), task.y.reshape(-1)
-    c = task.constraints.c.reshape(len(task.constraints), -1)
-    breach = sum(cp.pos(cp.max(x - np.minimum(row, 1e3))) for row in c)
-    value = (
-        task.d.reshape(-1) @ (x - y) + task.delta * breach + task.alpha / 2 * cp.sum_squares(x - y)
-    )
-    within = [cp.norm(x - task.center.reshape(-1)) <= task.K.radius, (np.eye(n) - P) @ (x - y) == 0]
-    best = cp.Problem(cp.Minimize(value), within).solve(solver=cp.CLARABEL)
-    answer = solve_penalty(task, 1e-9 * scale(task), 500)
-    assert h(task, answer.x) == pytest.approx(best, abs=1e-6 * scale(task))

@@ -532,80 +532,74 @@ class ComparesArrays(Distance):
     pass
 
 
-CONCAVE = {
-    "values": lambda f, x: -values_of(f, x),
-    "subgradient": lambda f, x, w: -slope_of(f, x, w),
+CAPABILITIES = {"total": LinearTotal, "halfspaces": PiecewiseLinear}
+BROKEN: dict[str, Any] = {
+    "rounds can be joined: 1 rounds": {"joined": classmethod(lambda cls, parts: parts[0])},
+    "convex: in round": {
+        "values": lambda f, x: -values_of(f, x),
+        "subgradient": lambda f, x, w: -slope_of(f, x, w),
+    },
+    "subgradients support: in round": {"subgradient": lambda f, x, w: w @ (x - f.C)},
+    "gradients are the rounds: slope": {"slopes": lambda f, x: Batch.slopes(f, x) ** 2},
+    "gradients are the rounds: the sum of gradients": {
+        "gradients": lambda f, x: 2.0 * Batch.gradients(f, x)
+    },
+    "weights add up": {"subgradient": lambda f, x, w: slope_of(f, x, (w > 0).astype(float))},
+    "points stay unchanged: the point": {"values": changes_the_point},
+    "points stay unchanged: the weights": {"subgradient": changes_the_weights},
+    "points stay unchanged: its C": {"slopes": changes_itself},
+    "points stay unchanged: values": {
+        "values": lambda f, x: values_of(f, x) + np.random.default_rng().uniform()
+    },
+    "views agree: f[": {"view": lambda f, r: f._unchecked(C=f.C[: r.stop - r.start])},
+    "rounds have points of their own": {"values_at": lambda f, x: values_of(f, x[0])},
+    "function prints and compares: f[:0]": {"view": lambda f, r: f._unchecked(C=f.C[r.start :])},
+    "answers fit: subgradient": {
+        "subgradient": lambda f, x, w: slope_of(f, x, w).astype(np.float32)
+    },
+    "answers fit: inf": {
+        "values": lambda f, x: values_of(f, x) + (np.inf if abs(x).max() > 5 else 0.0)
+    },
+    "pieces have gradients: off by 1": {"pieces": lambda f, x: values_of(f, x)[:, None] - 1.0},
+    "pieces have gradients: below its gradient": {
+        "pieces": lambda f, x: values_of(f, x)[:, None],
+        "piece_gradients": lambda f, x, rounds, limits: -(2 * (x - f.C))[rounds],
+    },
+    "total is the sum": {"total": lambda f: (f.C.sum(axis=0), 0.0)},
+    "halfspaces say the same: the largest row": {"halfspaces": lambda f: rows_of(-f.C, 1e3)},
+    "halfspaces say the same: above the value of its round": {
+        "halfspaces": lambda f: rows_of(100.0 * f.C, 0.0)
+    },
+    "exp concave: exp_concavity 1, in round": {"exp_concavity": 1.0},
+    "function prints and compares: its repr": {"__repr__": lambda f: "?"},
+    "halfspaces say the same: the largest piece": LosesPieces,
+    "function prints and compares: eq=False": ComparesArrays,
 }
-UNWEIGHTED = {"subgradient": lambda f, x, w: slope_of(f, x, (w > 0).astype(float))}
-MOODY = {"values": lambda f, x: values_of(f, x) + np.random.default_rng().uniform()}
-FROM_THE_START = {"view": lambda f, r: f._unchecked(C=f.C[: r.stop - r.start])}
-SINGLE = {"subgradient": lambda f, x, w: slope_of(f, x, w).astype(np.float32)}
-INFINITE = {"values": lambda f, x: values_of(f, x) + (np.inf if abs(x).max() > 5 else 0.0)}
-TURNED = {
-    "pieces": lambda f, x: values_of(f, x)[:, None],
-    "piece_gradients": lambda f, x, rounds, limits: -(2 * (x - f.C))[rounds],
-}
-BROKEN: list[tuple[Any, ...]] = [
-    ("rounds can be joined: 1 rounds", {"joined": classmethod(lambda cls, parts: parts[0])}),
-    ("convex: in round", CONCAVE),
-    ("subgradients support: in round", {"subgradient": lambda f, x, w: w @ (x - f.C)}),
-    ("gradients are the rounds: slope", {"slopes": lambda f, x: Batch.slopes(f, x) ** 2}),
-    (
-        "gradients are the rounds: the sum of gradients",
-        {"gradients": lambda f, x: 2.0 * Batch.gradients(f, x)},
-    ),
-    ("weights add up", UNWEIGHTED),
-    ("points stay unchanged: the point", {"values": changes_the_point}),
-    ("points stay unchanged: the weights", {"subgradient": changes_the_weights}),
-    ("points stay unchanged: its C", {"slopes": changes_itself}),
-    ("points stay unchanged: values", MOODY),
-    ("views agree: f[", FROM_THE_START),
-    ("rounds have points of their own", {"values_at": lambda f, x: values_of(f, x[0])}),
-    ("function prints and compares: f[:0]", {"view": lambda f, r: f._unchecked(C=f.C[r.start :])}),
-    ("answers fit: subgradient", SINGLE),
-    ("answers fit: inf", INFINITE),
-    ("pieces have gradients: off by 1", {"pieces": lambda f, x: values_of(f, x)[:, None] - 1.0}),
-    ("pieces have gradients: below its gradient", TURNED),
-    ("total is the sum", {"total": lambda f: (f.C.sum(axis=0), 0.0)}, LinearTotal),
-    (
-        "halfspaces say the same: the largest row",
-        {"halfspaces": lambda f: rows_of(-f.C, 1e3)},
-        PiecewiseLinear,
-    ),
-    (
-        "halfspaces say the same: above the value of its round",
-        {"halfspaces": lambda f: rows_of(100.0 * f.C, 0.0)},
-        PiecewiseLinear,
-    ),
-    ("exp concave: exp_concavity 1, in round", {"exp_concavity": 1.0}),
-    ("function prints and compares: its repr", {"__repr__": lambda f: "?"}),
-    ("halfspaces say the same: the largest piece", LosesPieces),
-    ("function prints and compares: eq=False", ComparesArrays),
-]
-"""The check that fails with a word of its detail, what is changed of `Distance`, a capability."""
+"""What is changed of `Distance`, by the check that fails and a word of its detail."""
 
 
-def broken(change: Any, *capability: type) -> Any:
+def broken(change: Any) -> Any:
     if isinstance(change, type):
         return change.examples()[0]
     for name, method in change.items():
         if callable(method):
             method.__name__ = name  # as if it were written in a class
-    return type("Broken", (Distance, *capability), dict(change)).examples()[0]
+    capable = [kind for name, kind in CAPABILITIES.items() if name in change]
+    return type("Broken", (Distance, *capable), dict(change)).examples()[0]
 
 
 def test_a_users_own_batch_passes():
     check_function(Distance.examples()[0])
 
 
-@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case[0])
+@pytest.mark.parametrize("fails", BROKEN)
 @pytest.mark.parametrize("seed", few(1, range(3)))
-def test_a_broken_batch_is_caught(case, seed):
-    assert_fails(check_function, FunctionChecks, broken(*case[1:]), case[0], seed=seed)
+def test_a_broken_batch_is_caught(fails, seed):
+    assert_fails(check_function, FunctionChecks, broken(BROKEN[fails]), fails, seed=seed)
 
 
 def test_every_check_catches_something():
-    assert set(checks_of(FunctionChecks)) == {case[0].split(":")[0] for case in BROKEN}
+    assert set(checks_of(FunctionChecks)) == {fails.split(":")[0] for fails in BROKEN}
 
 
 def test_a_domain_needs_points_of_it():
