@@ -284,7 +284,7 @@ def test_an_outcome_as_json(mine, capsys):
         (":Torso", "it lacks center, examples, infeasibility, radius, shape."),
         (":Unmade", "The examples of Unmade cannot be made: TypeError: "),
         (":Refusing", "The examples of Refusing cannot be made: Choosy plays on simplices only."),
-        (".py:Cross", "is not a package"),
+        (".py:Crss", "Did you mean Cross?"),
         ("_not:Cross", "No module named 'mine_"),
         (":Cross --seed -1", "The seed must be at least 0"),
     ],

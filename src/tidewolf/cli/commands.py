@@ -285,18 +285,18 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
         ("batch of functions", functions.Batch, _check_function, lambda kind: kind.examples()),
         ("learner", Learner, testing.check_learner, _learners),
     )
-    thing = _member(name)
+    thing, member = _member(name), name.rpartition(":")[2]
     for kind, base, check, examples_of in kinds:
         if isinstance(thing, base):
             return kind, check, [thing]
         if isinstance(thing, type) and issubclass(thing, base):
             if isabstract(thing):
                 lacks = ", ".join(sorted(getattr(thing, "__abstractmethods__", ())))
-                raise InvalidInput(f"{name} is not a complete {kind}: it lacks {lacks}.")
-            with _user_code(f"The examples of {name} cannot be made"):
+                raise InvalidInput(f"{member} is not a complete {kind}: it lacks {lacks}.")
+            with _user_code(f"The examples of {member} cannot be made"):
                 examples = list(examples_of(thing))
             if not examples:
-                raise InvalidInput(f"{name}: examples must return at least one {kind}.")
+                raise InvalidInput(f"{member}.examples must return at least one {kind}.")
             return kind, check, examples
     kind_names = "a set (ConvexSet), a batch of functions (Batch) or a learner (Learner)"
     raise errors.WrongType(f"{name} must be {kind_names}, not {shown(thing)}.")

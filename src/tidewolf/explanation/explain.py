@@ -55,9 +55,10 @@ def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
         if isinstance(event, Observe):
             number, given, played = event.arrival[:3]
             if played is None:
-                own = decision(before, number)
-                x = learner.act(before) if own is None else own.x
-                played = played_point(learner, before, given, x)
+                state = whole(before)
+                own = decision(state, number)
+                x = learner.act(state) if own is None else own.x
+                played = played_point(learner, state, given, x)
             seen = RoundFeedback(number, given, played)
         past.add(Step(next_round(before), before, {}, events, seen))
     past.is_whole = True

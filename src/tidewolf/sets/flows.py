@@ -268,7 +268,7 @@ class DagFlows(Flows):
         centers = np.split(self._center, self.starts[1:-1])
         parts = zip(self.dags, centers, self._demands, self._dimensions, strict=True)
         several = [part for *part, free in parts if free > 0]
-        return min((d * _inner_radius(dag, c / d) for dag, c, d in several), default=0.0)
+        return min((float(d) * _inner_radius(dag, c / d) for dag, c, d in several), default=0.0)
 
     @cached_property
     def _hull(self) -> HullProjection:
