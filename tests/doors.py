@@ -131,38 +131,29 @@ def doors(folder: Path) -> Iterator[Door]:
     yield from _checks()
 
 
-def _methods(
-    thing: Any, arguments: Mapping[str, Any], *fixed: str, but: tuple[str, ...] = ()
-) -> Iterator[Door]:
-    """The public methods of an object or a class, with these arguments by name; what has a default
-    and none here is left to it.
+def _door(name: str, call: Callable[..., Any], known: Mapping[str, Any], *fixed: str) -> Door:
+    """A callable with those of these arguments that it takes; what has a default and none here is
+    left to it.
     """
+    parameters = inspect.signature(call).parameters.values()
+    taken = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    given = {p.name: known[p.name] for p in taken if p.name in known}
+    missing = [p.name for p in taken if p.default is p.empty and p.name not in given]
+    assert not missing, f"No good argument is known for {name}: {missing}"
+    return Door(name, call, given, frozenset({"warm", *fixed}))
+
+
+def _methods(
+    thing: Any, known: Mapping[str, Any], *fixed: str, but: tuple[str, ...] = ()
+) -> Iterator[Door]:
+    """The public methods of an object or a class."""
     kind = thing if isinstance(thing, type) else type(thing)
     for name in dir(kind):
         found = inspect.getattr_static(kind, name)
-        bound = isinstance(found, classmethod | staticmethod)
-        if (
-            name.startswith("_")
-            or name in but
-            or not (bound or (inspect.isfunction(found) and not isinstance(thing, type)))
-        ):
-            continue
-        method = getattr(thing, name)
-        wanted = inspect.signature(method).parameters.values()
-        given = {
-            p.name: arguments[p.name]
-            for p in wanted
-            if p.name in arguments and p.kind is not p.VAR_POSITIONAL
-        }
-        missing = [
-            p.name
-            for p in wanted
-            if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        ]
-        assert set(missing) <= set(given), (
-            f"No good argument is known for {kind.__name__}.{name}: {missing}"
-        )
-        yield Door(f"{kind.__name__}.{name}", method, given, frozenset({"warm", *fixed}))
+        is_own = inspect.isfunction(found) and not isinstance(thing, type)
+        is_method = is_own or isinstance(found, classmethod | staticmethod)
+        if is_method and not name.startswith("_") and name not in but:
+            yield _door(f"{kind.__name__}.{name}", getattr(thing, name), known, *fixed)
 
 
 def _sets() -> Iterator[Door]:
@@ -189,10 +180,9 @@ def _sets() -> Iterator[Door]:
     yield Door("Commodity", with_commodity, commodity)
     thin = {"sparse": csr_array(np.eye(3)), "left": np.ones((3, 1)), "right": np.ones((3, 1))}
     yield Door("SparsePlusLowRank", sets.SparsePlusLowRank, thin)
+    known = {"links": edges, "source": "s", "target": "t", "lengths": [1.0] * 5}
     for name in graph_tools.__all__:
-        tool = getattr(graph_tools, name)
-        known = {"links": edges, "source": "s", "target": "t", "lengths": [1.0] * 5}
-        yield Door(name, tool, {key: known[key] for key in inspect.signature(tool).parameters})
+        yield _door(name, getattr(graph_tools, name), known)
 
 
 def _networkx(edges: list[tuple[str, str]]) -> Any:
@@ -236,12 +226,10 @@ def _functions() -> Iterator[Door]:
 
 
 def _custom() -> dict[str, Any]:
-    return {
-        "value": lambda t, x: float(x[0]),
-        "subgradient": lambda t, x: np.array([1.0, 0.0]),
-        "shape": (2,),
-        "rounds": 2,
-    }
+    def slope(t: int, x: Any) -> Any:
+        return np.array([1.0, 0.0])
+
+    return {"value": lambda t, x: float(x[0]), "subgradient": slope, "shape": (2,), "rounds": 2}
 
 
 def _hooks(kind: type) -> list[str]:
@@ -262,10 +250,8 @@ def _learners() -> Iterator[Door]:
     )
     for kind in (*learners.every().values(), *baselines.every().values()):
         learner = kind.examples(K, 5)[0]
-        takes = inspect.signature(kind).parameters
         some = {"K": K, "horizon": 5, "caution": 1.0, "calls_per_round": 1.0, "block": 1, **sizes}
-        some |= {"tolerance": 1e-3, "seed": 0, "window": 2}
-        yield Door(kind.__name__, kind, {name: at for name, at in some.items() if name in takes})
+        yield _door(kind.__name__, kind, {**some, "tolerance": 1e-3, "seed": 0, "window": 2})
         played = tw.run(learner, _stream(2))
         state, seen = learner.start(), None
         k = min(1, learner.rounds_left(state))
@@ -282,25 +268,19 @@ def _learners() -> Iterator[Door]:
         known["info"] = tw.RoundInfo(time=3.0, context=0, advice={"a": [0.5, 0.5]})
         but = ("theorem", "bound_between", *_hooks(kind))
         yield from _methods(learner, known, but=but)
-        between = {"record": played, "start": 0, "stop": 2}
         if isinstance(learner, BoundsParts):
-            yield Door(f"{kind.__name__}.bound_between", learner.bound_between, between)
+            between = {**known, "start": 0}
+            yield _door(f"{kind.__name__}.bound_between", learner.bound_between, between)
         if hasattr(kind, "theorem"):
-            wanted = inspect.signature(kind.theorem).parameters
-            given = {name: known[name] for name in wanted if name in known and name != "start"}
-            for start in ({}, {"start": K.center}):
-                yield Door(f"{kind.__name__}.theorem", kind.theorem, {**given, **start})
+            for start in (None, K.center):
+                given = {**known, "start": start}
+                yield _door(f"{kind.__name__}.theorem", kind.theorem, given)
 
 
 def _problems(folder: Path) -> Iterator[Door]:
     for name, build in problems.every().items():
-        given = {"rounds": 3, "seed": 0}
-        given |= {
-            key: p.default
-            for key, p in inspect.signature(build).parameters.items()
-            if key not in given
-        }
-        yield Door(name, build, given)
+        defaults = {key: p.default for key, p in inspect.signature(build).parameters.items()}
+        yield Door(name, build, {**defaults, "rounds": 3, "seed": 0})
         yield Door("named", problems.named, {"name": name})
     table, graph = folder / "table.csv", folder / "graph.csv"
     table.write_text("time,a,b\n1,2.0,3.0\n2,2.5,3.5\n")
@@ -308,11 +288,8 @@ def _problems(folder: Path) -> Iterator[Door]:
     plain = problems.FileFormat()
     yield Door("FileFormat", problems.FileFormat, vars(plain))
     yield Door("read_table", problems.read_table, {"path": table, "gaps": False, "format": plain})
-    yield Door(
-        "read_graph",
-        problems.read_graph,
-        {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True, "format": plain},
-    )
+    given = {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True, "format": plain}
+    yield Door("read_graph", problems.read_graph, given)
     found = problems.read_graph(graph, numbers=["km"])
     yield Door("Graph.dag", found.dag, {"source": "s", "target": "t", "lengths": "km"})
     given = {"name": "mine", "K": sets.Simplex(2), "stream": _stream(2), "title": "", "period": 2}
@@ -324,11 +301,10 @@ def _projections() -> Iterator[Door]:
     known = {"K": K, "y": y, "x0": K.center, "tol": 1e-2, "budget": 5, "before": y}
     known["after"] = K.center
     for name in ("afp", "afp_paper", "closer_to_all", "closer_to_center"):
-        door = getattr(tw.projection, name)
-        yield Door(name, door, {key: known[key] for key in inspect.signature(door).parameters})
+        yield _door(name, getattr(tw.projection, name), known)
     active = tw.projection.ActiveSet.start(K)
-    yield Door("ActiveSet.start", tw.projection.ActiveSet.start, {"K": K, "x0": K.center})
-    yield Door("ActiveSet.project", active.project, {"K": K, "y": y, "tol": 1e-2, "budget": 5})
+    yield _door("ActiveSet.start", tw.projection.ActiveSet.start, known)
+    yield _door("ActiveSet.project", active.project, known)
 
 
 def _evaluations(folder: Path) -> Iterator[Door]:
@@ -337,17 +313,11 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     state, run = learner.start(), _run()
     yield Door("Stream", tw.Stream, {**stream.fields(), "seen": [True, False, True]})
     yield Door("Stream[]", stream.__getitem__, {"rounds": slice(0, 1)})
-    known: dict[str, Any] = {
-        "time": 3.0,
-        "context": 1,
-        "advice": {"a": np.array([0.5, 0.5])},
-        "forecast": (stream[:1].losses, stream[:1].constraints),
-    }
-    rounds = {
-        "time": np.arange(3.0),
-        "context": np.array([0.0, 1.0, 0.0]),
-        "advice": {"a": np.full((3, 2), 0.5)},
-    }
+    told = (stream[:1].losses, stream[:1].constraints)
+    known: dict[str, Any] = {"time": 3.0, "context": 1, "advice": {"a": np.array([0.5, 0.5])}}
+    known["forecast"] = told
+    rounds = {"time": np.arange(3.0), "context": np.array([0.0, 1.0, 0.0])}
+    rounds["advice"] = {"a": np.full((3, 2), 0.5)}
     yield Door("Stream", tw.Stream, {**stream.fields(), **rounds})
     told_of = tw.Stream(stream.losses, stream.constraints, **rounds)
     yield Door("Stream.known", told_of.info, {"t": 1})
@@ -357,28 +327,23 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield Door("Season", tw.experts.Season, {"period": 96, "cells": 4})
     yield Door("Season", tw.experts.Season, {"period": "1d", "cells": 4})
     yield Door("Categories", tw.experts.Categories, {"n": 2})
-    asked = {"learner": learner, "stream": stream, "progress": lambda moment: None}
-    asked |= {"comparator": run.comparator, "decisions": True, "every": 2}
-    yield Door("run", tw.run, asked)
-    asked = {"learner": learner, "stream": stream, "state": state}
-    yield Door("play", lambda **given: next(tw.play(**given), None), asked)
+    asked = {"learner": learner, "stream": stream, "K": K, "run": run, "shortest": 2}
+    asked |= {"comparator": run.comparator, "decisions": True, "every": 2, "state": state}
+    asked |= {"start": 0, "stop": 2, "context": tw.experts.Season(2, 2)}
+    asked["runs"] = [
+        tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)
+    ]
+    asked |= {"learners": [learners.LyapunovDescent], "streams": {"mine": (K, stream)}}
+    asked |= {"cautions": [1.0], "budgets": [1.0], "seeds": [0], "progress": lambda *_: None}
+    for call in (tw.run, tw.best_in_hindsight, tw.intervals, tw.rates, tw.compare):
+        yield _door(call.__name__, call, asked)
+    played = {"learner": learner, "stream": stream, "state": state}
+    yield Door("play", lambda **given: next(tw.play(**given), None), played)
     costs, capacities = np.ones(2), np.array([0.5, 1.0])
     one = {"costs": costs, "capacities": capacities, "time": 3.0, "played": K.center}
     yield Door("play(a mapping)", lambda **given: next(tw.play(learner, [given])), one)
     both = {"losses": stream.losses, "constraints": [stream.constraints, stream.constraints]}
     yield Door("Stream", tw.Stream, both)
-    known = {"K": K, "stream": stream, "start": 0, "stop": 2, "context": tw.experts.Season(2, 2)}
-    yield Door("best_in_hindsight", tw.best_in_hindsight, known)
-    yield Door(
-        "intervals", tw.intervals, {"run": run, "shortest": 2, "progress": lambda done, of: None}
-    )
-    runs = [tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)]
-    yield Door("rates", tw.rates, {"runs": runs})
-    yield Door("compare", tw.compare, {
-        "learners": [learners.LyapunovDescent], "streams": {"mine": (K, stream)}, "cautions": [1.0],
-        "budgets": [1.0], "seeds": [0],
-        "progress": lambda step, moment: None,
-    })  # fmt: skip
     comparison = _comparison()
     comparison.save(folder / "comparison")
     pick = {"stream": "mine", "learner": "LyapunovDescent", "baseline": "SinhaVaze", "budget": 1.0}
@@ -390,9 +355,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     count = itertools.count()
 
     def opened(**given: Any) -> tw.Session[Any]:
-        with tw.Session.open(
-            **{"path": folder / f"session{next(count)}", "learner": learner, **given}
-        ) as session:
+        usual = {"path": folder / f"session{next(count)}", "learner": learner}
+        with tw.Session.open(**{**usual, **given}) as session:
             return session
 
     yield Door("Session", tw.Session, {"learner": learner, "state": state})
@@ -407,17 +371,15 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     tw.Session(learner).save(folder / "session")
     yield Door("Session.load", tw.Session.load, {"path": folder / "session", "learner": learner})
     yield Door("Session.save", tw.Session(learner).save, {"path": folder / "saved"})
-    told = {"loss_gradient": [1.0, 2.0], "constraint_value": 0.5, "constraint_gradient": [1.0, 1.0]}
-    functions_told = {"loss": stream[:1].losses, "constraint": stream[:1].constraints}
     bandit = learners.BanditPrimalDual(K, horizon=3)
+    slope = {"loss_gradient": [1.0, 2.0], "constraint_gradient": [1.0, 1.0]}
     for teacher, given in (
-        (learner, told),
-        (learner, functions_told),
+        (learner, {**slope, "constraint_value": 0.5}),
+        (learner, dict(zip(("loss", "constraint"), told, strict=True))),
         (learner, {"costs": np.ones(2), "capacities": np.ones(2)}),
         (bandit, {"loss_value": 1.0, "constraint_value": 0.5}),
     ):
-        observe = partial(_observe, teacher)
-        yield Door("Session.observe", observe, given)
+        yield Door("Session.observe", partial(_observe, teacher), given)
 
 
 def _observe(teacher: Learner[Any], **given: Any) -> Any:
@@ -427,13 +389,10 @@ def _observe(teacher: Learner[Any], **given: Any) -> Any:
 def _experiments(folder: Path) -> Iterator[Door]:
     Experiment, Choice = experiments.Experiment, experiments.Choice
     some = Experiment("small", Choice("scheduling"), rounds=3)
-    given: dict[str, Any] = {
-        "name": "small", "stream": Choice("scheduling"), "hard_set": None,
-        "learners": (Choice("LyapunovDescent"),), "rounds": 3,
-        "seeds": (0,), "cautions": (1.0,), "swept": (("horizons", (3, 6)),), "title": "",
-        "folder": folder / "out",
-        "checkpoint_seconds": 10.0,
-    }  # fmt: skip
+    given: dict[str, Any] = {"name": "small", "stream": Choice("scheduling"), "hard_set": None}
+    given |= {"learners": (Choice("LyapunovDescent"),), "rounds": 3, "seeds": (0,), "title": ""}
+    given |= {"cautions": (1.0,), "swept": (("horizons", (3, 6)),), "folder": folder / "out"}
+    given["checkpoint_seconds"] = 10.0
     yield Door("Experiment", Experiment, given)
     yield Door("Experiment.builtin", Experiment.builtin, {"name": "scheduling"})
     of_share = partial(Experiment.builtin, "abilene")
@@ -455,23 +414,18 @@ def _experiments(folder: Path) -> Iterator[Door]:
     given = {"graph": folder / "links.csv", "source": "s", "target": "t", "demand": 2.0}
     given |= {"paths": "away", "k": 2, "costs": folder / "costs.csv", "gaps": "refuse"}
     yield Door("from_files", networks.from_files, given)
-    yield Door(
-        "RunFolder.create",
-        experiments.RunFolder.create,
-        {"path": folder / "runs", "experiment": some, "force": True},
-    )
+    given = {"path": folder / "runs", "experiment": some, "force": True}
+    yield Door("RunFolder.create", experiments.RunFolder.create, given)
     experiments.RunFolder.create(folder / "there", some)
     yield Door("RunFolder.open", experiments.RunFolder.open, {"path": folder / "there"})
 
 
 def _checks() -> Iterator[Door]:
-    K, f = sets.Simplex(2), functions.Linear(np.ones((2, 2)))
-    learner = learners.LyapunovDescent(K, horizon=3)
-    yield Door("check_set", testing.check_set, {"K": K, "seed": 0})
-    given = {"f": f, "seed": 0, "points": [np.zeros(2)]}
-    yield Door("check_function", testing.check_function, given)
-    given = {"learner": learner, "stream": _stream(2), "seed": 0}
-    yield Door("check_learner", testing.check_learner, given)
+    K = sets.Simplex(2)
+    known = {"K": K, "f": functions.Linear(np.ones((2, 2))), "points": [np.zeros(2)], "seed": 0}
+    known |= {"learner": learners.LyapunovDescent(K, horizon=3), "stream": _stream(2)}
+    for check in (testing.check_set, testing.check_function, testing.check_learner):
+        yield _door(check.__name__, check, known)
 
 
 def used(found: Any) -> None:
