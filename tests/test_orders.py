@@ -1,7 +1,6 @@
 """What single kinds of sets do beyond the checks: kernels and solvers against slower ways."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
