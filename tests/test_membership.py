@@ -1,7 +1,5 @@
 """Every played point is proved to be a member: by its excess, through a combination, or partly."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -17,20 +15,20 @@ from tidewolf.sets import Product, Scaled, Shrunk, Simplex, SpanningTrees, Trans
 from tidewolf.sets.base import CostlyMembership, membership_tolerance
 
 
-def graph(nodes: int, more: int, seed: int = 0) -> SpanningTrees:
+def graph(nodes, more, seed=0):
     rng = np.random.default_rng(seed)
     ring = [(i, (i + 1) % nodes) for i in range(nodes)]
     return SpanningTrees([*ring, *map(tuple, rng.integers(nodes, size=(more, 2)).tolist())])
 
 
-def stream(K: Any, rounds: int, seed: int = 0) -> tw.Stream:
+def stream(K, rounds, seed=0):
     rng = np.random.default_rng(seed)
     slopes = rng.random((rounds, *K.shape))
     return tw.Stream(Linear(slopes), Affine(slopes[::-1].copy(), slopes @ K.center))
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+def asked(monkeypatch):
     """Every point whose excess over spanning trees is computed."""
     points, right = [], SpanningTrees.infeasibility
     monkeypatch.setattr(
@@ -83,13 +81,13 @@ class State(tuple):
     """A state that holds an active set."""
 
 
-def proved(K: Any, x: np.ndarray, active: ActiveSet) -> tuple[float, str]:
+def proved(K, x, active):
     found = Membership(K)
     found.see(x[None], State((1, active)))
     return found.worst, found.how
 
 
-def combined(K: SpanningTrees, weights: list[float], seed: int = 0) -> ActiveSet:
+def combined(K, weights, seed=0):
     rng, active = np.random.default_rng(seed), ActiveSet.start(K)
     atoms = active.atoms
     for count in range(1, len(weights)):
@@ -142,10 +140,10 @@ def test_a_recording_that_was_saved_knows_as_much_as_one_that_was_not():
 def test_a_learner_that_leaves_the_set_is_found_out():
     K, T = graph(6, 6), 30
 
-    class Leaving(tw.LyapunovDescent):  # type: ignore[misc]
+    class Leaving(tw.LyapunovDescent):
         needs = tw.LyapunovDescent.needs
 
-        def act(self, state: Any) -> Any:
+        def act(self, state):
             x = super().act(state)
             return x if state.t != 17 else x + 0.01
 

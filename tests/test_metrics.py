@@ -17,12 +17,12 @@ finite = st.floats(-1e12, 1e12)
 
 
 @pytest.fixture(scope="module")
-def run() -> tw.Run:
+def run():
     problem = tw.problems.routing(rounds=30)
     return tw.run(tw.LyapunovDescent(problem.K), problem.stream)
 
 
-def test_every_number_is_plain_and_described_once(run: tw.Run) -> None:
+def test_every_number_is_plain_and_described_once(run):
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))
     assert list(summary) == ["learner", "rounds", *metrics.MEASURES]
     described = re.findall(r"^ {12}(\w+).*\n {16}\w", tw.Run.summary.__doc__ or "", re.M)
@@ -34,7 +34,7 @@ def test_every_number_is_plain_and_described_once(run: tw.Run) -> None:
     assert set(metrics.sweep_values({}).values()) == {None}
 
 
-def test_a_run_is_a_data_frame(run: tw.Run) -> None:
+def test_a_run_is_a_data_frame(run):
     frame = run.to_pandas()
     numbers = ["loss", "violation", "calls", "distance", "churn", "solves"]
     assert list(frame.columns) == [*numbers, "regret"]
@@ -102,7 +102,7 @@ def test_nothing_is_said_of_what_is_not_known(values):
     assert np.isnan(RoundNumbers(np.array(values)).worst)
 
 
-def _run(capacity: float, rounds: int = 8) -> tw.Run:
+def _run(capacity, rounds=8):
     costs, capacities = np.tile([1.0, 2.0], (rounds, 1)), np.tile([capacity, 1.0], (rounds, 1))
     stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))
     return tw.run(tw.LyapunovDescent(tw.sets.Simplex(2)), stream)

@@ -39,13 +39,13 @@ CAP = 0.15
 class Stateless(Adviser):
     """Learns nothing."""
 
-    def start(self, K: Any) -> Any:
+    def start(self, K):
         return ()
 
-    def observe(self, K: Any, state: Any, seen: Any, x: Any) -> Any:
+    def observe(self, K, state, seen, x):
         return state
 
-    def migrated(self, K: Any, state: Any, entries: Any) -> Any:
+    def migrated(self, K, state, entries):
         return state
 
 
@@ -56,9 +56,7 @@ class Server(Stateless):
     names = ("server",)
     waits = True
 
-    def propose(
-        self, K: Any, state: Any, known: Any, t: int, budget: int, vertices: Any
-    ) -> Proposals:
+    def propose(self, K, state, known, t, budget, vertices):
         if known is None or known.context is None:
             return Proposals((None,), state)
         if known.context == 1:
@@ -74,14 +72,12 @@ class Hangs(Stateless):
     names = ("hangs",)
     waits = False
 
-    def propose(
-        self, K: Any, state: Any, known: Any, t: int, budget: int, vertices: Any
-    ) -> Proposals:
+    def propose(self, K, state, known, t, budget, vertices):
         self.gate.wait()
         return Proposals((None,), state)
 
 
-def made(kind: str, K: Any, per_constraint: bool, capped: bool) -> Any:
+def made(kind, K, per_constraint, capped):
     how = {"per_constraint": per_constraint, "max_move": CAP if capped else None}
     if kind == "paper":
         return tw.PrimalDual(K, horizon=40)
@@ -95,7 +91,7 @@ def made(kind: str, K: Any, per_constraint: bool, capped: bool) -> Any:
     )
 
 
-def answer(session: Any, do: Any) -> Any:
+def answer(session, do):
     """What a session answers, refusals too; those change nothing."""
     before = session.state
     try:
@@ -110,11 +106,11 @@ def answer(session: Any, do: Any) -> Any:
     return refusal
 
 
-def edges(K: Any) -> list[tuple[str, str]]:
+def edges(K):
     return [(K.nodes[a], K.nodes[b]) for a, b in zip(K.tails, K.heads, strict=True)]
 
 
-def member(K: Any, rng: Any) -> Any:
+def member(K, rng):
     part = rng.dirichlet(np.ones(3))
     return part[0] * K.center + sum(p * K.lmo(rng.standard_normal(K.shape)) for p in part[1:])
 
@@ -122,7 +118,7 @@ def member(K: Any, rng: Any) -> Any:
 class Model:
     """What really happened, written plainly; copied when the session may go back to it."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.regret = self.violation = 0.0
         self.epoch: list[tuple[Any, Any, Any]] = []
         self.observed: dict[int, Any] = {}
@@ -131,7 +127,7 @@ class Model:
         self.newest = -1
         """the newest round that was decided, and looked at"""
 
-    def copy(self) -> "Model":
+    def copy(self):
         other = Model()
         other.__dict__.update(self.__dict__)
         other.epoch, other.observed = [*self.epoch], {**self.observed}
@@ -141,18 +137,7 @@ class Model:
 class Week:
     """One session in memory, one that is saved and loaded, and one in a file, and the model."""
 
-    def __init__(
-        self,
-        folder: Path,
-        seed: int,
-        kind: str,
-        *,
-        per_constraint: bool,
-        capped: bool,
-        expire: Any,
-        every: int,
-        history: bool,
-    ) -> None:
+    def __init__(self, folder, seed, kind, *, per_constraint, capped, expire, every, history):
         self.folder, self.rng, self.kind = folder, np.random.default_rng(seed), kind
         self.made = lambda K: made(kind, K, per_constraint, capped)
         self.network, self.capped, self.expire = 0, capped, {"expire_after": expire}
@@ -170,21 +155,21 @@ class Week:
         """the same right after the last change of the set"""
         self.observes(0)
 
-    def _opened(self) -> Any:
+    def _opened(self):
         return tw.Session.open(self.path, self.learner, **self.how, **self.expire)
 
     @property
-    def K(self) -> Any:
+    def K(self):
         return NETWORKS[self.network]
 
-    def does(self, do: Any) -> Any:
+    def does(self, do):
         """What all three answer, which is the same to the bit."""
         answers = [answer(one, do) for one in (self.memory, self.loaded, self.storage)]
         assert answers[0] == answers[1] == answers[2]
         assert self.memory.pending == self.loaded.pending == self.storage.pending
         return answers[0]
 
-    def plays(self, **known: Any) -> Any:
+    def plays(self, **known):
         """Plays, and again; None where that was refused."""
         before, model = next_round(self.memory.state), self.model.copy()
         found = self.does(lambda one: one.play(**known))
@@ -198,13 +183,13 @@ class Week:
         self.looks()
         return x
 
-    def looks(self) -> None:
+    def looks(self):
         """At rounds that were decided since."""
         for one in self.memory.state.pending:
             if one.round > self.model.newest:
                 self.defer(one.round, one.x)
 
-    def defer(self, number: int, x: Any) -> None:
+    def defer(self, number, x):
         out = self.out.get(number, [])
         assert is_member(self.K, x)
         assert not x[out].any()
@@ -216,14 +201,14 @@ class Week:
             assert distance_moved(x, self.model.last) <= CAP + 1e-9
         self.model.last, self.model.newest = x, number
 
-    def known(self, n: int, deadline: bool) -> dict[str, Any]:
+    def known(self, n, deadline):
         advice = member(self.K, self.rng)
         told: dict[str, Any] = {"advice": {"a": advice}, "context": n % 3}
         if deadline:
             return {**told, "deadline": 20.0}
         return told if n % 3 != 1 else {"time": 60.0 * n}
 
-    def round_of(self) -> dict[str, Any]:
+    def round_of(self):
         """A round whose limits the best flow keeps."""
         links = edges(self.K)
         star = np.array([BEST.get(link, 0.0) for link in links])
@@ -231,9 +216,7 @@ class Week:
         costs = self.rng.standard_normal(len(links)) + np.linspace(0.0, 1.0, len(links))
         return {"costs": costs, "capacities": star + room}
 
-    def observes(
-        self, number: int, numbered: bool = True, overridden: bool = False, gradient: bool = False
-    ) -> None:
+    def observes(self, number, numbered=True, overridden=False, gradient=False):
         state, model = self.memory.state, self.model.copy()
         own = next((one for one in state.pending if one.round == number), None)
         x = self.learner.act(state) if own is None else own.x
@@ -256,7 +239,7 @@ class Week:
         if own is None:
             self.past.append((upcoming, model if state.pending else self.model.copy()))
 
-    def stops(self, killed: bool) -> None:
+    def stops(self, killed):
         self.loaded.save(self.folder / "state")
         self.loaded = tw.Session.load(self.folder / "state", self.learner, **self.expire)
         copy = as_if_killed(self.path) if killed else self.path
@@ -265,7 +248,7 @@ class Week:
         self.storage = self._opened()
         self.is_one()
 
-    def goes_back(self, number: int) -> None:
+    def goes_back(self, number):
         if number < self.past[0][0]:
             with pytest.raises(InvalidInput, match="cannot be gone back to"):
                 self.memory.rollback(number)
@@ -284,7 +267,7 @@ class Week:
         if number == self.past[0][0]:
             self.out = {**self.held}
 
-    def migrates(self, network: int) -> None:
+    def migrates(self, network):
         self.settle_up()
         model, upcoming = self.model, next_round(self.memory.state)
         last = Move(self.K, NETWORKS[network])
@@ -304,12 +287,12 @@ class Week:
         self.held = {**self.out}
         self.past = [(upcoming, model.copy())]
 
-    def settle_up(self) -> None:
+    def settle_up(self):
         model = self.model
         losses, violations, _ = self.totals()
         model.regret, model.violation = model.regret + losses, model.violation + violations.sum()
 
-    def totals(self) -> Any:
+    def totals(self):
         """Regret and violations of what was played, and those of each limit by the decisions, in
         the present stretch.
         """
@@ -321,7 +304,7 @@ class Week:
         over, each = (np.maximum(each - room, 0.0) for each in (xs, own))
         return float((costs * xs).sum()) - best.upper, over.max(axis=1), each.sum(axis=0)
 
-    def holds(self) -> None:
+    def holds(self):
         """The bounds of what was really played, the guards, and of each limit."""
         state, model = self.memory.state, self.model
         assert state.t == len(model.observed)
@@ -341,7 +324,7 @@ class Week:
         for guard in self.learner.guards(state) if mixes else ():
             assert guard.left is None or guard.left <= guard.right + 1e-6 * (1.0 + abs(guard.right))
 
-    def step(self, kind: int, n: int) -> None:
+    def step(self, kind, n):
         session = self.memory
         upcoming, stands = next_round(session.state), session.round
         waits = session.pending
@@ -402,12 +385,12 @@ class Week:
                 assert isinstance(self.does(lambda one: one.observe(**wrong[n % 4])), tuple)
         self.looks()
 
-    def is_one(self) -> None:
+    def is_one(self):
         """All three are the same session."""
         assert saved(self.memory) == saved(self.loaded) == saved(self.storage)
 
 
-def lived(script: Any, kind: str, seed: int, **how: Any) -> None:
+def lived(script, kind, seed, **how):
     with tempfile.TemporaryDirectory() as place:
         week = Week(Path(place), seed, kind, **how)
         try:

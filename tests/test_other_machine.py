@@ -29,7 +29,7 @@ from tidewolf.problems import data
 BEFORE, AFTER = 40, 1000
 
 
-def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:
+def elsewhere(program, *words, cwd=None):
     """What a Python program prints on the other machine, or on a plain one if this process has the
     other's arithmetic. Kernels are those of this machine: compiling them again takes long.
     """
@@ -50,14 +50,14 @@ def elsewhere(program: str, *words: str, cwd: Path | None = None) -> str:
     return found.stdout
 
 
-def learner(name: str) -> tw.LyapunovDescent:
+def learner(name):
     rng = np.random.default_rng(3)
     if name == "hull":
         return tw.LyapunovDescent(tw.sets.VertexHull(np.exp(rng.normal(size=(12, 6)))))
     return tw.LyapunovDescent(tw.sets.Spectraplex(4))
 
 
-def feed(session: tw.Session, rounds: range) -> tuple[list[float], float, float]:
+def feed(session, rounds):
     """Play rounds whose costs and constraints are the same everywhere: whole numbers over 97."""
     first = session.play().ravel().tolist()
     loss = violation = 0.0
@@ -189,7 +189,7 @@ def test_tables_count_by_their_bytes_and_a_report_needs_none(tmp_path, monkeypat
     assert _undated(Path("out/report.html").read_text()) == _undated(page)
 
 
-def _undated(page: str) -> str:
+def _undated(page):
     return page.partition("<dt>written</dt>")[0]
 
 

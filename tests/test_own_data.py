@@ -14,7 +14,6 @@ import re
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -41,7 +40,7 @@ NAMES = [f"{tail} > {head}" for tail, head, *_ in LINKS]
 TIMES = pd.date_range("2026-03-01", periods=ROUNDS, freq="h").strftime("%Y-%m-%dT%H:%M")
 
 
-def series(names: list[str], values: Any) -> pd.DataFrame:
+def series(names, values):
     table = pd.DataFrame(np.round(values, 4), columns=names)
     table.insert(0, "time", TIMES)
     return table
@@ -73,10 +72,10 @@ class Told:
     """whether flows may go round in circles, which no path shows"""
 
     @property
-    def unit(self) -> float:
+    def unit(self):
         return sum(volume for *_, volume in self.commodities.values())
 
-    def sent(self, name: str) -> np.ndarray:
+    def sent(self, name):
         if self.demands is None:
             return np.full(ROUNDS, self.commodities[name][2])
         return self.demands[name].to_numpy()
@@ -91,7 +90,7 @@ MANY = {
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pd.DataFrame(LINKS, columns=["tail", "head", "length", "capacity"]).drop(
         columns="capacity"
@@ -106,14 +105,14 @@ ENDS = 'source = "A"\ntarget = "E"\ndemand = 8\n'
 BOTH = 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
 
 
-def experiment(ends: str = ENDS, stream: str = BOTH, rest: str = "") -> None:
+def experiment(ends=ENDS, stream=BOTH, rest=""):
     learners = '[[learners]]\nname = "Ensemble"\nexperts = ["last"]\n'
     Path("network.toml").write_text(
         f'[set]\ngraph = "links.csv"\n{ends}[stream]\n{stream}{rest}{learners}'
     )
 
 
-def said(*arguments: str) -> str:
+def said(*arguments):
     """What a command prints; it ends well and complains of nothing."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -122,21 +121,21 @@ def said(*arguments: str) -> str:
     return out.getvalue()
 
 
-def refused(*arguments: str) -> str:
+def refused(*arguments):
     err = io.StringIO()
     with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
         assert main(list(arguments)) == 2
     return err.getvalue()
 
 
-def played(told: Told, *more: str) -> str:
+def played(told, *more):
     """What a run prints, once its folder was held against the files."""
     text = said("run", "network.toml", "--out", "out", *more)
     check(told, Path("out"))
     return text
 
 
-def check(told: Told, out: Path) -> None:
+def check(told, out):
     """Everything a folder says of its first run, worked out again."""
     decisions = pd.read_csv(out / "decisions.csv")
     pd.testing.assert_frame_equal(
@@ -173,7 +172,7 @@ def check(told: Told, out: Path) -> None:
     check_paths(told, shares, pd.read_csv(out / "paths.csv"))
 
 
-def link_shares(told: Told, decisions: pd.DataFrame, out: Path) -> dict[str, pd.DataFrame]:
+def link_shares(told, decisions, out):
     """The share of each commodity on each link, from the columns of decisions."""
     if (out / "tunnels.csv").exists():
         tunnels = pd.read_csv(out / "tunnels.csv")
@@ -196,12 +195,12 @@ def link_shares(told: Told, decisions: pd.DataFrame, out: Path) -> dict[str, pd.
     return found
 
 
-def links_of(path: str) -> list[str]:
+def links_of(path):
     nodes = path.split(" > ")
     return [f"{tail} > {head}" for tail, head in pairwise(nodes)]
 
 
-def conserved(told: Told, name: str, shares: pd.DataFrame) -> None:
+def conserved(told, name, shares):
     """What leaves a node and does not come in is what starts there, less what ends there."""
     sources, targets, _ = told.commodities[name]
     assert shares.min(axis=None) >= -1e-12
@@ -212,7 +211,7 @@ def conserved(told: Told, name: str, shares: pd.DataFrame) -> None:
         np.testing.assert_allclose(out - into, supply, atol=1e-9)
 
 
-def check_paths(told: Told, shares: dict[str, pd.DataFrame], paths: pd.DataFrame) -> None:
+def check_paths(told, shares, paths):
     """Paths carry the whole demand, each its volume, and what links carry."""
     assert list(paths) == ["time", "commodity", "path", "share", "volume"]
     sums = paths.groupby(["time", "commodity"])["share"].sum()
@@ -258,7 +257,7 @@ SHARED = {"A + B > E + D": ({"A": 0.6, "B": 0.4}, {"E": 0.75, "D": 0.25}, 8.0)}
         ("pairs", "k-shortest", BOTH, Told(MANY, demands=MOVING["all"])),
     ],
 )
-def test_flows_of_every_kind(place: Path, ends: str, paths: str, stream: str, told: Told) -> None:
+def test_flows_of_every_kind(place, ends, paths, stream, told):
     ends = 'commodities = "pairs.csv"\n' if ends == "pairs" else ends
     if told.demands is not None:
         told.demands.to_csv("demands.csv", index=False)
@@ -270,7 +269,7 @@ def test_flows_of_every_kind(place: Path, ends: str, paths: str, stream: str, to
         assert list(pd.read_csv("out/decisions.csv").columns[1:]) == NAMES
 
 
-def test_capacities_of_the_edge_list_and_of_some_links_only(place: Path) -> None:
+def test_capacities_of_the_edge_list_and_of_some_links_only(place):
     links = pd.DataFrame(LINKS, columns=["tail", "head", "length", "capacity"])
     links.to_csv("links.csv", index=False)
     experiment(stream='costs = "costs.csv"\n')
@@ -289,7 +288,7 @@ def test_capacities_of_the_edge_list_and_of_some_links_only(place: Path) -> None
 # a new network
 
 
-def test_a_new_network_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_network_runs_as_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = said("new", "network")
     for command in ("run", "compare", "live"):
@@ -317,9 +316,7 @@ def test_a_new_network_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     said("live", "network.toml", "--db", "routing.db", "--once", "--json")
 
 
-def test_its_other_tables_run_when_their_marks_are_taken_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_its_other_tables_run_when_their_marks_are_taken_away(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said("new", "wan", "--problem", "network", "--quiet")
     text = Path("wan.toml").read_text()

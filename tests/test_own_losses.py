@@ -1,13 +1,10 @@
 """Losses known by values and gradients alone: a bracket of the best fixed point, on any set."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import tidewolf as tw
 from test_functions import Distance
-from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight import cutting_planes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, NuclearBall, Simplex
@@ -22,7 +19,7 @@ SETS = {
 each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
 
 
-def as_custom(f: Batch) -> Custom:
+def as_custom(f):
     """The same functions, of which nothing is known any more."""
     return Custom(
         lambda t, x: f[t : t + 1].values(x)[0],
@@ -32,19 +29,19 @@ def as_custom(f: Batch) -> Custom:
     )
 
 
-def quadratics(K: Any, rounds: int, seed: int) -> Quadratic:
+def quadratics(K, rounds, seed):
     rng, n = np.random.default_rng(seed), K.shape[0]
     M = rng.normal(size=(rounds, n, n))
     return Quadratic(M @ M.swapaxes(1, 2) / n, rng.normal(size=(rounds, n)))
 
 
-def limits(K: Any, rounds: int, seed: int) -> Capacity:
+def limits(K, rounds, seed):
     """What the center keeps with room to spare."""
     room = 0.2 * K.radius * np.random.default_rng(seed).uniform(0.2, 1.0, (rounds, *K.shape))
     return Capacity(K.center + room)
 
 
-def require_brackets(found: tw.Comparator, exact: tw.Comparator, gap: float) -> None:
+def require_brackets(found, exact, gap):
     size = 1.0 + abs(exact.upper)
     assert found.feasible is True
     assert found.lower <= exact.upper + 1e-9 * size

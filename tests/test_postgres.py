@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postgres import Server
 from serving import until
 from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.storage.cluster import Heartbeat, is_gone, prepare
@@ -25,7 +23,7 @@ from transport import Transport, never
 
 
 @pytest.fixture
-def db(postgres_url: str) -> Iterator[Postgres]:
+def db(postgres_url):
     db = Postgres(postgres_url)
     db.execute("CREATE TABLE kept (number BIGINT PRIMARY KEY, what BYTEA)")
     yield db
@@ -33,27 +31,27 @@ def db(postgres_url: str) -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def transport(postgres_server: Server, tmp_path: Path) -> Iterator[Transport]:
+def transport(postgres_server, tmp_path):
     transport = Transport(tmp_path, postgres_server.folder)
     yield transport
     transport.close()
 
 
-def through(transport: Transport, url: str) -> str:
+def through(transport, url):
     """The same database over a transport that can be cut."""
     before, _, after = url.partition("host=")
     return f"{before}host={transport.folder}&{after.partition('&')[2]}"
 
 
-def kept(db: Postgres) -> list[int]:
+def kept(db):
     return [number for (number,) in db.rows("SELECT number FROM kept ORDER BY number")]
 
 
-def keep(db: Postgres, number: int) -> None:
+def keep(db, number):
     db.execute("INSERT INTO kept VALUES (?, ?)", (number, b""))
 
 
-def cut_off(server: Server) -> None:
+def cut_off(server):
     """PostgreSQL ends its connections, as an administrator may."""
     before = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
     server.execute(f"{before} application_name = 'tidewolf'")
@@ -62,12 +60,12 @@ def cut_off(server: Server) -> None:
 # --- a connection ---------------------------------------------------------------------------------
 
 
-def test_a_transaction_is_kept_whole_or_not_at_all(db: Postgres) -> None:
+def test_a_transaction_is_kept_whole_or_not_at_all(db):
     with db.transaction():
         keep(db, 1)
         keep(db, 2)
 
-    def fail() -> None:
+    def fail():
         with db.transaction():
             keep(db, 3)
             raise ZeroDivisionError
@@ -81,10 +79,10 @@ def test_a_transaction_is_kept_whole_or_not_at_all(db: Postgres) -> None:
         kept(db)
 
 
-def test_what_failed_before_a_commit_is_never_called_kept(db: Postgres) -> None:
+def test_what_failed_before_a_commit_is_never_called_kept(db):
     """PostgreSQL itself answers such a COMMIT with ROLLBACK and no error."""
 
-    def go_on() -> None:
+    def go_on():
         with db.transaction():
             keep(db, 1)
             with suppress(*db.errors):
@@ -96,9 +94,7 @@ def test_what_failed_before_a_commit_is_never_called_kept(db: Postgres) -> None:
     keep(db, 1)
 
 
-def test_commits_are_synchronous_whatever_the_database_says(
-    postgres_server: Server, postgres_url: str
-) -> None:
+def test_commits_are_synchronous_whatever_the_database_says(postgres_server, postgres_url):
     name = postgres_url.partition("?")[0].rpartition("/")[2]
     for setting in ("synchronous_commit = off", "default_transaction_isolation = 'serializable'"):
         postgres_server.execute(f"ALTER DATABASE {name} SET {setting}")
@@ -109,9 +105,7 @@ def test_commits_are_synchronous_whatever_the_database_says(
     db.close()
 
 
-def test_a_lost_connection_is_made_again_at_the_next_use(
-    db: Postgres, postgres_server: Server
-) -> None:
+def test_a_lost_connection_is_made_again_at_the_next_use(db, postgres_server):
     keep(db, 1)
     cut_off(postgres_server)
     assert kept(db) == [1]
@@ -125,14 +119,14 @@ def test_a_lost_connection_is_made_again_at_the_next_use(
     assert kept(db) == [1, 2, 3]
 
 
-def is_commit(number: int, said: bytes) -> bool:
+def is_commit(number, said):
     return b"COMMIT" in said
 
 
 @pytest.mark.parametrize("arrived", [False, True])
 def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
-    db: Postgres, postgres_url: str, transport: Transport, arrived: bool
-) -> None:
+    db, postgres_url, transport, arrived
+):
     own = Postgres(through(transport, postgres_url))
     transport.before, transport.after = (
         (transport.before, is_commit) if arrived else (is_commit, transport.after)
@@ -148,10 +142,10 @@ def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
     own.close()
 
 
-def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) -> None:
+def test_tables_are_made_once_by_servers_that_start_together(postgres_url):
     begin = threading.Barrier(5)
 
-    def start(number: int) -> None:
+    def start(number):
         with closing(Postgres(postgres_url)) as db:
             begin.wait()
             prepare(db)
@@ -171,7 +165,7 @@ def test_tables_are_made_once_by_servers_that_start_together(postgres_url: str) 
 
 
 @given(end=st.text(st.characters(codec="utf-8")), raw=st.booleans())
-def test_no_password_is_ever_shown(end: str, raw: bool) -> None:
+def test_no_password_is_ever_shown(end, raw):
     password = f"q7x{end}"
     given = password if raw else quote(password, safe="")
     for url in (
@@ -198,9 +192,7 @@ def test_no_password_is_ever_shown(end: str, raw: bool) -> None:
         "postgresql://ada:secret@/x?host=/nowhere",
     ],
 )
-def test_what_cannot_be_reached_is_refused_without_its_password(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_reached_is_refused_without_its_password(url, monkeypatch):
     with pytest.raises((InvalidInput, CheckpointError)) as caught:
         Postgres(url).rows("SELECT 1")
     assert "ecret" not in str(caught.value).replace("color=secret", "")
@@ -227,14 +219,14 @@ heartbeat.close()
 
 
 @pytest.fixture
-def prepared(postgres_url: str) -> Iterator[Postgres]:
+def prepared(postgres_url):
     db = Postgres(postgres_url)
     prepare(db)
     yield db
     db.close()
 
 
-def begin(url: str, name: str) -> subprocess.Popen[str]:
+def begin(url, name):
     """A server in a process of its own."""
     command = [sys.executable, "-c", _SERVER, url, name]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -243,9 +235,7 @@ def begin(url: str, name: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_killed_server_is_gone_at_once_and_a_live_one_never(
-    prepared: Postgres, postgres_url: str
-) -> None:
+def test_a_killed_server_is_gone_at_once_and_a_live_one_never(prepared, postgres_url):
     assert is_gone(prepared, "a")
     with begin(postgres_url, "a") as process:
         for _ in range(20):

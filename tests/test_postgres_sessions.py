@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache
@@ -20,16 +19,14 @@ import pytest
 
 import tidewolf as tw
 from killed import LEARNERS, observe, patiently, saved, uninterrupted
-from postgres import Server
-from servers import LOST, Caller, Servers
-from servers import Server as HttpServer
+from servers import LOST, Caller
 from serving import until
 from test_postgres import cut_off, through, transport  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
 from tidewolf.storage import SessionStore
 from tidewolf.storage.copies import backup, restore
 from tidewolf.storage.session_store import Round
-from transport import Transport, never
+from transport import never
 
 SCRIPT = str(Path(__file__).with_name("killed.py"))
 LEARNER = LEARNERS["LyapunovDescent"]
@@ -37,20 +34,20 @@ ROUNDS = 60
 
 
 @cache
-def saved_in_memory() -> list[bytes]:
+def saved_in_memory():
     """What a session in memory would save, before the first round and after each."""
     return uninterrupted(LEARNER, observe, ROUNDS)
 
 
-def opened(store: SessionStore, name: str) -> tw.Session[Any]:
+def opened(store, name):
     return patiently(lambda: tw.Session.open(store, LEARNER, name=name, snapshot_every=9))
 
 
-def is_as_expected(session: tw.Session[Any]) -> bool:
+def is_as_expected(session):
     return saved(session) == saved_in_memory()[session.rounds]
 
 
-def go_on(store: SessionStore, name: str, rounds: int) -> None:
+def go_on(store, name, rounds):
     """Up to so many rounds, each acknowledged; the bits are those of a session in memory."""
     session = opened(store, name)
     assert is_as_expected(session)
@@ -73,9 +70,7 @@ def go_on(store: SessionStore, name: str, rounds: int) -> None:
         ),
     ],
 )
-def test_killed_at_any_moment_it_goes_on_to_the_bit(
-    postgres_url: str, tmp_path: Path, name: str, kills: int
-) -> None:
+def test_killed_at_any_moment_it_goes_on_to_the_bit(postgres_url, tmp_path, name, kills):
     command = [sys.executable, SCRIPT, postgres_url, name, str(kills), "1", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -83,9 +78,9 @@ def test_killed_at_any_moment_it_goes_on_to_the_bit(
 
 
 def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
-    postgres_url: str,
-    transport: Transport,  # noqa: F811
-) -> None:
+    postgres_url,
+    transport,  # noqa: F811
+):
     url, t = through(transport, postgres_url), 0
     store = SessionStore.open(url, commit_within=0.0, holder="cut")
     store.create("one", "{}").result()
@@ -114,7 +109,7 @@ def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
 
 
 @pytest.fixture
-def pair(postgres_url: str) -> Iterator[tuple[SessionStore, SessionStore]]:
+def pair(postgres_url):
     """Two servers of one database, and a session that the first holds."""
     stores = (
         SessionStore.open(postgres_url, holder="first"),
@@ -127,9 +122,7 @@ def pair(postgres_url: str) -> Iterator[tuple[SessionStore, SessionStore]]:
         store.close()
 
 
-def test_while_its_holder_is_there_nobody_else_gets_a_session(
-    pair: tuple[SessionStore, SessionStore],
-) -> None:
+def test_while_its_holder_is_there_nobody_else_gets_a_session(pair):
     first, second = pair
     with pytest.raises(HeldElsewhere, match="held by the server first: ask that one") as caught:
         tw.Session.open(second, LEARNER, name="one")
@@ -143,9 +136,9 @@ def test_while_its_holder_is_there_nobody_else_gets_a_session(
 
 
 def test_what_was_taken_is_written_to_by_nobody_else(
-    postgres_url: str,
-    transport: Transport,  # noqa: F811
-) -> None:
+    postgres_url,
+    transport,  # noqa: F811
+):
     first = SessionStore.open(through(transport, postgres_url), holder="first")
     second = SessionStore.open(postgres_url, holder="second")
     first.create("one", "{}").result()
@@ -175,12 +168,10 @@ def test_what_was_taken_is_written_to_by_nobody_else(
     second.close()
 
 
-def test_names_are_given_once_and_numbers_never_again(
-    pair: tuple[SessionStore, SessionStore],
-) -> None:
+def test_names_are_given_once_and_numbers_never_again(pair):
     made: list[str] = []
 
-    def make(store: SessionStore) -> None:
+    def make(store):
         for number in range(8):
             with suppress(AlreadyThere):
                 with store.transaction(f"x{number}") as transaction:
@@ -204,7 +195,7 @@ def test_names_are_given_once_and_numbers_never_again(
     assert not first.holds(made[-1])
 
 
-def test_what_the_database_cannot_keep_fails_alone(pair: tuple[SessionStore, SessionStore]) -> None:
+def test_what_the_database_cannot_keep_fails_alone(pair):
     first, _ = pair
     with first.transaction("one") as good:
         first.audit("ada", "one", "pin", "a reason")
@@ -217,9 +208,7 @@ def test_what_the_database_cannot_keep_fails_alone(pair: tuple[SessionStore, Ses
     assert first.commits.trouble is None
 
 
-def test_the_audit_is_never_changed(
-    pair: tuple[SessionStore, SessionStore], postgres_server: Server
-) -> None:
+def test_the_audit_is_never_changed(pair, postgres_server):
     first, _ = pair
     first.audit("ada", "one", "pin", "a reason")
     first.flushed("one").result()
@@ -229,16 +218,14 @@ def test_the_audit_is_never_changed(
             postgres_server.execute(statement, name)
 
 
-def test_who_may_make_no_tables_is_told_so(postgres_server: Server, postgres_url: str) -> None:
+def test_who_may_make_no_tables_is_told_so(postgres_server, postgres_url):
     with suppress(Exception):  # by an earlier test of this server
         postgres_server.execute("CREATE ROLE guest LOGIN")
     with pytest.raises(CheckpointError, match=r"kept in .*: permission denied"):
         SessionStore.open(postgres_url.replace("user=tidewolf", "user=guest"))
 
 
-def test_names_are_in_the_order_of_their_characters_in_every_language(
-    postgres_server: Server,
-) -> None:
+def test_names_are_in_the_order_of_their_characters_in_every_language(postgres_server):
     try:
         url = postgres_server.fresh("TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'")
     except Exception:
@@ -253,9 +240,7 @@ def test_names_are_in_the_order_of_their_characters_in_every_language(
     store.close()
 
 
-def test_what_is_restored_is_what_its_server_goes_on_from(
-    pair: tuple[SessionStore, SessionStore], postgres_url: str, tmp_path: Path
-) -> None:
+def test_what_is_restored_is_what_its_server_goes_on_from(pair, postgres_url, tmp_path):
     first, second = pair
     assert backup(postgres_url, tmp_path / "copy.db") == 1
     go_on(first, "one", 5)
@@ -285,8 +270,8 @@ def test_what_is_restored_is_what_its_server_goes_on_from(
 
 
 def test_a_server_that_slept_through_a_takeover_acknowledges_nothing_more(
-    postgres_url: str, postgres_server: Server
-) -> None:
+    postgres_url, postgres_server
+):
     command = [sys.executable, SCRIPT, "serve", postgres_url, "first"]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
@@ -317,10 +302,10 @@ SIMPLEX = {"set": {"kind": "Simplex", "n": 4}, "learners": [{"name": "LyapunovDe
 class Balancer:
     """Asks the server that answered last, and the other where it is gone or does not hold it."""
 
-    def __init__(self, servers: Iterable[HttpServer]) -> None:
+    def __init__(self, servers):
         self._callers = deque(Caller(server) for server in servers)
 
-    def insist(self, method: str, path: str, body: Any = None) -> Any:
+    def insist(self, method, path, body=None):
         end = time.monotonic() + 60
         while time.monotonic() < end:
             try:
@@ -337,8 +322,8 @@ class Balancer:
 
 @pytest.mark.parametrize("kills", [1, pytest.param(12, marks=pytest.mark.soak)])
 def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_bit(
-    servers: Servers, postgres_url: str, tmp_path: Path, kills: int
-) -> None:
+    servers, postgres_url, tmp_path, kills
+):
     both = [
         servers.start(tmp_path / name, "--database", postgres_url) for name in ("first", "second")
     ]
@@ -346,7 +331,7 @@ def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_b
     costs = np.random.default_rng(8).random((rounds, 4)).tolist()
     answers: dict[str, list[Any]] = {name: [] for name in names}
 
-    def work(name: str) -> None:
+    def work(name):
         balancer, path = Balancer(both), f"/v1/sessions/{name}"
         balancer.insist("PUT", path, SIMPLEX)
         status, answer = Caller(both[1]).ask("GET", path)
@@ -381,12 +366,12 @@ def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_b
 
 
 def test_when_postgres_is_restarted_under_load_nothing_is_lost_or_doubled(
-    postgres_url: str, postgres_server: Server
-) -> None:
+    postgres_url, postgres_server
+):
     store, failures, rounds = SessionStore.open(postgres_url, holder="first"), [], 20
     acknowledged = {f"s{n}": 0 for n in range(2)}
 
-    def work(name: str) -> None:
+    def work(name):
         end = time.monotonic() + 60
         while acknowledged[name] < rounds and time.monotonic() < end:
             try:

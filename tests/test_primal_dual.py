@@ -4,7 +4,6 @@ and bounds on hostile streams.
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ def test_the_damping_is_the_smallest_root(T, B):
     b, distance = learner.block_for(T), math.sqrt(learner.known_distance2(T) or 0.0)
     eta, nu, theta, root = unit_free_steps(T, b, distance)
 
-    def slack(theta: float) -> float:
+    def slack(theta):
         return theta / 2.0 - eta * b - nu * b * theta**2 / 2.0 - distance
 
     if root:
@@ -72,7 +71,7 @@ def test_what_is_promised_has_the_stated_constants():
 # --- theory is executable -------------------------------------------------------------------------
 
 
-def regret_of(run: Any) -> float:
+def regret_of(run):
     assert run.comparator.feasible
     return float(run.losses.sum()) - run.comparator.upper
 
@@ -148,7 +147,7 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
     G_f, G_g, paid_for, regret, committed = given, 0.0, 0.0, 0.0, 0.0
     before, t, began, T, energy = learner.start(), 0, 0, 20, 0.0
 
-    def violation(rounds: int, s: Any) -> float:
+    def violation(rounds, s):
         first = D if began else R
         E = first**2 / R**2 / (2.0 * s.eta) + energy + D / R * rounds
         return G_g * R * math.sqrt(2.0 * (s.theta * rounds + 1.0 / s.nu) * E)
@@ -196,7 +195,7 @@ def test_the_thresholds_are_those_of_the_errata():
     assert steep.theorem_horizon() == pytest.approx(1.25e9, rel=0.01)
 
 
-def naive(learner: PrimalDual, stream: tw.Stream, start: np.ndarray) -> list[np.ndarray]:
+def naive(learner, stream, start):
     """Algorithm 4 as it is printed, with the paper's projection, on a ball around the origin."""
     K, T, b, eta = learner.K, learner.horizon, learner.block, learner.eta
     x, y, lam, played = start, start, 0.0, []

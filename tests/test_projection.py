@@ -74,19 +74,19 @@ class Task(NamedTuple):
     tol: float
 
 
-def a_member(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
+def a_member(K, rng):
     vertices = vertices_of(K)
     return np.tensordot(rng.dirichlet(np.full(len(vertices), 0.3)), vertices, axes=1)
 
 
-def a_unit(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
+def a_unit(K, rng):
     """A unit vector along the affine hull; 0 for a single point."""
     d = K.tangent(rng.standard_normal(K.shape))
     length = np.linalg.norm(d)
     return d / length if length > 1e-9 else np.zeros(K.shape)
 
 
-def a_task(K: ConvexSet, where: str, seed: int) -> Task:
+def a_task(K, where, seed):
     """y where it is hardest: just outside, 1.2 sqrt(tol) along a normal of a face.
 
     From afar wrong formulas pass.
@@ -118,9 +118,7 @@ def a_task(K: ConvexSet, where: str, seed: int) -> Task:
     return Task(y, x0, tol)
 
 
-def require_guarantees(
-    K: ConvexSet, y: np.ndarray, done, tol: float = math.inf, eps: float = 1e-13
-) -> None:
+def require_guarantees(K, y, done, tol=math.inf, eps=1e-13):
     """I on every vertex and exactly, II with its measured distance, III, and x a member."""
     size2 = max(1.0, float(np.vdot(y, y)), float(np.vdot(K.center, K.center)), K.radius**2)
     vertices, room = vertices_of(K), eps * size2
@@ -133,7 +131,7 @@ def require_guarantees(
     assert K.infeasibility(x) <= max(1e-9, 1e3 * eps)
 
 
-def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float:
+def most_calls(K, y, x0, tol):
     """(D^2/tol) min(2, ln(d0^2/tol)) + 4, and no call at all where the start is near enough."""
     d2 = float(distances2(x0[None], y)[0])
     if d2 <= tol:
@@ -316,7 +314,7 @@ class Wrapped:
         return self.oracle(self.K, direction)
 
 
-def sloppy(rank: int):
+def sloppy(rank):
     """Answers with the vertex of this rank, and says by how much it is worse than the best."""
 
     def oracle(K, direction):
@@ -473,7 +471,7 @@ COMPILED = {name: K for name, K in POLYTOPES.items() if isinstance(K, Compiled)}
 compiled = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in COMPILED.items()])
 
 
-def a_walk(K: ConvexSet, seed: int, tol: float, speed: float, rounds: int):
+def a_walk(K, seed, tol, speed, rounds):
     """Active sets along a drift, each with the target that comes next."""
     rng, active, y = np.random.default_rng(seed), ActiveSet.start(K), K.center
     for _ in range(rounds):
@@ -640,16 +638,14 @@ def test_other_libraries_are_served_in_their_own_arrays(name, K, kind):
 # --- weights --------------------------------------------------------------------------------------
 
 
-def table_of(points: np.ndarray, kind):
+def table_of(points, kind):
     table = kind(points[0].copy()).table()
     for row, point in enumerate(points):
         table = table.append(kind(point.copy()), row)
     return table
 
 
-def naive_steps(
-    points: np.ndarray, weights: np.ndarray, y: np.ndarray, steps: int, stop: float
-) -> np.ndarray:
+def naive_steps(points, weights, y, steps, stop):
     """Pairwise steps with everything recomputed from the dense points each time."""
     w = weights.copy()
     slopes = points @ (w @ points - y)
@@ -670,7 +666,7 @@ def naive_steps(
     return w
 
 
-def a_combination(seed: int, count: int, n: int):
+def a_combination(seed, count, n):
     """Points, every other time among few so that atoms coincide and tie; weights, and a target."""
     rng = np.random.default_rng(seed)
     points = rng.standard_normal((count, n)) * (rng.random((count, n)) < 0.7)
@@ -749,7 +745,7 @@ def test_rounding_does_not_choose_between_vertices_that_tie(seed):
     polytopes.assert_rounding_chooses_no_vertex(np.asarray, seed)
 
 
-def require_sound(active: ActiveSet, K: ConvexSet) -> None:
+def require_sound(active, K):
     """Weights of at least 0 that sum to 1, x their combination, no more atoms than needed, and no
     table that outgrows them.
     """
@@ -796,7 +792,7 @@ def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count
     assert asked > 30
 
 
-def affine_rank(points: np.ndarray) -> int:
+def affine_rank(points):
     return int(np.linalg.matrix_rank(points - points[0], tol=1e-9))
 
 

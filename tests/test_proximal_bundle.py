@@ -2,17 +2,14 @@
 and against a conic solver.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covering import thinned
-from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Custom, MaxAffine, Quadratic
-from tidewolf.methods.steps.penalty import PenaltySolution, PenaltyTask, solve_penalty
+from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
 
 SETS = {
@@ -29,14 +26,14 @@ seeds = st.integers(0, 2**32 - 1)
 each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS)
 
 
-def member(K: Any, rng: np.random.Generator, far: float) -> np.ndarray:
+def member(K, rng, far):
     """A point of the ball and hull, `far` of the radius away from the center."""
     direction = K.tangent(rng.normal(size=K.shape))
     length = float(np.linalg.norm(direction))
     return np.array(K.center) if length == 0.0 else K.center + (far * K.radius / length) * direction
 
 
-def pieces(K: Any, rng: np.random.Generator, b: int, p: int, ties: bool) -> MaxAffine:
+def pieces(K, rng, b, p, ties):
     """Maxima of affine pieces, some breached near the center and some not; `ties`: few different
     numbers, so that cuts coincide.
     """
@@ -50,14 +47,7 @@ def pieces(K: Any, rng: np.random.Generator, b: int, p: int, ties: bool) -> MaxA
     return MaxAffine(A, at_center + 0.3 * K.radius * (level + 0.5))
 
 
-def posed(
-    K: Any,
-    constraints: Batch,
-    rng: np.random.Generator,
-    delta: float,
-    alpha: float,
-    far: float = 0.8,
-) -> PenaltyTask:
+def posed(K, constraints, rng, delta, alpha, far=0.8):
     return PenaltyTask(
         K,
         constraints,
@@ -69,18 +59,16 @@ def posed(
     )
 
 
-def h(task: PenaltyTask, x: np.ndarray) -> float:
+def h(task, x):
     return task.value(x, task.breach(x))
 
 
-def scale(task: PenaltyTask) -> float:
+def scale(task):
     """How large h is about y: what accuracies are relative to."""
     return abs(h(task, task.y)) + float(np.linalg.norm(task.d)) * task.K.radius
 
 
-def honest(
-    task: PenaltyTask, solved: PenaltySolution, rng: np.random.Generator, *others: np.ndarray
-):
+def honest(task, solved, rng, *others):
     """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the
     quadratic that certifies it.
     """
@@ -119,7 +107,7 @@ def honest(
     far=st.sampled_from([0.0, 0.8, 1.0]),
 )
 def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
-    K: Any, seed: int, b: int, p: int, ties: bool, delta: float, alpha: float, far: float
+    K, seed, b, p, ties, delta, alpha, far
 ):
     rng = np.random.default_rng(seed)
     task = posed(K, pieces(K, rng, b, p, ties), rng, delta, alpha, far)
@@ -135,7 +123,7 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
 @pytest.mark.parametrize("name", ["box", "matrices", "simplex", "flow"])
 @settings(max_examples=8)
 @given(seed=seeds, b=st.sampled_from([1, 5, 30]), delta=st.sampled_from([0.1, 10.0]))
-def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delta: float):
+def test_capacities_are_maxima_of_coordinates(name, seed, b, delta):
     K, rng = SETS[name], np.random.default_rng(seed)
     n = int(np.prod(K.shape))
     c = K.center + 0.3 * K.radius * rng.normal(size=(b, *K.shape))
@@ -150,16 +138,16 @@ def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delt
     assert abs(h(task, one.x) - h(task, other.x)) <= accuracy
 
 
-def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
+def cones(K, rng, b):
     """Distances from points, less some length: curved, kinked, and known only by their values and
     subgradients.
     """
     points = [member(K, rng, 0.9) for _ in range(b)]
 
-    def value(t: int, x: np.ndarray) -> float:
+    def value(t, x):
         return float(np.linalg.norm(x - points[t])) - 0.3 * K.radius
 
-    def subgradient(t: int, x: np.ndarray) -> np.ndarray:
+    def subgradient(t, x):
         length = float(np.linalg.norm(x - points[t]))
         return (x - points[t]) / length if length > 0.0 else np.zeros(K.shape)
 
@@ -170,7 +158,7 @@ def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
 @each_set
 @settings(max_examples=8)
 @given(seed=seeds, budget=st.sampled_from([1, 2, 5, 12]))
-def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K: Any, seed: int, budget: int):
+def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K, seed, budget):
     rng = np.random.default_rng(seed)
     task = posed(K, cones(K, rng, 5), rng, 20.0, 0.1)
     solved, longer = solve_penalty(task, 0.0, budget), solve_penalty(task, 1e-6 * scale(task))
@@ -208,9 +196,7 @@ def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least(
 
 
 @pytest.mark.parametrize("infeasible", [False, True])
-def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(
-    infeasible: bool,
-):
+def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(infeasible):
     rng, n, b = np.random.default_rng(0), 20, 32
     root = rng.normal(size=(b, n, n)) / np.sqrt(n)
     block = Quadratic(
@@ -226,7 +212,7 @@ def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_loo
 
 @each_set
 @given(seed=seeds)
-def test_a_constant_breach_moves_nothing(K: Any, seed: int):
+def test_a_constant_breach_moves_nothing(K, seed):
     rng = np.random.default_rng(seed)
     task = posed(K, Affine(np.zeros((4, *K.shape)), [-1.0, -1e8, -1e-8, 1.0]), rng, 2.0, 0.5)
     solved = solve_penalty(task, 1e-6)
@@ -239,7 +225,7 @@ def test_a_constant_breach_moves_nothing(K: Any, seed: int):
     name={name: name for name in ("box", "ball", "simplex", "flow")},
     weights={"0.3-1": (0.3, 1.0), "10-0.05": (10.0, 0.05), "10-5": (10.0, 5.0)},
 )
-def test_a_conic_solver_agrees(name: str, weights: tuple[float, float]):
+def test_a_conic_solver_agrees(name, weights):
     delta, alpha = weights
     cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     K, rng = SETS[name], np.random.default_rng(3)

@@ -24,7 +24,7 @@ PARTS = (
 )
 
 
-def test_everything_promised_is_there() -> None:
+def test_everything_promised_is_there():
     for name in tw.__all__:
         assert getattr(tw, name) is not None
     assert sorted(tw.__all__) == tw.__all__
@@ -32,24 +32,24 @@ def test_everything_promised_is_there() -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_parts_export_what_they_say(part: str) -> None:
+def test_parts_export_what_they_say(part):
     module = importlib.import_module(f"tidewolf.{part}")
     assert sorted(module.__all__) == list(module.__all__)
     for name in module.__all__:
         assert getattr(module, name).__doc__, f"tidewolf.{part}.{name} has no docstring"
 
 
-def test_every_module_opens_with_what_it_is() -> None:
+def test_every_module_opens_with_what_it_is():
     for info in pkgutil.walk_packages(tw.__path__, "tidewolf."):
         assert importlib.import_module(info.name).__doc__, f"{info.name} has no docstring"
 
 
-def test_an_unknown_name_is_refused() -> None:
+def test_an_unknown_name_is_refused():
     with pytest.raises(AttributeError, match="no attribute 'frobnicate'"):
         tw.frobnicate  # noqa: B018
 
 
-def test_the_readme_runs_and_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_runs_and_prints_what_it_shows(capsys):
     found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(), re.DOTALL)
     [(code, shown)] = found
     exec(compile(code, "README.md", "exec"), {})
@@ -69,7 +69,7 @@ HEAVY = {"scipy", "numba", "pandas", "matplotlib", "typer", "rich", "networkx", 
 HEAVY |= {"pyarrow"}
 
 
-def python(code: str) -> str:
+def python(code):
     """What a fresh interpreter prints."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
@@ -142,12 +142,12 @@ STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full
     ],
     ids=["stream", "state", "saved state"],
 )
-def test_what_is_of_another_kind_is_refused(typed: Any) -> None:
+def test_what_is_of_another_kind_is_refused(typed):
     with refused(errors.WrongType):
         typed()
 
 
-def test_functions_and_sets_of_two_libraries_are_told_how_to_meet() -> None:
+def test_functions_and_sets_of_two_libraries_are_told_how_to_meet():
     strict = pytest.importorskip("array_api_strict")
     stream = tw.Stream(
         tw.functions.Linear(strict.asarray(np.eye(3))),
@@ -165,18 +165,18 @@ class Segment(tw.sets.ConvexSet):
         lambda first: np.array([1.0, 0.0]) if first else np.array([0.0, 1.0])
     )
 
-    def lmo(self, direction: Any) -> Any:
+    def lmo(self, direction):
         return self.answers(direction[0] <= direction[1])
 
-    def infeasibility(self, x: Any) -> float:
+    def infeasibility(self, x):
         return max(0.0, -float(np.min(x)), abs(float(np.sum(x)) - 1.0))
 
     @classmethod
-    def examples(cls) -> Any:
+    def examples(cls):
         return (cls(),)
 
 
-def a_run(K: tw.sets.ConvexSet) -> tw.Run:
+def a_run(K):
     rng = np.random.default_rng(0)
     stream = tw.Stream(
         tw.functions.Linear(rng.normal(size=(40, 2))), tw.functions.Capacity(np.full((40, 2), 0.8))
@@ -184,7 +184,7 @@ def a_run(K: tw.sets.ConvexSet) -> tw.Run:
     return tw.run(tw.LyapunovDescent(K, horizon=40), stream)
 
 
-def test_a_plain_class_runs_and_prints_but_cannot_be_saved() -> None:
+def test_a_plain_class_runs_and_prints_but_cannot_be_saved():
     run = a_run(Segment())
     assert "Segment(...)" in repr(run)
     assert run.oracle_calls > 0
@@ -201,7 +201,7 @@ def test_a_plain_class_runs_and_prints_but_cannot_be_saved() -> None:
     ],
     ids=["lists", "integers", "float32"],
 )
-def test_answers_of_other_kinds_are_understood(answers: Any) -> None:
+def test_answers_of_other_kinds_are_understood(answers):
     class Other(Segment):
         pass
 
@@ -209,20 +209,20 @@ def test_answers_of_other_kinds_are_understood(answers: Any) -> None:
     np.testing.assert_allclose(a_run(Other()).losses, a_run(Segment()).losses)
 
 
-def test_an_oracle_may_keep_its_buffer() -> None:
+def test_an_oracle_may_keep_its_buffer():
     buffer = np.zeros(2)
 
     class Reusing(Segment):
-        def lmo(self, direction: Any) -> Any:
+        def lmo(self, direction):
             buffer[:] = super().lmo(direction)
             return buffer
 
     np.testing.assert_array_equal(a_run(Reusing()).losses, a_run(Segment()).losses)
 
 
-def test_atoms_of_another_kind_than_the_answers_are_told_apart() -> None:
+def test_atoms_of_another_kind_than_the_answers_are_told_apart():
     class Forgetful(Segment):
-        def answer(self, direction: Any, warm: Any = None) -> Any:
+        def answer(self, direction, warm=None):
             return tw.sets.Simplex(2).answer(direction)
 
     with refused(errors.WrongType):
@@ -230,11 +230,11 @@ def test_atoms_of_another_kind_than_the_answers_are_told_apart() -> None:
     assert isinstance(tw.sets.Simplex(2).answer(np.ones(2)).vertex, Sparse)
 
 
-def test_the_users_functions_are_called_once_a_round() -> None:
+def test_the_users_functions_are_called_once_a_round():
     """But for the first ten, in which their gradients are tested; and never of a round to come."""
     asked: list[int] = []
 
-    def value(t: int, x: Any) -> float:
+    def value(t, x):
         asked.append(t)
         return float(x[0])
 

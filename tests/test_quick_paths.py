@@ -34,7 +34,7 @@ OFFSETS = st.sampled_from([0.0, -0.0, 0, 1.5, np.float64(0.0)])
 
 
 @st.composite
-def feedback(draw: st.DrawFn) -> FirstOrder:
+def feedback(draw):
     rounds = draw(st.sampled_from([1, 7, np.int64(2), True]))
     return FirstOrder(
         draw(ANY),
@@ -48,7 +48,7 @@ def feedback(draw: st.DrawFn) -> FirstOrder:
     )
 
 
-def bits(seen: FirstOrder) -> list[object]:
+def bits(seen):
     """All that can be told of it."""
     return [
         (part.dtype.str, part.shape, part.tobytes(), part.flags.writeable, part.flags.c_contiguous)

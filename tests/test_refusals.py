@@ -54,13 +54,13 @@ TOLD = (
 class Service:
     """The service, asked without a socket."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.store = SessionStore.open(folder, commit_within=0.0)
         self.sessions = Sessions(self.store, limits=Limits())
         self.app = make_app(self.sessions)
         self.runner = asyncio.Runner()
 
-    def call(self, method: str, address: str, raw: bytes = b"", headers=()):
+    def call(self, method, address, raw=b"", headers=()):
         path, _, query = address.partition("?")
         answer = []
 
@@ -80,7 +80,7 @@ class Service:
         self.runner.run(self.app(scope, receive, send))
         return answer[0]["status"], json.loads(answer[1]["body"], parse_float=_rounded)
 
-    def close(self) -> None:
+    def close(self):
         for pool in self.app.state.pools:
             pool.shutdown()
         self.runner.close()
@@ -88,11 +88,11 @@ class Service:
         self.store.close()
 
 
-def _bytes(text: str) -> bytes:
+def _bytes(text):
     return text.encode("utf-8", "surrogateescape")
 
 
-def _rounded(text: str) -> float:
+def _rounded(text):
     """Numbers that agree between machines."""
     return round(float(text), 9) + 0.0
 

@@ -16,7 +16,7 @@ from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
 from tidewolf.hindsight import best as hindsight
 from tidewolf.hindsight import sdp as semidefinite
 from tidewolf.hindsight.admm import AlternatingDirections
-from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
@@ -32,7 +32,7 @@ SOLVERS = [
 ]
 
 
-def known(solver, K, stream) -> Comparator:
+def known(solver, K, stream):
     """What one method finds, checked as `best_in_hindsight` checks it."""
     task = Task.of(K, stream.losses, stream.constraints)
     found = solver.solve(task)
@@ -40,7 +40,7 @@ def known(solver, K, stream) -> Comparator:
     return hindsight._checked(task, found, 0)
 
 
-def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
+def a_stream(seed, n, k, room):
     """Random losses and two random half-spaces a round, kept by 0 with `room` to spare."""
     rng = np.random.default_rng(seed)
     return Stream(
@@ -49,7 +49,7 @@ def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
     )
 
 
-def diagonal_rounds(seed: int, n: int, k: int, room: float) -> tuple[Stream, Stream]:
+def diagonal_rounds(seed, n, k, room):
     """The same rounds for matrices, of which only the diagonal counts, and for vectors."""
     rng = np.random.default_rng(seed)
     c, a, b = rng.normal(size=(k, n)), rng.normal(size=(k, 2, n)), room + 0.2 * rng.random((k, 2))

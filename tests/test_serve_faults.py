@@ -10,13 +10,12 @@ import shutil
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
 
 import tidewolf as tw
-from servers import LOST, PATIENCE, Caller, Server
+from servers import LOST, PATIENCE, Caller
 from serving import SIMPLEX, connected
 
 RNG = np.random.default_rng(5)
@@ -30,29 +29,29 @@ def server(servers, tmp_path):
     found.kill()
 
 
-def told(number: int) -> dict[str, Any]:
+def told(number):
     """The observation of a round, counted from 1."""
     costs, limits = COSTS[number - 1].tolist(), LIMITS[number - 1].tolist()
     return {"round": number, "costs": costs, "capacities": limits}
 
 
-def put(caller: Caller, *names: str) -> None:
+def put(caller, *names):
     for name in names:
         status, answer = caller.ask("PUT", f"/v1/sessions/{name}", SIMPLEX)
         assert status == 201, answer
 
 
-def observe(caller: Caller, name: str, number: int) -> tuple[int, Any]:
+def observe(caller, name, number):
     return caller.ask("POST", f"/v1/sessions/{name}/observations", told(number))
 
 
-def decide(caller: Caller, name: str) -> list[float]:
+def decide(caller, name):
     status, answer = caller.ask("POST", f"/v1/sessions/{name}/decisions", {})
     assert status == 200, answer
     return list(answer["decision"].values())
 
 
-def reference(rounds: int) -> list[float]:
+def reference(rounds):
     """What is decided after these rounds, in this process."""
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
     for costs, limits in zip(COSTS[:rounds], LIMITS[:rounds], strict=True):
@@ -60,7 +59,7 @@ def reference(rounds: int) -> list[float]:
     return session.play().tolist()
 
 
-def require_refusal(caller: Caller, status: int, answer: Any, word: str = "") -> None:
+def require_refusal(caller, status, answer, word=""):
     """A 503 with a sentence, and when to come again."""
     assert status == 503, answer
     assert answer["status"] == 503
@@ -69,7 +68,7 @@ def require_refusal(caller: Caller, status: int, answer: Any, word: str = "") ->
     assert int(caller.retry_after) >= 1
 
 
-def soon(caller: Caller, method: str, path: str, expected: int, body: Any = None) -> Any:
+def soon(caller, method, path, expected, body=None):
     """The answer once it has this status."""
     until = time.monotonic() + PATIENCE
     while (found := caller.ask(method, path, body))[0] != expected:
@@ -82,7 +81,7 @@ def soon(caller: Caller, method: str, path: str, expected: int, body: Any = None
 
 
 @contextlib.contextmanager
-def full(server: Server):
+def full(server):
     """Nothing the server writes finds room."""
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
     try:
@@ -137,7 +136,7 @@ def test_a_folder_that_is_deleted_refuses_what_would_be_lost(server):
     assert caller.ask("GET", "/healthz")[0] == 200
 
 
-def require_no_start(server: Server, *words: str) -> None:
+def require_no_start(server, *words):
     """It ends with 2 and one sentence."""
     assert server.wait() == 2, server.said()
     said = server.said()
@@ -211,7 +210,7 @@ def test_asked_to_end_under_load_it_answers_for_all_that_it_kept(server):
     put(Caller(server), *names)
     acknowledged, refused = dict.fromkeys(names, 0), []
 
-    def work(name: str) -> None:
+    def work(name):
         caller = Caller(server)
         with contextlib.suppress(*LOST):
             while acknowledged[name] < 40:

@@ -20,12 +20,12 @@ VERSIONS = [folder.parent.name for folder in FIXTURES]
 
 
 @pytest.fixture(params=FIXTURES, ids=VERSIONS)
-def copied(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def copied(request, tmp_path):
     shutil.copytree(request.param, tmp_path / "sessions")
     return tmp_path / "sessions"
 
 
-def test_a_database_of_this_version_opens_in_the_next(copied: Path) -> None:
+def test_a_database_of_this_version_opens_in_the_next(copied):
     expected: dict[str, Any] = json.loads((copied / "expected.json").read_text())
     assert expected.pop("tidewolf")
     with warnings.catch_warnings():
@@ -50,7 +50,7 @@ def test_a_database_of_this_version_opens_in_the_next(copied: Path) -> None:
         assert found[name] == shown
 
 
-def test_a_store_of_another_machine_is_named_once(copied: Path, monkeypatch) -> None:
+def test_a_store_of_another_machine_is_named_once(copied, monkeypatch):
     here = {**checkpoint.writer(), "cpu": "z80"}
     monkeypatch.setattr(checkpoint, "writer", lambda: here)
     with warnings.catch_warnings(record=True) as said:
@@ -62,5 +62,5 @@ def test_a_store_of_another_machine_is_named_once(copied: Path, monkeypatch) -> 
     assert "(here z80)" in sentence
 
 
-def test_this_version_has_one() -> None:
+def test_this_version_has_one():
     assert "format3" in VERSIONS

@@ -26,7 +26,7 @@ OTHERS = np.random.default_rng(7).dirichlet(np.ones(5), 300)
 """What is played in place of decisions."""
 
 
-def met(session: tw.Session[Any], t: int, **more: Any) -> None:
+def met(session, t, **more):
     session.observe(costs=COSTS[t], capacities=LIMITS[t], **more)
 
 

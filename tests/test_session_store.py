@@ -6,7 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -32,14 +31,12 @@ def store(tmp_path):
     found.close()
 
 
-def made(
-    store: SessionStore, name: str = "one", learner: str = "LyapunovDescent"
-) -> tw.Session[Any]:
+def made(store, name="one", learner="LyapunovDescent"):
     store.create(name, "{}").result()
     return tw.Session.open(store, LEARNERS[learner], name=name)
 
 
-def observe(session: tw.Session[Any], t: int) -> None:
+def observe(session, t):
     session.observe(costs=COSTS[t], capacities=LIMITS, round=t)
 
 
@@ -105,7 +102,7 @@ def test_a_bundle_that_fails_is_not_kept_and_the_session_is_opened_again(store):
     session = made(store)
     observe(session, 0)
 
-    def midway() -> None:
+    def midway():
         with store.transaction("one"):
             observe(session, 1)
             raise KeyError("midway")
@@ -176,25 +173,25 @@ class Slow:
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds):
         self._seconds, self.kept, self._open = seconds, [], None
 
-    def transaction(self) -> Any:
+    def transaction(self):
         return self
 
-    def __enter__(self) -> None:
+    def __enter__(self):
         self._open = []
 
-    def __exit__(self, kind: Any, *_: Any) -> None:
+    def __exit__(self, kind, *_):
         if kind is None:
             time.sleep(self._seconds)
             self.kept.append(self._open)
 
 
-def callers(commits: Commits, count: int, each: int) -> float:
+def callers(commits, count, each):
     """So many callers, each with so many items, one after another; the seconds that took."""
 
-    def call(i: int) -> None:
+    def call(i):
         for k in range(each):
             commits.submit(lambda db, k=k: db._open.append((i, k))).result()
 
@@ -209,7 +206,7 @@ def test_sixteen_callers_share_syncs_and_are_not_waited_for_once_gone():
     commits = Commits(db, 0.01, "here")
     callers(commits, 16, 20)
     commits.close()
-    patient = Commits(Slow(0.001), 10.0, "here")  # type: ignore[arg-type]
+    patient = Commits(Slow(0.001), 10.0, "here")
     callers(patient, 16, 4)
     assert callers(patient, 1, 20) < 5.0  # the sixteen are not coming
     patient.close()
@@ -233,8 +230,8 @@ def test_one_that_fails_takes_nobody_along(fails):
     commits = Commits(db, 0.05, "here")
     commits.submit(lambda db: gate.wait() and None)
 
-    def write(i: int) -> Any:
-        def one(db: Slow) -> None:
+    def write(i):
+        def one(db):
             db._open.append(i)
             if fails[i]:
                 raise ValueError(i)

@@ -36,7 +36,7 @@ def of(*makers):
     return pytest.mark.parametrize("kind", [kind for each in makers for kind in each])
 
 
-def made(kind: str, rng: np.random.Generator) -> sets.ConvexSet:
+def made(kind, rng):
     return (MAKERS | ROUND)[kind](rng)
 
 
@@ -83,7 +83,7 @@ BOUNDED |= {"polytope"}
 WIDER = BOUNDED | {"trees", "flow", "multi flow"}
 
 
-def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> list[np.ndarray]:
+def directions(rng, shape):
     """Random, tied, zero, huge, tiny, and of mixed size."""
     d, ties = rng.standard_normal(shape), rng.integers(-1, 2, shape).astype(float)
     mixed = d * 10.0 ** rng.integers(-12, 12, shape)
@@ -163,7 +163,7 @@ def test_the_sizes_of_round_sets_are_attained(seed):
         assert K.diameter == 2 * K.radius
 
 
-def boundary(K: sets.ConvexSet, u: np.ndarray) -> float:
+def boundary(K, u):
     """How far from the center the set reaches along u, by bisection over its infeasibility."""
     low, high = 0.0, 2 * K.radius
     for _ in range(50):

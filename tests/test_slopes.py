@@ -9,7 +9,6 @@ nothing.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ SETS = [Simplex(5), FlowPolytope.examples()[0], Birkhoff(3)]
 ROUNDS = 30
 
 
-def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.Stream:
+def stream(K, rounds, k, seed=1, pieces=2):
     """Losses and opposed limits whose slopes have a part of length k across aff(K).
 
     Limits have another one every round. Losses have the same, or values alone would tell rounds
@@ -49,7 +48,7 @@ def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.
     name={name: name for name in sorted({**learners.every(), **baselines.every()})},
     K={type(K).__name__: K for K in SETS},
 )
-def test_what_is_across_the_hull_changes_nothing(name: str, K: Any) -> None:
+def test_what_is_across_the_hull_changes_nothing(name, K):
     learner = {**learners.every(), **baselines.every()}[name](K, horizon=ROUNDS)
     run = tw.run(learner, stream(K, ROUNDS, 0.0))
     assert len(run.trajectory.means) == ROUNDS  # every decision
@@ -70,9 +69,7 @@ def test_what_is_across_the_hull_changes_nothing(name: str, K: Any) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"horizon": 60, "block": 2}, {"block": 3, "calls_per_round": 4.0}], ids=str
 )
-def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(
-    options: dict[str, Any],
-) -> None:
+def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(options):
     """A single limit <a, x> <= b, written as <a + k 1, x> <= b + k: regret, violation and every
     interval's bound.
     """
@@ -94,12 +91,12 @@ def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(
 
 
 @pytest.mark.parametrize("K", SETS, ids=lambda K: type(K).__name__)
-def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull(K: Any) -> None:
+def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull(K):
     """Programs of rivals in two steps: the least worst breach, then the best point that breaches no
     more.
     """
 
-    def broken(k: float) -> tw.Stream:
+    def broken(k):
         whole = stream(K, 12, k, seed=4)
         return tw.Stream(whole.losses, MaxAffine(whole.constraints.A, whole.constraints.b - 1.0))
 
@@ -116,7 +113,7 @@ def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull
 
 
 @pytest.mark.parametrize("K", [*SETS, Box(-np.ones(4), np.ones(4))], ids=lambda K: type(K).__name__)
-def test_slopes_of_rounds_are_those_within_the_hull(K: Any) -> None:
+def test_slopes_of_rounds_are_those_within_the_hull(K):
     rng = np.random.default_rng(0)
     C = rng.standard_normal((4, *K.shape))
     batches = [
@@ -128,7 +125,7 @@ def test_slopes_of_rounds_are_those_within_the_hull(K: Any) -> None:
         np.testing.assert_allclose(tangent_slopes(K, "loss", batch, K.center), expected, rtol=1e-12)
 
 
-def test_what_is_only_across_the_hull_has_no_slope() -> None:
+def test_what_is_only_across_the_hull_has_no_slope():
     K = Simplex(4)
     flat = Affine(1e6 * np.ones((3, 4)) / 3.0, np.full(3, 1e6))
     assert tangent_slopes(K, "constraint", flat, K.center).tolist() == [0.0, 0.0, 0.0]
@@ -137,7 +134,7 @@ def test_what_is_only_across_the_hull_has_no_slope() -> None:
     )
 
 
-def test_a_large_part_across_the_hull_leaves_nothing_behind() -> None:
+def test_a_large_part_across_the_hull_leaves_nothing_behind():
     K, rng = Simplex(7), np.random.default_rng(5)
     gradient = rng.standard_normal(7) + 1e9
     along, slope = tangent_part(K, "loss", gradient, 1, None)

@@ -50,7 +50,7 @@ def test_any_matrix_is_an_atom_of_its_own_rank(seed, m, n, rank):
 # --- answers against dense solvers ----------------------------------------------------------------
 
 
-def direction(kind: str, rng: np.random.Generator, m: int, n: int) -> np.ndarray:
+def direction(kind, rng, m, n):
     G, I = rng.standard_normal((m, n)), np.eye(m, n)
     skew = np.triu(np.ones((m, n)), 1) - np.tril(np.ones((m, n)), -1)
     F = rng.standard_normal((m, 1)) @ rng.standard_normal((1, n))
@@ -153,7 +153,7 @@ def test_an_answer_is_a_function_of_direction_and_warm_start(make):
 # --- what is certain ------------------------------------------------------------------------------
 
 
-def hiding(n: int) -> np.ndarray:
+def hiding(n):
     """A direction whose three best eigenvectors e_1, e_2, e_3 a warm start at the next ones knows
     nothing of.
     """
@@ -284,7 +284,7 @@ def test_sizes_are_reached(K):
 # --- what the error is worth ----------------------------------------------------------------------
 
 
-def symmetric(rng: np.random.Generator, n: int) -> np.ndarray:
+def symmetric(rng, n):
     G = rng.standard_normal((n, n))
     return G + G.T
 

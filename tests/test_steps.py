@@ -4,7 +4,6 @@ overflow has no other words than ours.
 
 import warnings
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +37,7 @@ def _no_words_but_ours():
 
 
 @cache
-def arrays(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def arrays(name):
     """Costs, rows and bounds; some member keeps every row, the center does not."""
     K, rng = SETS[name], np.random.default_rng(0)
     C, A = rng.random((ROUNDS, K.shape[0])) - 0.3, rng.random((ROUNDS, K.shape[0]))
@@ -46,30 +45,30 @@ def arrays(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return C, A, np.maximum(A @ inside + 0.01, A @ K.center - 0.05)
 
 
-def stream(name: str, f: float, g: float) -> tw.Stream:
+def stream(name, f, g):
     C, A, b = arrays(name)
     return tw.Stream(Linear(f * C), Affine(g * A, g * b))
 
 
-def decisions(learner: Any, played: tw.Stream) -> np.ndarray:
+def decisions(learner, played):
     n = learner.K.shape[0]
     return np.concatenate([np.reshape(move.x, (-1, n)) for move in tw.play(learner, played)])
 
 
 @cache
-def plain(kind: str, name: str) -> tuple[Any, np.ndarray, tw.Comparator]:
+def plain(kind, name):
     learner = KINDS[kind].examples(SETS[name], ROUNDS)[0]
     return learner, decisions(learner, stream(name, 1.0, 1.0)), best(name)
 
 
 @cache
-def best(name: str) -> tw.Comparator:
+def best(name):
     known = tw.best_in_hindsight(SETS[name], stream(name, 1.0, 1.0))
     assert known.feasible is True
     return known
 
 
-def truthful(run: Any, name: str, f: float, g: float) -> None:
+def truthful(run, name, f, g):
     """Nothing false is said of a run on rounds that some point keeps."""
     assert run.certificate.holds is not False, run.certificate.failures
     assert "No point can keep" not in run.bound.reason
@@ -186,7 +185,7 @@ def test_a_given_slope_is_one_that_can_be_squared(size):
 # --- overflow -------------------------------------------------------------------------------------
 
 
-def overflowing(rounds: int) -> dict[str, tw.Stream]:
+def overflowing(rounds):
     C, zero = np.ones((rounds, 3)), Affine(np.zeros((rounds, 3)), np.ones(rounds))
     big = np.array([1e307, -1e307, 0.0])
     return {
@@ -243,7 +242,7 @@ def test_a_session_speaks_our_words_too():
 # --- comparators ----------------------------------------------------------------------------------
 
 
-def hindsight(K: Any, kind: str, f: float, g: float, offset: float = 0.0) -> tw.Stream:
+def hindsight(K, kind, f, g, offset=0.0):
     rng, n = np.random.default_rng(3), int(np.prod(K.shape))
     C, A = rng.standard_normal((20, *K.shape)), rng.standard_normal((20, *K.shape))
     if len(K.shape) == 2:

@@ -12,7 +12,6 @@ import sys
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import array_api_strict as strict
 import numpy as np
@@ -32,7 +31,7 @@ ROUNDS = 30
 
 
 @cache
-def expected(name: str = "LyapunovDescent") -> list[bytes]:
+def expected(name="LyapunovDescent"):
     """What a learner saves before the first round and after each."""
     return killed.uninterrupted(LEARNERS[name], observe, ROUNDS)
 
@@ -42,7 +41,7 @@ every_learner = pytest.mark.parametrize("name", LEARNERS)
 LEARNER = LEARNERS["LyapunovDescent"]
 
 
-def kept(path: Path, rounds: int, name: str = "LyapunovDescent", **how: Any) -> Path:
+def kept(path, rounds, name="LyapunovDescent", **how):
     """A closed session of these rounds."""
     with tw.Session.open(path, LEARNERS[name], **how) as session:
         for t in range(session.rounds, rounds):
@@ -50,7 +49,7 @@ def kept(path: Path, rounds: int, name: str = "LyapunovDescent", **how: Any) -> 
     return path
 
 
-def changed(path: Path, statement: str) -> None:
+def changed(path, statement):
     """As a hand with SQL would."""
     db = sqlite3.connect(path)
     with db:
@@ -58,7 +57,7 @@ def changed(path: Path, statement: str) -> None:
     db.close()
 
 
-def told_again(seen: Any) -> Any:
+def told_again(seen):
     return decode(encode(seen), np.zeros(1))
 
 
@@ -406,7 +405,7 @@ def test_a_full_disk_refuses_the_observation_and_nothing_else(tmp_path):
     kept(tmp_path / "other.db", 3)
 
 
-def refused(path: Path, error: type[errors.CheckpointError], learner: Any = LEARNER) -> None:
+def refused(path, error, learner=LEARNER):
     """Refused, writing and reading, with the file as it was."""
     before = path.read_bytes()
     for read_only in (False, True):

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ def place():
         yield Path(folder)
 
 
-def observed(path: Path, rounds: int, name: str = "LyapunovDescent", **how: Any) -> tw.Session[Any]:
+def observed(path, rounds, name="LyapunovDescent", **how):
     session = tw.Session.open(path, LEARNERS[name], **how)
     for t in range(session.rounds, rounds):
         observe(session, t)
@@ -64,7 +63,7 @@ for path in map(Path, sys.argv[1:]):
 """
 
 
-def seen_by_nobody(*paths: Path) -> list[tuple[int, int, bytes]]:
+def seen_by_nobody(*paths):
     """What a process sees that may not write into the folders."""
     if os.geteuid() != 0:
         pytest.skip("only root can become a user who may not write here")
@@ -105,7 +104,7 @@ def test_a_copy_is_taken_of_one_moment(place, monkeypatch):
     copies.mkdir()
     real, changes = shutil.copyfile, [3]
 
-    def copyfile(source: Path, target: Path) -> None:
+    def copyfile(source, target):
         real(source, target)
         if changes and (changes[0] > 0 or changes[0] == -1):
             changes[0] -= changes[0] > 0
@@ -124,20 +123,20 @@ def test_a_copy_is_taken_of_one_moment(place, monkeypatch):
 # --- deleted under its writer ---------------------------------------------------------------------
 
 
-def moved(path: Path) -> None:
+def moved(path):
     path.rename(path.with_name("elsewhere.db"))
 
 
-def replaced(path: Path) -> None:
+def replaced(path):
     shutil.copy(path, path.with_name("copy.db"))
     os.replace(path.with_name("copy.db"), path)
 
 
-def without_log(path: Path) -> None:
+def without_log(path):
     Path(f"{path}-wal").unlink()
 
 
-def without_folder(path: Path) -> None:
+def without_folder(path):
     shutil.rmtree(path.parent)
 
 
@@ -162,7 +161,7 @@ def test_a_database_deleted_under_an_open_session_is_noticed(gone, place):
 # --- other hands, right checksums -----------------------------------------------------------------
 
 
-def rewritten(path: Path, **changes: Any) -> None:
+def rewritten(path, **changes):
     """The last observation after another hand, with links that fit."""
     db = SQLite(path, "rw")
     tables = Tables(db)
@@ -179,7 +178,7 @@ def rewritten(path: Path, **changes: Any) -> None:
     db.close()
 
 
-def unclosed(place: Path, name: str = "LyapunovDescent") -> Path:
+def unclosed(place, name="LyapunovDescent"):
     """A session of three observations that no snapshot knows of."""
     session = observed(place / "session.db", 3, name)
     path = as_if_killed(place / "session.db")
@@ -187,15 +186,15 @@ def unclosed(place: Path, name: str = "LyapunovDescent") -> Path:
     return path
 
 
-def told(name: Any, **parts: Any) -> bytes:
+def told(name, **parts):
     return checkpoint.packed((name, SavedRecord.of(parts)))
 
 
-def info(name: Any, **parts: Any) -> dict[str, Any]:
+def info(name, **parts):
     return {"kind": "info", "data": told(name, **parts)}
 
 
-def played(name: str, **how: Any) -> bytes:
+def played(name, **how):
     """An observation of another hand, of what was played."""
     seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
     return checkpoint.packed((name, SavedRecord.of(seen), SavedRecord.of(how)))
@@ -204,7 +203,7 @@ def played(name: str, **how: Any) -> bytes:
 GONE = object()
 
 
-def sums(**changes: Any) -> bytes:
+def sums(**changes):
     """First-order feedback of another hand."""
     seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict() | changes
     return told("FirstOrder", **{name: part for name, part in seen.items() if part is not GONE})
@@ -226,11 +225,11 @@ def test_tables_and_notes_of_a_later_tidewolf_are_left_alone(place):
     db.close()
 
 
-def function(name: str, **parts: Any) -> tuple[str, SavedRecord]:
+def function(name, **parts):
     return name, SavedRecord.of(parts)
 
 
-def functions(loss: Any) -> bytes:
+def functions(loss):
     return told("FullInformation", losses=loss, constraints=function("Capacity", c=np.ones((1, 5))))
 
 

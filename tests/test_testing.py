@@ -12,11 +12,11 @@ from tidewolf.testing.sets import SetChecks
 
 
 class NumberChecks(int):
-    def numbers_are_small(self) -> None:
+    def numbers_are_small(self):
         """Numbers are small."""
         require(self < 10, f"{self} is large")
 
-    def numbers_divide(self) -> None:
+    def numbers_divide(self):
         """Numbers divide."""
         require(10 // self >= 0, "they do not")
 

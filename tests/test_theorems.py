@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -81,7 +80,7 @@ MAKE = {
 }
 
 
-def sizes_of(kind: Any, size: float) -> dict[str, float]:
+def sizes_of(kind, size):
     return dict.fromkeys(theorems.SIZES if kind is BanditPrimalDual else theorems.SLOPES, size)
 
 
@@ -149,7 +148,7 @@ PRINTED = {
 }
 
 
-def points(learner: Any, stream: tw.Stream) -> bytes:
+def points(learner, stream):
     return b"".join(p.x.tobytes() for p in tw.play(learner, stream))
 
 

@@ -4,7 +4,6 @@ import copy
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +27,7 @@ def test_one_learner_and_state_in_four_threads_play_what_they_play_alone(kind, s
     learner = kind(problem.K, horizon=60)
     state = tw.run(learner, problem.stream[:start]).final_state
 
-    def losses(_: int) -> list[float]:
+    def losses(_):
         return [float(p.losses[0]) for p in tw.play(learner, problem.stream[start:], state)]
 
     with ThreadPoolExecutor(4) as pool:
@@ -45,10 +44,10 @@ LOSS = tw.functions.Linear.one([1.0, -2.0, 0.5, 0.0])
 CONSTRAINT = tw.functions.Capacity.one([0.5, 0.4, 0.3, 0.2])
 
 
-def observed_by_threads(session: tw.Session[Any], threads: int, each: int) -> int:
+def observed_by_threads(session, threads, each):
     """How many observations were acknowledged; every thread plays before it observes."""
 
-    def work(_: int) -> int:
+    def work(_):
         for _ in range(each):
             assert session.learner.K.infeasibility(session.play()) <= 1e-9
             session.observe(loss=LOSS, constraint=CONSTRAINT)
@@ -82,11 +81,11 @@ def test_what_is_saved_while_others_observe_is_one_whole_state(tmp_path):
     learner = LEARNERS["LyapunovDescent"]
     session, path = tw.Session(learner), tmp_path / "state"
 
-    def save(_: int) -> None:
+    def save(_):
         session.save(path)
         tw.Session.load(path, learner)
 
-    def observe(_: int) -> None:
+    def observe(_):
         session.observe(loss=LOSS, constraint=CONSTRAINT)
 
     with ThreadPoolExecutor(8) as pool:

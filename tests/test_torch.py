@@ -97,9 +97,7 @@ METHODS = {
 
 
 @covered(
-    project=METHODS,
-    name={name: name for name in ("ball", "hull", "simplex", "box")},
-    dtype=DTYPES,
+    project=METHODS, name={name: name for name in ("ball", "hull", "simplex", "box")}, dtype=DTYPES
 )
 def test_projections_on_torch_give_numpys_points(project, name, dtype):
     K, room = SETS[name], 1e-9 if dtype == "float64" else 1e-3

@@ -53,7 +53,7 @@ def test_points_stay_in_their_library_until_a_part_ends(library):
 # --- how far decisions moved ----------------------------------------------------------------------
 
 
-def moved(points: np.ndarray) -> np.ndarray:
+def moved(points):
     """The formula, on all points at once."""
     flat = points.reshape(len(points), -1)
     return np.array([0.0, *(np.abs(x - before).sum() / 2 for before, x in pairwise(flat))])

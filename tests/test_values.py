@@ -88,7 +88,7 @@ contents = st.recursive(
 settings = st.dictionaries(st.sampled_from("abcdef"), contents, max_size=4)
 
 
-def made(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> Value:
+def made(name, given, defaults):
     """A value of a class of this name with these settings; those in `defaults` have one."""
     required = [(key, Any) for key in given if key not in defaults]
     optional = [(key, Any, field(default_factory=lambda v=v: v)) for key, v in defaults.items()]
@@ -164,7 +164,7 @@ def test_what_has_no_content_to_compare_has_no_identity(content):
         identity(Thing(content))
 
 
-def examples() -> list[Value]:
+def examples():
     made: list[Value] = [K for kind in sets.every() for K in kind.examples()]
     made += [
         f for kind in functions.every() if kind is not functions.Custom for f in kind.examples()

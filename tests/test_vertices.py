@@ -13,7 +13,6 @@ from tidewolf.core.vertices import (
     Compound,
     Dense,
     Sparse,
-    Vertex,
     sparse_combine,
     sparse_inner,
     sparse_store,
@@ -24,32 +23,32 @@ SHAPE = (2, 3)
 seeds = st.integers(0, 2**32)
 
 
-def sparse(rng: np.random.Generator) -> Sparse:
+def sparse(rng):
     indices = np.flatnonzero(rng.random(6) < 0.5).astype(np.int32)
     return Sparse(SHAPE, indices, rng.standard_normal(len(indices)))
 
 
-def dense(rng: np.random.Generator) -> Dense:
+def dense(rng):
     return Dense(rng.standard_normal(SHAPE))
 
 
-def moved(rng: np.random.Generator) -> Compound:
+def moved(rng):
     return Compound((sparse(rng),), 0.5, np.arange(6.0).reshape(SHAPE))
 
 
-def twice_moved(rng: np.random.Generator) -> Compound:
+def twice_moved(rng):
     inside = Compound((dense(rng),), 2.0, np.ones(SHAPE))
     return Compound((inside,), 0.25, np.arange(6.0).reshape(SHAPE))
 
 
-def strict_dense(rng: np.random.Generator) -> Dense:
+def strict_dense(rng):
     return Dense(strict.asarray(rng.standard_normal(SHAPE)))
 
 
 KINDS = [sparse, dense, moved, twice_moved, strict_dense]
 
 
-def reference_of(vertex: Vertex) -> object:
+def reference_of(vertex):
     return (
         strict.zeros(SHAPE)
         if isinstance(vertex, Dense) and type(vertex.point) is not np.ndarray
@@ -57,11 +56,11 @@ def reference_of(vertex: Vertex) -> object:
     )
 
 
-def rows_of(vertices: list[Vertex]) -> np.ndarray:
+def rows_of(vertices):
     return np.stack([np.asarray(vertex.dense(np.zeros(SHAPE))).reshape(-1) for vertex in vertices])
 
 
-def table_of(vertices: list[Vertex]):
+def table_of(vertices):
     table = vertices[0].table()
     for row, vertex in enumerate(vertices):
         table = table.append(vertex, row)
@@ -229,5 +228,5 @@ def test_sparse_kernels_agree_with_their_naive_twins(seed, count):
             np.testing.assert_allclose(stored, expected, atol=1e-12)
 
 
-def _like(d: np.ndarray, reference: object) -> object:
+def _like(d, reference):
     return d.copy() if type(reference) is np.ndarray else strict.asarray(d)
