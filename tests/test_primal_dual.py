@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
@@ -18,8 +16,8 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods import paper
-from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
-from tidewolf.sets import CappedSimplex, L2Ball, Simplex
+from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.sets import CappedSimplex, L2Ball
 
 # --- laws -----------------------------------------------------------------------------------------
 
@@ -37,24 +35,6 @@ def test_limits_that_no_point_keeps_never_overflow_and_have_no_bound(depth):
 
 
 # --- condition (C) --------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 10**9), st.sampled_from([0.1, 1.0, 7.0]))
-def test_the_damping_is_the_smallest_root(T, B):
-    learner = PrimalDual(L2Ball(2), T, B)
-    b, distance = learner.block_for(T), math.sqrt(learner.known_distance2(T) or 0.0)
-    eta, nu, theta, root = unit_free_steps(T, b, distance)
-
-    def slack(theta):
-        return theta / 2.0 - eta * b - nu * b * theta**2 / 2.0 - distance
-
-    if root:
-        assert slack(theta) == pytest.approx(0.0, abs=1e-9)
-        assert all(slack(theta * share) < 0.0 for share in (0.0, 0.1, 0.5, 0.9, 0.999))
-    else:
-        assert theta == 0.5
-        assert damping(b, eta, nu, distance) is None
-        assert all(slack(2.0**k) < 0.0 for k in range(-30, 30))
 
 
 def test_what_is_promised_has_the_stated_constants():
@@ -97,33 +77,6 @@ def test_what_is_measured_stays_below_what_is_promised(K):
             assert regret_of(run) <= run.bound.regret + 1e-9, learner
             assert run.violations.sum() <= run.bound.violation + 1e-9, learner
             assert run.bound.reason == ""
-
-
-@pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
-def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K):
-    """Twelve functions that alternate, so that the comparator is a small problem; the best of many
-    feasible points stands in for it.
-    """
-    T, rng = 60_000, np.random.default_rng(4)
-    few = hostile(K, 12, 4, turns=2)
-    rounds = np.arange(T) // 50 % 12
-    stream = tw.Stream(
-        Linear(few.losses.C[rounds]), Affine(few.constraints.A[rounds], few.constraints.b[rounds])
-    )
-    learner = PrimalDual(K, T, loss_lipschitz=1.0, constraint_lipschitz=1.0)
-    run = tw.run(learner, stream)
-    star = 0.7 * K.center + 0.3 * K.lmo(np.random.default_rng(4).standard_normal(K.shape))
-    candidates = [
-        star,
-        *(star + s * (K.lmo(rng.standard_normal(K.shape)) - star) for s in np.logspace(-3, 0, 40)),
-    ]
-    feasible = [z for z in candidates if few.constraints.values(z).max() <= 1e-12]
-    best = min(float(stream.losses.values(z).sum()) for z in feasible)
-    guarantee = learner.guarantee()
-    assert guarantee.regret < K.diameter * T
-    assert guarantee.violation < 2.0 * K.radius * T
-    assert run.losses.sum() - best <= run.bound.regret <= guarantee.regret
-    assert run.violations.sum() <= run.bound.violation <= guarantee.violation
 
 
 @pytest.mark.parametrize(
