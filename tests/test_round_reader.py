@@ -16,6 +16,7 @@ NAMES = [f"{tail} > {head}" for tail, head in LINKS]
 ROUNDS = 6
 ONE = 'source = "SEA"\ntarget = "NYC"\ndemand = 4.0\n'
 MANY = 'commodities = "demands.csv"\n'
+COSTS = '[stream]\ncosts = "costs.csv"\n'
 
 
 @pytest.fixture
@@ -41,6 +42,17 @@ def table(path, names, values):
     path.write_text(f"time,{','.join(names)}\n{rows}")
 
 
+def read(folder, rest="", ends=ONE):
+    """The experiment of a file with this network, and the rest of it."""
+    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ends}{rest}')
+    return load(folder / "net.toml")
+
+
+def first_point(experiment, problem):
+    learner = experiment.learner(experiment.entrants()[0], problem, 0)
+    return learner.act(learner.start())
+
+
 CASES = [
     (ends, paths, demands)
     for ends in (ONE, MANY)
@@ -54,23 +66,19 @@ def test_rows_one_at_a_time_are_the_rounds_of_the_tables(folder, ends, paths, de
     moving = ("one.csv" if ends is ONE else "moving.csv") if demands else None
     stream = 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
     stream += f'demands = "{moving}"\n' if moving else ""
-    file = folder / "net.toml"
-    file.write_text(f'[set]\ngraph = "links.csv"\n{ends}paths = "{paths}"\n[stream]\n{stream}')
-    experiment = load(file)
+    experiment = read(folder, f'paths = "{paths}"\n[stream]\n{stream}', ends)
     problem, reader = experiment.problem(0), RoundReader(experiment)
     assert reader.K == problem.K
     assert reader.names == problem.labels
-    read = {
-        name: tw.problems.read_table(folder / path)
-        for name, path in (("costs", "costs.csv"), ("capacities", "capacities.csv"))
+    paths_of = {"costs": "costs.csv", "capacities": "capacities.csv", "demands": moving}
+    tables = {
+        name: tw.problems.read_table(folder / path) for name, path in paths_of.items() if path
     }
-    if moving:
-        read["demands"] = tw.problems.read_table(folder / moving)
     x = problem.K.center
     for t in range(ROUNDS):
         row = {
             name: dict(zip(each.columns, each.values[t].tolist(), strict=True))
-            for name, each in read.items()
+            for name, each in tables.items()
         }
         loss, limit = reader.functions(json.loads(json.dumps(row)))
         assert loss.values(x)[0] == problem.stream.losses[t : t + 1].values(x)[0]
@@ -91,8 +99,7 @@ def test_rows_one_at_a_time_are_the_rounds_of_the_tables(folder, ends, paths, de
 
 
 def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
-    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
-    experiment = load(folder / "net.toml")
+    experiment = read(folder)
     with pytest.raises(InvalidInput, match="an experiment needs rounds: give costs, capacities"):
         experiment.problem(0)
     loss, _ = RoundReader(experiment).functions({"capacities": [1, 1, 1, 1, 1]})
@@ -100,8 +107,7 @@ def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
 
 
 def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
-    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
-    reader = RoundReader(load(folder / "net.toml"))
+    reader = RoundReader(read(folder))
     weights = np.arange(5.0)
     row = {"costs": [1.0] * 5, "weights": weights.tolist(), "budgets": 3.0}
     _, limit = reader.functions(row)
@@ -112,8 +118,7 @@ def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
 
 
 def test_capacities_of_a_round_replace_those_of_the_graph(folder):
-    (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ONE}')
-    reader = RoundReader(load(folder / "net.toml"))
+    reader = RoundReader(read(folder))
     loads = reader.network.loads(reader.K.center)
     for room in (0.5, 9.0):  # below and above what the graph has
         _, limit = reader.functions({"costs": [1.0] * 5, "capacities": [room] * 5})
@@ -126,25 +131,17 @@ def test_gaps_of_links_that_nothing_uses_are_nobodys(folder):
     rows = [row.split(",") for row in text]
     rows[2][at] = ""
     (folder / "costs.csv").write_text("\n".join(map(",".join, rows)))
-    file = folder / "net.toml"
-    file.write_text(
-        f'[set]\ngraph = "links.csv"\n{ONE}[stream]\ncosts = "costs.csv"\ngaps = "unseen"\n'
-    )
-    problem = load(file).problem(0)
-    assert problem.stream.unseen == 0
+    experiment = read(folder, '[stream]\ncosts = "costs.csv"\ngaps = "unseen"\n')
+    assert experiment.problem(0).stream.unseen == 0
     rows[2][1 + NAMES.index("SEA > DEN")] = ""
     (folder / "costs.csv").write_text("\n".join(map(",".join, rows)))
-    assert load(file).problem(0).stream.unseen == 1
+    assert load(folder / "net.toml").problem(0).stream.unseen == 1
 
 
 def test_links_have_their_own_names_in_decisions_and_loops_are_said(folder):
     (folder / "links.csv").write_text("tail,head,name\nA,B,fibre\nA,B,radio\nA,A,loop\n")
     (folder / "costs.csv").write_text("radio,A > A,fibre\n1,9,2\n1,9,2\n")
-    file = folder / "net.toml"
-    file.write_text(
-        '[set]\ngraph = "links.csv"\nsource = "A"\ntarget = "B"\n[stream]\ncosts = "costs.csv"\n'
-    )
-    problem = load(file).problem(0)
+    problem = read(folder, COSTS, 'source = "A"\ntarget = "B"\n').problem(0)
     assert problem.labels == ("fibre", "radio")
     assert problem.stream.losses.C.tolist() == [[2.0, 1.0]] * 2
     assert problem.notes == ("Links from a node to itself are left out: 1.",)
@@ -152,13 +149,9 @@ def test_links_have_their_own_names_in_decisions_and_loops_are_said(folder):
 
 
 def test_every_link_begins_on_the_shortest_paths(folder):
-    file = folder / "net.toml"
-    stream = '[stream]\ncosts = "costs.csv"\n'
-    file.write_text(f'[set]\ngraph = "links.csv"\n{ONE}paths = "all"\n{stream}')
-    experiment = load(file)
+    experiment = read(folder, f'paths = "all"\n{COSTS}')
     problem = experiment.problem(0)
-    learner = experiment.learner(experiment.entrants()[0], problem, 0)
-    x = learner.act(learner.start())
+    x = first_point(experiment, problem)
     shortest = problem.network.path_shares(x)
     assert [path.name for path in shortest] == ["SEA > DEN > NYC"]  # 1 + 3 against 4 + 5
     assert float(np.abs(x).sum()) == pytest.approx(2.0)  # nothing goes round in circles
@@ -168,13 +161,9 @@ def test_a_start_is_a_table_of_one_row_by_name(folder):
     (folder / "now.csv").write_text(
         "SFO > NYC,SEA > SFO,SEA > DEN,DEN > NYC\n0.25,0.25,0.75,0.75\n"
     )
-    file = folder / "net.toml"
-    text = f'[set]\ngraph = "links.csv"\n{ONE}[stream]\ncosts = "costs.csv"\n'
-    file.write_text(f'{text}[[learners]]\nname = "Ensemble"\nstart = "now.csv"\n')
-    experiment = load(file)
+    experiment = read(folder, f'{COSTS}[[learners]]\nname = "Ensemble"\nstart = "now.csv"\n')
     problem = experiment.problem(0)
-    learner = experiment.learner(experiment.entrants()[0], problem, 0)
-    assert dict(zip(problem.labels, learner.act(learner.start()), strict=True)) == {
+    assert dict(zip(problem.labels, first_point(experiment, problem), strict=True)) == {
         "SEA > DEN": 0.75,
         "DEN > NYC": 0.75,
         "SEA > SFO": 0.25,
@@ -184,17 +173,13 @@ def test_a_start_is_a_table_of_one_row_by_name(folder):
         "SFO > NYC,SEA > SFO,SEA > DNE,DEN > NYC\n0.25,0.25,0.75,0.75\n"
     )
     with pytest.raises(InvalidInput, match="received 'SEA > DNE'"):
-        experiment.learner(experiment.entrants()[0], problem, 0)
+        first_point(experiment, problem)
 
 
 def test_columns_that_nobody_reads_are_said(folder):
     (folder / "links.csv").write_text("tail,head,cap\nSEA,NYC,5\n")
     (folder / "costs.csv").write_text("SEA > NYC\n1\n1\n")
     (folder / "demands.csv").write_text("source,target,volume\nSEA,NYC,50\n")
-    file = folder / "net.toml"
-    stream = '[stream]\ncosts = "costs.csv"\n'
-    file.write_text(f'[set]\ngraph = "links.csv"\nsource = "SEA"\ntarget = "NYC"\n{stream}')
-    assert "not read are the columns cap;" in load(file).problem(0).notes[0]
-    file.write_text(f'[set]\ngraph = "links.csv"\n{MANY}{stream}')
+    assert "not read are the columns cap;" in read(folder, COSTS).problem(0).notes[0]
     with pytest.raises(InvalidInput, match="not volume"):
-        load(file).problem(0)
+        read(folder, COSTS, MANY).problem(0)

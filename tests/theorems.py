@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+import streams
 import tidewolf as tw
 from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.core.errors import ShortHorizon
@@ -54,16 +55,11 @@ def _quietly(kind: Any, K: Any, horizon: int, sizes: Any, given: dict[str, Any])
         return kind.theorem(K, horizon=horizon, **dict(sizes), **given)
 
 
-def hostile(K: Any, rounds: int, seed: int, turns: int = 7) -> tw.Stream:
+def hostile(K: Any, rounds: int, seed: int) -> tw.Stream:
     """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes
     of at most 1.
     """
-    rng = np.random.default_rng(seed)
-    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
-    sign = np.where(np.arange(rounds) * turns // rounds % 2, -1.0, 1.0).reshape(
-        rounds, *[1] * star.ndim
-    )
-    C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
-    A = -C + 0.2 * rng.standard_normal(C.shape)
-    C, A = (M / np.linalg.norm(M.reshape(rounds, -1), axis=1).reshape(sign.shape) for M in (C, A))
-    return tw.Stream(Linear(C), Affine(A, A.reshape(rounds, -1) @ star.reshape(-1)))
+    switching = streams.hostile("switching", K, rounds, seed)
+    C, A, b = switching.losses.C, switching.constraints.A, switching.constraints.b
+    of_C, of_A = (np.linalg.norm(M.reshape(rounds, -1), axis=1) for M in (C, A))
+    return tw.Stream(Linear((C.T / of_C).T), Affine((A.T / of_A).T, b / of_A))
