@@ -1,7 +1,7 @@
 """The tables of docs/start/first-run.md, from the commands that print them: `make readme` writes
 them anew.
 
-A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what
+A block of text with the title of a run (`routing: 2,000 rounds, seed 0`) becomes what
 `tidewolf run` prints today on 80 columns, but for the lines that say where files are.
 tests/docs/test_readme.py holds the numbers to the learners.
 """
@@ -24,7 +24,7 @@ _FILES = ("decisions: ", "report: ")
 def block(problem: str) -> re.Pattern[str]:
     """Where the page shows the run of a problem."""
     return re.compile(
-        rf"(?<=```text\n){problem}: [^\n]* rounds, seed 0\n.*?(?=```)", flags=re.DOTALL
+        rf"(?<=```text\n)[^`]*?\n\n{problem}: [^\n]* rounds, seed 0\n.*?(?=```)", flags=re.DOTALL
     )
 
 

@@ -43,7 +43,9 @@ def test_a_run_prints_tables_of_80_columns_and_writes_a_page(short, tmp_path, ca
     assert max(map(len, lines[:-2])) <= 80  # paths of files are not cut
     folder = tmp_path / "new" / "folder"
     assert printed.err == ""
-    assert printed.out.startswith("routing: 40 rounds, seed 0\n")
+    verdict, _, rest = printed.out.partition("\n\n")
+    assert verdict.startswith("Ensemble cost ")
+    assert rest.startswith("routing: 40 rounds, seed 0\n")
     assert all(
         word in printed.out
         for word in (*BUILTIN_LEARNERS, "loss", "regret", "violation", "seconds")
@@ -120,7 +122,7 @@ def test_a_terminal_sees_progress(short):
     seen = seen_on_a_terminal(words, WITHOUT_PAGES)
     assert re.search(COLORS, seen)
     assert all(
-        word in seen for word in ("LyapunovDescent", "rounds/s", "calls a round", "violation")
+        word in seen for word in ("LyapunovDescent", "rounds/s", "calls per round", "violation")
     )
 
 

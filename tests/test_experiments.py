@@ -122,7 +122,7 @@ def test_cables_both_ways_share_a_column_and_circles_are_cut(network, numbers):
     column = {name: i % len(NAMES) for i, name in enumerate(ways)}
     costs = tw.functions.Linear(numbers[0][:, [column[name] for name in problem.labels]])
     assert problem.stream.losses == costs
-    cut = f"{14 - len(problem.labels)} of 14 links are cut: "
+    cut = f"{14 - len(problem.labels)} of 14 links are not used: "
     assert problem.notes[0].startswith(cut)
     assert "does not lead away from SEA" in problem.notes[0]
 

@@ -80,7 +80,7 @@ def test_the_measured_bound_stays_below_the_promise_over_many_rounds():
     run = tw.run(learner, tw.Stream(Linear(C), Affine(0.0 * C, np.ones(T))))
     assert run.bound.regret <= learner.guarantee().regret
     assert run.certificate.holds
-    assert {"regret bound below promise", "violation bound below promise"} <= {
+    assert {"regret bound below guarantee", "violation bound below guarantee"} <= {
         check.name for check in run.certificate.checks
     }
 

@@ -306,7 +306,7 @@ def test_a_new_network_runs_as_it_is(tmp_path, monkeypatch):
     assert Path("network-data/costs.csv").read_text() == "mine\n"
     said("new", "network", "--force", "--quiet")
     text = said("run", "network.toml", "--rounds", "24", "--out", "out")
-    assert "24 of 40 links are cut" in text
+    assert "24 of 40 links are not used" in text
     assert pd.read_csv("out/decisions.csv")["time"].iloc[-1] == "2026-03-02T23:00"
     said("run", "network.toml", "--dry-run")
     said(

@@ -101,7 +101,7 @@ def test_the_page_has_every_number(page, runs):
     assert {"150 rounds \xb7 seed 3", "2026-01-02 00:00 UTC"} <= set(text)
     for each in runs:
         assert {type(each.learner).__name__, repr(each.learner)} <= set(text)
-        assert {interval(each.regret), f"{interval(each.regret, 150)} a round"} <= set(text)
+        assert {interval(each.regret), f"{interval(each.regret, 150)} per round"} <= set(text)
         assert {number(float(each.violations.sum())), f"{each.oracle_calls:,} in all"} <= set(text)
         assert number(each.max_infeasibility) in text
         worst = int(np.argmax(each.each_violation))

@@ -114,7 +114,7 @@ def test_a_network_with_demands_says_volumes(paths, moving):
     text = page([run], name="<n>", about="", seed=0, date=date, network=net)
     assert "a &gt; b" in text
     assert "&lt;n&gt;" in text
-    assert ("links are cut" in text) == bool(net.cut)
+    assert ("links are not used" in text) == bool(net.cut)
     assert ("not used, for it" in text) == bool(net.cut)
 
 

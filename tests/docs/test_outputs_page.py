@@ -204,9 +204,10 @@ def test_comparisons(folder):
         if name != "runs[].regret"
     }
     require_same("comparison.json", found)
-    head = (folder / "compare.txt").read_text().splitlines()[2]
+    lines = (folder / "compare.txt").read_text().splitlines()
+    head = next(line for line in lines if line.startswith("per round"))
     titles = head.replace("secs", "micro-secs").split()
-    assert titles[:2] == ["a", "round"]
+    assert titles[:2] == ["per", "round"]
     require_same("tidewolf compare: choosing caution", titles[2:], more=["regret"])
 
 
@@ -253,9 +254,9 @@ def headers(titles: Iterable[str]) -> list[str]:
 def test_printed_tables():
     for section, columns in (
         ("tidewolf run: totals", TABLE),
-        ("tidewolf run: a round", ROUND_TABLE),
+        ("tidewolf run: per round", ROUND_TABLE),
         ("tidewolf compare: standings", RANKING_COLUMNS),
-        ("tidewolf compare: a round", RANKING_ROUND_COLUMNS),
+        ("tidewolf compare: per round", RANKING_ROUND_COLUMNS),
         ("tidewolf sweep", LINE_COLUMNS),
         ("print(run): experts", experts.EXPERT_COLUMNS),
     ):

@@ -56,7 +56,7 @@ LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
 def test_the_tables_are_those_of_the_runs(example, name):
     problem, best = built(example)
     text = shown(example)
-    assert text.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")
+    assert f"\n\n{example}: {len(problem):,} rounds, seed 0\n" in text
     left_out = set(re.findall(r"^(\w+): left out", text, flags=re.MULTILINE))
     assert {row[0] for row in totals(example)} == set(BUILTIN_LEARNERS) - left_out
     experiment = Experiment.builtin(example).taken(problem)

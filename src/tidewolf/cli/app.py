@@ -30,6 +30,7 @@ from tidewolf.cli.screen import (
     LearnerNames,
     Quiet,
     Seeds,
+    Verbose,
     flag,
     opt,
 )
@@ -125,11 +126,12 @@ def run_command(
         bool, flag("Show what would be played, how long, and what would be written.", "--dry-run")
     ] = False,
     as_json: AsJson = False,
+    verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Run learners on a problem, side by side.
 
-    Prints a table and fills a run folder: report.html with pictures, summary.json,
+    Prints a verdict and a table, and fills a run folder: report.html with pictures, summary.json,
     decisions.parquet and decisions.csv with the decisions (a row per round, a column per entry; on
     flows, shares of the demand), rounds.parquet with the numbers of every round, the experiment as
     resolved, checkpoints. By default Ensemble, with the problem's season and re-solving as its
@@ -178,12 +180,14 @@ def run_command(
         return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
-        _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet)
+        created = RunFolder.create(folder, resolved, force=force)
+        _play(created, problem, as_json, quiet, verbose)
 
 
 def resume(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
     as_json: AsJson = False,
+    verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Resume a run that was interrupted or killed.
@@ -200,7 +204,7 @@ def resume(
 
     folder = RunFolder.open(directory)
     with folder.locked():
-        _play(folder, None, as_json, quiet)
+        _play(folder, None, as_json, quiet, verbose)
 
 
 def report(
@@ -323,7 +327,9 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
-def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:
+def _play(
+    folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool, verbose: bool
+) -> None:
     """Play what is left, write the results, show them."""
     from tidewolf import report as report_pages
 
@@ -361,9 +367,9 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         screen.print_json({**folder.records(found), "left_out": left_out})
         return
     for each in () if quiet else found:
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"verbose": verbose}
         if each is found[0]:
-            more = {"decisions": folder.decisions_file, "notes": (*each.notes, *notes)}
+            more |= {"decisions": folder.decisions_file, "notes": (*each.notes, *notes)}
         title = f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
         screen.show_results(each.shown, title, folder.page(each.seed), left_out, **more)
 

@@ -26,6 +26,7 @@ from rich.text import Text
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics
+from tidewolf.evaluation.verdict import verdict
 from tidewolf.report.page import learner_notes
 from tidewolf.report.rendering import learner_labels
 
@@ -100,6 +101,9 @@ Jobs: TypeAlias = Annotated[
 Dask: TypeAlias = Annotated[str | None, opt("ADDRESS", "Use the Dask cluster of this scheduler.")]
 AsJson: TypeAlias = Annotated[bool, flag("Print the results as JSON, and nothing else.", "--json")]
 Quiet: TypeAlias = Annotated[bool, flag("Print no progress and no results.", "--quiet", "-q")]
+Verbose: TypeAlias = Annotated[
+    bool, flag("Also print notes on the problem and on each learner.", "--verbose", "-v")
+]
 
 
 class Stopped(Exception):
@@ -177,7 +181,7 @@ class JobBar:
         if what != self._what:
             self._what, self._begun, self._rounds = what, now, rounds
         speed = (rounds - self._rounds) / max(now - self._begun, 1e-9)
-        calls = f"{moment.calls / max(1, rounds):.2f} calls a round"
+        calls = f"{moment.calls / max(1, rounds):.2f} calls per round"
         if moment.solves:
             calls += f", {moment.solves / max(1, rounds):.2f} LPs"
         violation = f"violation {number(moment.violation_total)}"
@@ -272,18 +276,25 @@ def show_results(
     *,
     decisions: Path | None = None,
     notes: Sequence[str] = (),
+    verbose: bool = False,
 ) -> None:
-    """The tables of a run, notes, and where decisions and the page are."""
+    """The verdict, the tables of a run, notes if wanted, and where decisions and the page are."""
     labels = learner_labels(runs)
+    if sentence := verdict(runs, labels):
+        _print(sentence, style="bold")
+        _print()
     _print(title, style="bold")
     _print_table(labels, runs, table_metrics(runs))
-    _print_table(labels, runs, ROUND_TABLE, "a round")
+    _print_table(labels, runs, ROUND_TABLE, "per round")
     for sentence in hindsight_sentences(runs):
         _print(sentence, style="yellow")
-    if seen := who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs):
-        _print(seen)
-    for who, note in learner_notes(runs, labels, left_out):
+    if verbose:
+        sees = ((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs)
+        _print(who_sees_what(sees))
+    for who, note in learner_notes(runs, labels) if verbose else ():
         _print((f"{who}: ", "bold"), note)
+    for who, why in left_out.items():
+        _print((f"{who}: ", "bold"), f"left out. {why}")
     for note in notes:
         _print(note)
     if decisions is not None:
@@ -375,14 +386,14 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
         if who == learner or point.knob == "headroom"
     ]
     names = [f"{who}, {point.at}{' (default)' * point.default}" for who, point in shown]
-    _print_table(names, [point for _, point in shown], _POINT_COLUMNS, "a round")
+    if choice := comparison.choice(stream):
+        _print(" ".join(choice), style="bold")
+    _print_table(names, [point for _, point in shown], _POINT_COLUMNS, "per round")
     steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
     if steps:
         _print(f"{learner}, as its caution rises", style="bold")
     for sentence in steps:
         _print(sentence)
-    if choice := comparison.choice(stream):
-        _print(" ".join(choice), style="bold")
     for sentence in beside:
         _print(sentence)
     _print()

@@ -397,7 +397,7 @@ def _calls(run: Run) -> list[CertificateCheck]:
         due = due + np.cumsum([one is not None for one in run.stream.unavailable])
         more = ", and one more in a round with entries that are out"
     over = float((np.cumsum(run.calls) - due).max())
-    law = f"oracle calls stay within {share:g} a round at all times{more}"
+    law = f"oracle calls stay within {share:g} per round at all times{more}"
     return [CertificateCheck("calls", law, over, over, 1e-6 * max(1.0, share))]
 
 
@@ -471,9 +471,9 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]
                 checks.append(CertificateCheck(f"{which} {name}", law, *between, allowed))
     for which, total in (("regret", regret), ("violation", violation)):
         if total.bound is not None and total.guarantee is not None:
-            law = f"the measured bound on the {which} is within the promise"
+            law = f"the measured bound on the {which} is within the guarantee"
             allowed = total.guarantee + _ROUNDING * abs(total.guarantee)
-            name = f"{which} bound below promise"
+            name = f"{which} bound below guarantee"
             checks.append(CertificateCheck(name, law, total.bound, total.bound, allowed))
     return checks
 

@@ -203,7 +203,7 @@ class Comparison(Value):
             Oracle calls allowed a round; a learner without such a setting counts for all. None:
             the points of every budget.
         seconds : float, default None
-            Only points that took at most so many seconds a round.
+            Only points that took at most so many seconds per round.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class Comparison(Value):
         """
         self._require(stream, learner)
         budget = None if budget is None else as_number(budget, "The budget", above=0.0)
-        seconds = None if seconds is None else as_number(seconds, "The seconds a round")
+        seconds = None if seconds is None else as_number(seconds, "The seconds per round")
         groups: dict[Any, list[Entry]] = {}
         for e in self.entries:
             if (e.stream, e.learner) == (stream, learner) and budget in (None, e.budget or budget):
@@ -278,7 +278,7 @@ class Comparison(Value):
         points = [point for point in self._chosen(stream, learner) if point.knob]
         several = len({point.budget for point in points}) > 1
         return [
-            (f"At {old.budget:g} calls a round: " if several else "")
+            (f"At {old.budget:g} calls per round: " if several else "")
             + fronts.step_sentence(old, new)
             for old, new in pairwise(points)
             if old.budget == new.budget
@@ -501,7 +501,7 @@ class Comparison(Value):
         seeds = ", ".join(str(venue.seed) for venue in venues)
         means = [venue.mean for venue in venues if venue.mean is not None]
         if len(means) == len(venues):
-            known = f"the best fixed point costs {statistics.fmean(means):.6g} a round"
+            known = f"the best fixed point costs {statistics.fmean(means):.6g} per round"
         elif any(venue.feasible is False for venue in venues):
             known = "no point keeps every limit"
         else:
@@ -609,7 +609,7 @@ RANKING_COLUMNS = _or_refused(
     Column("shortfall %", "shortfall\n%", lambda ranking: _SHORTFALL(ranking).rstrip("%")),
     Column("less violation", "less\nbroken", _SAVING),
     Column("in equal time", "in equal\ntime", _IN_TIME, 1),
-    Column("microseconds a round", "micro-\nsecs", _microseconds),
+    Column("microseconds per round", "micro-\nsecs", _microseconds),
 )
 RANKING_ROUND_COLUMNS = _or_refused(
     Column("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
@@ -620,7 +620,7 @@ RANKING_ROUND_COLUMNS = _or_refused(
     Column("churn worst", "\nworst", _over_points(".2g", "churn_worst"), 1),
 )
 """How bad rounds get, beside the means."""
-TABLES = (("learner", RANKING_COLUMNS), ("a round", RANKING_ROUND_COLUMNS))
+TABLES = (("learner", RANKING_COLUMNS), ("per round", RANKING_ROUND_COLUMNS))
 """The tables of standings, and what their first columns are called."""
 
 

@@ -148,7 +148,7 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
         costs = f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
     return [
         f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} "
-        f"({point.violation:.3g} against {theirs.violation:.3g} a round), and {costs}."
+        f"({point.violation:.3g} against {theirs.violation:.3g} per round), and {costs}."
     ]
 
 
@@ -166,8 +166,8 @@ def choice_sentences(points: Sequence[Point]) -> list[str]:
         p = min(better, key=lambda p: p.loss)
         return [f"Take {p.at} in place of the default, {usual.at}: {_changes(usual, p)}."]
     found = [
-        f"Begin with the default, {usual.at}: it costs {usual.loss:.4g} a round and breaks limits "
-        f"by {usual.violation:.3g}."
+        f"Begin with the default, {usual.at}: it costs {usual.loss:.4g} per round and breaks "
+        f"limits by {usual.violation:.3g}."
     ]
     if less:
         p = max(less, key=lambda p: (p.violation, -p.loss))

@@ -232,7 +232,7 @@ def _allowed(total: Total) -> list[str]:
 def _regret_details(run: Run) -> list[str]:
     if run.regret is None:
         return []
-    return [f"{interval(run.regret, run.rounds or 1)} a round", *_allowed(run.certificate.regret)]
+    return [f"{interval(run.regret, run.rounds or 1)} per round", *_allowed(run.certificate.regret)]
 
 
 def _kept_details(run: Run) -> list[str]:
@@ -244,7 +244,7 @@ def _kept_details(run: Run) -> list[str]:
 
 def _violation_details(run: Run) -> list[str]:
     return [
-        f"{number(_per_round(float(run.violations.sum()), run))} a round",
+        f"{number(_per_round(float(run.violations.sum()), run))} per round",
         *_spread_details(run.violation_spread),
         f"{percent(run.broken)} of rounds broken",
         *_allowed(run.certificate.violation),
@@ -287,11 +287,11 @@ TABLE: tuple[Column[Run], ...] = (
     ),
     Column("violation", "violation", _number("violation"), details=_violation_details),
     Column(
-        *("oracle calls a round", "calls\na round", _number("calls_per_round")),
+        *("oracle calls per round", "calls/\nround", _number("calls_per_round")),
         details=_in_all("oracle_calls"),
     ),
     Column(
-        *("LP solves a round", "LPs\na round", _number("solves_per_round")),
+        *("LP solves per round", "LPs/\nround", _number("solves_per_round")),
         *(2, _has("solves"), _in_all("solves")),
     ),
     Column("largest infeasibility", "largest\ninfeasibility", _number("max_infeasibility"), 3),
@@ -336,7 +336,7 @@ def spread_lines(run: Run) -> list[str]:
         return []
     names = ("loss", "violation", "churn")
     rows = [[name, *(_spread_cell(name, part, run) for part in _PARTS)] for name in names]
-    lines = aligned([["a round", *_PARTS], *rows])
+    lines = aligned([["per round", *_PARTS], *rows])
     for i, name in enumerate(names, 1):
         if found := getattr(run, f"{name}_spread"):
             lines[i] += f"  in round {found.worst_round + 1:,}"

@@ -116,23 +116,23 @@ def _column(
 # What tables show of a line.
 LINE_COLUMNS: tuple[Column[SweepLine], ...] = (
     _column("total loss", "loss\ntotal", "loss"),
-    _column("loss a round", "\na round", "loss_mean"),
-    _column("churn a round", "churn\na round", "churn_mean", 1),
+    _column("loss per round", "\nper round", "loss_mean"),
+    _column("churn per round", "churn\nper round", "churn_mean", 1),
     _column("churn p99", "\np99", "churn_p99", 8),
     _column("worst churn", "\nworst", "churn_worst", 8),
-    Column("regret a round", "regret\na round", _regret, 2, lambda line: _regret(line) != "none"),
+    Column("regret per round", "regret\nper round", _regret, 2, lambda one: _regret(one) != "none"),
     _column(
-        *("regret a round, kept rounds", "regret,\nkept rounds", "regret_kept_upper", 2),
+        *("regret per round, kept rounds", "regret,\nkept rounds", "regret_kept_upper", 2),
         optional=True,
         unit=1.0,
     ),
-    _column("violation a round", "violation\na round", "violation_mean"),
+    _column("violation per round", "violation\nper round", "violation_mean"),
     _column("violation p99", "\np99", "violation_p99", 7),
     _column("worst violation", "\nworst", "violation_worst", 5),
     Column("rounds broken", "rounds\nbroken", _broken, 6),
-    _column("calls a round", "calls\na round", "calls_per_round", 3),
-    _column("LPs a round", "LPs\na round", "solves_per_round", 3, optional=True),
-    _column("us a round", "us", "seconds", 4, optional=True, unit=1e-6),
+    _column("calls per round", "calls/\nround", "calls_per_round", 3),
+    _column("LPs per round", "LPs/\nround", "solves_per_round", 3, optional=True),
+    _column("us per round", "us", "seconds", 4, optional=True, unit=1e-6),
     Column("seeds", "seeds", lambda line: str(line.seeds), 4),
 )
 

@@ -220,7 +220,7 @@ class Network(OnLinks):
     >>> network.K
     FlowPolytope('SEA' -> 'NYC', 3 arcs, 3 nodes, dimension 1)
     >>> print(network.notes[0].partition(". ")[0])
-    1 of 4 links are cut: DEN > SEA: does not lead away from SEA
+    1 of 4 links are not used: DEN > SEA: does not lead away from SEA
     >>> losses = network.losses(np.ones((2, 4)))  # two rounds
     >>> limits = network.limits([[0.5, 1.0, 1.0, np.inf]] * 2)
     >>> tw.run(tw.Ensemble(network.K), tw.Stream(losses, limits)).rounds
@@ -344,7 +344,7 @@ class Network(OnLinks):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What to know of it, in sentences: how many links are cut, and why."""
+        """What to know of it, in sentences: how many links are not used, and why."""
         if not self.cut:
             return ()
         reasons = dict[str, list[str]]()
@@ -353,8 +353,8 @@ class Network(OnLinks):
         why = "; ".join(f"{listed(links)}: {reason}" for reason, links in reasons.items())
         more = "A larger k keeps more of them."
         if self.paths == "away":
-            more = 'With paths = "all" every link stays.'
-        return (f"{len(self.cut)} of {len(self.links)} links are cut: {why}. {more}",)
+            more = 'With paths = "all" every link is used.'
+        return (f"{len(self.cut)} of {len(self.links)} links are not used: {why}. {more}",)
 
     def losses(self, costs: Array, demands: Array | None = None) -> Linear:
         """What rounds cost: the costs of links times what they carry.

@@ -513,7 +513,7 @@ def draw_frontiers(
     axes.set_xlim(-0.03 * right, right)
     ticks = [0.0, *round_numbers(least, max(every, default=1.0))]
     axes.set_xticks([math.asinh(tick / least) for tick in ticks], [f"{tick:g}" for tick in ticks])
-    axes.set_xlabel("mean violation a round", color=palette.ink, labelpad=3)
+    axes.set_xlabel("mean violation per round", color=palette.ink, labelpad=3)
     axes.set_ylabel(upward, color=palette.ink, labelpad=4)
     labels = []
     for curve, points in zip(curves, places, strict=True):
@@ -525,7 +525,7 @@ def draw_frontiers(
     labels.sort(key=lambda label: label[:2])  # the defaults and the ends first
     everywhere = np.concatenate([*places, np.zeros((0, 2))])
     write_labels(axes, [label for *_, label in labels], everywhere)
-    what = upward.removeprefix("mean ").removesuffix(" a round")
+    what = upward.removeprefix("mean ").removesuffix(" per round")
     dots = []
     for curve, points in zip(curves, places, strict=True):
         for i, (x, y) in enumerate(pixels(axes, points).tolist()):

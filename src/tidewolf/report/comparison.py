@@ -81,7 +81,7 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
         "beside": comparison.against_resolving(stream),
         "tables": [
             _table(f"Standings on {stream}", "learner", RANKING_COLUMNS, names, rankings),
-            _table(f"Rounds on {stream}", "a round", RANKING_ROUND_COLUMNS, plain, rankings),
+            _table(f"Rounds on {stream}", "per round", RANKING_ROUND_COLUMNS, plain, rankings),
         ],
         "warnings": comparison.warnings(stream),
     }
@@ -102,9 +102,9 @@ def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
         )
         for i, each in enumerate(rankings)
     ]
-    about = f"mean {measure} against mean violation a round; down and to the left is better"
+    about = f"mean {measure} against mean violation per round; down and to the left is better"
     title = title or "What the knob costs and buys"
-    return frontier_chart("frontier", title, about, curves, f"mean {measure} a round")
+    return frontier_chart("frontier", title, about, curves, f"mean {measure} per round")
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
@@ -250,8 +250,8 @@ def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> dict[str, Any
     if not drawn:
         return None
     words = knob.replace("_", " ")
-    about = f"mean loss against mean violation a round, as {words} moves"
-    chart = frontier_chart(knob, words.capitalize(), about, drawn, "mean loss a round")
+    about = f"mean loss against mean violation per round, as {words} moves"
+    chart = frontier_chart(knob, words.capitalize(), about, drawn, "mean loss per round")
     return figure(chart)
 
 

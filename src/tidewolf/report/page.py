@@ -37,6 +37,7 @@ from tidewolf.evaluation.metrics import (
     weight_text,
 )
 from tidewolf.evaluation.tracking import entry_names
+from tidewolf.evaluation.verdict import verdict
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
 from tidewolf.report.network import network_chart, networks_context, networks_of
@@ -148,6 +149,7 @@ def _record(
         "about": about,
         "facts": [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"],
         "files": _files(decisions, network),
+        "verdict": verdict(runs, labels),
         "results": results_table(runs),
         "read": _read(runs),
         "warnings": hindsight_sentences(runs),
@@ -351,7 +353,7 @@ def frontier_chart(
     title: str,
     about: str,
     curves: Sequence[charts.Curve],
-    upward: str = "mean regret a round",
+    upward: str = "mean regret per round",
 ) -> Chart:
     """Frontiers with a legend and a table of their points."""
     rows: list[tuple[Cell | str, ...]] = [
@@ -367,7 +369,7 @@ def frontier_chart(
     named = zip(curves, counts, strict=True)
     legend = [RunStyle(curve.label, curve.hue, value=count) for curve, count in named]
     spoken = ", ".join(f"{entry.label}: {entry.value}" for entry in legend)
-    titles = ("learner", upward, "mean violation a round")
+    titles = ("learner", upward, "mean violation per round")
     return Chart(
         name,
         title,
