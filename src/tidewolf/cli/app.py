@@ -152,7 +152,8 @@ def run_command(
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
-    from tidewolf.experiments.folder import RunFolder, free, require_no_run
+    from tidewolf.experiments.compiling import compiling_beside
+    from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
     from tidewolf.experiments.jobs import locked
 
@@ -161,27 +162,26 @@ def run_command(
     requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
-    problem = requested.problem(requested.seeds[0])
-    requested = requested.taken(problem)
-    resolved = replace(requested.resolved(len(problem)), folder=None)
-    # all are made before the first one runs, so that a wrong setting costs no time
-    for entrant in resolved.entrants():
-        requested.learner(entrant, problem, requested.seeds[0])
-    file = requested.incumbent
-    beside = None if file is None else read_incumbent(file, problem, requested.files)
-    if dry_run:
-        from tidewolf.experiments.folder import preview
-
-        found = preview(requested, resolved, problem, folder, beside)
-        if as_json:
-            screen.print_json(found)
-        elif not quiet:
-            screen.show_preview(found)
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder, "run", again=True):
-        created = RunFolder.create(folder, resolved, force=force)
-        _play(created, problem, as_json, quiet, verbose)
+    with compiling_beside(requested):
+        problem = requested.problem(requested.seeds[0])
+        requested = requested.taken(problem)
+        resolved = replace(requested.resolved(len(problem)), folder=None)
+        # all are made before the first one runs, so that a wrong setting costs no time
+        for entrant in resolved.entrants():
+            requested.learner(entrant, problem, requested.seeds[0])
+        file = requested.incumbent
+        beside = None if file is None else read_incumbent(file, problem, requested.files)
+        if dry_run:
+            found = preview(requested, resolved, problem, folder, beside)
+            if as_json:
+                screen.print_json(found)
+            elif not quiet:
+                screen.show_preview(found)
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        with locked(folder, "run", again=True):
+            created = RunFolder.create(folder, resolved, force=force)
+            _play(created, problem, as_json, quiet, verbose)
 
 
 def resume(

@@ -232,6 +232,8 @@ class Clock(threading.local):
 
 
 CLOCK = Clock()
+# Called when compiling begins, once in a process.
+ON_COMPILING: list[Callable[[], None]] = []
 LOGGER = logging.getLogger("tidewolf")
 
 
@@ -249,6 +251,8 @@ def announce() -> None:
     if not is_configured and parent_process() is None and sys.stderr and sys.stderr.isatty():
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()
+    for begin in ON_COMPILING:
+        begin()
 
 
 def compiling() -> float:

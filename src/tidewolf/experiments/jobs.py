@@ -618,9 +618,14 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
     if dask is not None:
         return on_cluster(dask)
     if jobs is None:
-        has_affinity = hasattr(os, "sched_getaffinity")
-        jobs = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+        jobs = processors()
     return serial(follow) if jobs == 1 else on_processes(jobs)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:
