@@ -4,8 +4,7 @@ the bit.
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,12 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from servers import PATIENCE
+from serving import SIMPLEX
 from tidewolf.cli import main
 from tidewolf.core.errors import AlreadyThere, BrokenFile, CheckpointError, TidewolfError
 from tidewolf.storage import copies
 from tidewolf.storage.copies import backup, restore
 from tidewolf.storage.session_store import Round, SessionStore
-
-EXPERIMENT = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDescent"}]}
 
 
 def seen(name: str, t: int) -> dict[str, Any]:
@@ -40,7 +38,7 @@ def inside(name: str, rounds: int) -> tw.Session[Any]:
 
 
 def client(server: Any, name: str, **more: Any) -> tw.Client:
-    return tw.Client(f"http://127.0.0.1:{server.port}", name, experiment=EXPERIMENT, **more)
+    return tw.Client(f"http://127.0.0.1:{server.port}", name, experiment=SIMPLEX, **more)
 
 
 def goes_on(session: tw.Client, name: str, rounds: int, more: int = 3) -> None:
@@ -169,13 +167,8 @@ def test_refusals_are_one_sentence(served, tmp_path, capsys):
 LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 
 
-@contextmanager
-def store_at(where: str | Path) -> Iterator[SessionStore]:
-    store = SessionStore.open(where, commit_within=0.0)
-    try:
-        yield store
-    finally:
-        store.close()
+def store_at(where: str | Path) -> AbstractContextManager[SessionStore]:
+    return closing(SessionStore.open(where, commit_within=0.0))
 
 
 def opened(store: SessionStore, name: str) -> tw.Session[Any]:
