@@ -222,6 +222,13 @@ def _kernels(request):
 
 
 @pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def no_pages():
     """Runs write no report pages, which take most of the time of a short one."""
     with pytest.MonkeyPatch.context() as patch:

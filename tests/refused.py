@@ -1,9 +1,11 @@
-"""A call that must be refused: the kind of error, the setting it names, and one sentence."""
+"""A call or a command that must be refused: the kind of error, what it names, and one sentence."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+
+from tidewolf.cli import main
 
 
 @contextmanager
@@ -15,3 +17,13 @@ def refused(error: type[Exception], setting: str | None = None) -> Iterator[None
     assert said.endswith((".", "?")), said
     if setting is not None:
         assert caught.value.setting == setting
+
+
+def refused_command(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    """The sentence with which a command ends that prints nothing else."""
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2, words
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1), words
+    assert printed.err.endswith((".\n", "?\n")), words
+    return printed.err.strip()

@@ -70,3 +70,14 @@ def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
     A = A * size.reshape(column)
     most = np.linalg.norm(A.reshape(flat), axis=1) * K.radius if kind == "hopeless" else 0.0
     return tw.Stream(Linear(C), Affine(A, A.reshape(flat) @ star.reshape(-1) - most))
+
+
+def require_equal(f: Any, g: Any, points: Any, tolerance: float = 1e-10) -> None:
+    """Everything a batch answers, also where a round has no weight."""
+    weights = np.arange(1.0, len(g) + 1) * (np.arange(len(g)) != 1)
+    asked: list[Any] = [("values_at", np.stack([points[t % len(points)] for t in range(len(g))]))]
+    for x in points:
+        asked += [("values", x), ("gradients", x), ("slopes", x), ("subgradient", x, weights)]
+    for name, *given in asked:
+        ours, theirs = (getattr(batch, name)(*given) for batch in (f, g))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance, err_msg=name)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from streams import require_equal
 from tidewolf.core import errors
 from tidewolf.functions import Linear, LogWealth, Quadratic, from_jax, from_torch
 from tidewolf.testing import check_function
@@ -45,20 +46,6 @@ def log(make: Any) -> Any:
 
 def quadratic(x: Any, P: Any, q: Any, r: Any) -> Any:
     return 0.5 * (x @ (P @ x)) + q @ x + r
-
-
-def require_equal(f: Any, g: Any, points: Any) -> None:
-    """Everything a batch answers, within 1e-10."""
-    weights = RNG.uniform(0.5, 2.0, len(g)) * (np.arange(len(g)) != 1)
-    for x in points:
-        np.testing.assert_allclose(f.values(x), g.values(x), rtol=0, atol=1e-10)
-        np.testing.assert_allclose(f.gradients(x), g.gradients(x), rtol=0, atol=1e-10)
-        np.testing.assert_allclose(
-            f.subgradient(x, weights), g.subgradient(x, weights), rtol=0, atol=1e-10
-        )
-        np.testing.assert_allclose(f.slopes(x), g.slopes(x), rtol=0, atol=1e-10)
-    many = np.stack([points[t % len(points)] for t in range(len(g))])
-    np.testing.assert_allclose(f.values_at(many), g.values_at(many), rtol=0, atol=1e-10)
 
 
 def test_they_equal_built_in_functions(make):

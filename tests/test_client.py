@@ -2,7 +2,6 @@
 is lost on the way; what is refused is refused alike.
 """
 
-import itertools
 import socketserver
 import subprocess
 import sys
@@ -19,15 +18,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from serving import SIMPLEX
+from serving import fresh as unused
 from tidewolf.client.session import AGAIN, as_json, error_of
 from tidewolf.core import errors
 from tidewolf.functions import Affine, Capacity, Linear
 
-DESCENT = [{"name": "LyapunovDescent"}]
-SIMPLEX = {"set": {"kind": "Simplex", "n": 3}, "learners": DESCENT}
-MATRIX = {"set": {"kind": "Spectraplex", "n": 2}, "learners": DESCENT}
+MATRIX = {**SIMPLEX, "set": {"kind": "Spectraplex", "n": 2}}
 SETS = [(SIMPLEX, tw.sets.Simplex(3)), (MATRIX, tw.sets.Spectraplex(2))]
-NUMBER = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +38,7 @@ def url(servers, tmp_path_factory):
 
 def fresh(url: str, experiment: Any = SIMPLEX, **more: Any) -> tw.Client:
     """A client of a session that nobody has used."""
-    return tw.Client(url, f"s{next(NUMBER)}", experiment=experiment, **more)
+    return tw.Client(url, unused(), experiment=experiment, **more)
 
 
 def asked_once(url: str, **more: Any) -> None:
@@ -54,7 +52,6 @@ def inside(K: Any) -> tw.Session[Any]:
 
 # --- the law --------------------------------------------------------------------------------------
 
-finite = st.floats(-1e3, 1e3)
 STEPS = st.sampled_from(
     ["play", "play", "ahead", "observe", "observe", "late", "again", "gradient", "other", "back"]
 )

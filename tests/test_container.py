@@ -12,7 +12,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from typing import NamedTuple
 import pytest
 
 import tidewolf as tw
+from serving import call
 
 HERE = Path(__file__).parent
 RECIPE = HERE.parent / "deploy" / "Containerfile"
@@ -134,14 +134,10 @@ class Server:
         self.address = line.split()[-1]
 
     def ask(self, method: str, path: str, body: object = None) -> dict:
-        request = urllib.request.Request(
-            f"{self.address}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-            return json.load(answer)
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        answer = call(self.address, method, path, body, headers)
+        assert answer.status < 400, answer.raw
+        return answer.body
 
     def end(self, how: int) -> int:
         self.process.send_signal(how)

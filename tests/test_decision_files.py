@@ -19,10 +19,9 @@ ROUTING = BOTH + '[stream]\nproblem = "routing"\n'
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "routing.toml").write_text(ROUTING)
-    return tmp_path
+def here(here):
+    (here / "routing.toml").write_text(ROUTING)
+    return here
 
 
 def tables(folder):

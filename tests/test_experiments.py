@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from refused import refused_command
 from tidewolf import baselines, functions, learners, problems, sets
 from tidewolf.cli import main
 from tidewolf.core import jit
@@ -67,19 +68,18 @@ def numbers():
 
 
 @pytest.fixture
-def network(tmp_path, monkeypatch, numbers):
+def network(here, numbers):
     """What a network engineer has: an edge list, a table of costs, a table of capacities, and eight
     lines that name them.
     """
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "links.csv").write_text(
+    (here / "links.csv").write_text(
         "tail,head,km\n"
         + "".join(f"{tail},{head},{i + 1}\n" for i, (tail, head) in enumerate(LINKS))
     )
     for name, values in zip(("costs", "capacities"), numbers, strict=True):
-        (tmp_path / f"{name}.csv").write_text(table(NAMES, values))
-    (tmp_path / "network.toml").write_text(NETWORK)
-    return tmp_path
+        (here / f"{name}.csv").write_text(table(NAMES, values))
+    (here / "network.toml").write_text(NETWORK)
+    return here
 
 
 def refused(text, path="bad.toml"):
@@ -318,19 +318,16 @@ def test_the_commented_file_explains_every_key_and_no_other(of_network):
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_new_writes_once(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_new_writes_once(here, capsys):
     assert main(["new", "mine", "--problem", "adversarial"]) == 0
     assert "mine.toml is written" in capsys.readouterr().out
-    (tmp_path / "mine.toml").write_text("# my own\n")
-    assert main(["new", "mine"]) == 2
-    assert "--force" in capsys.readouterr().err
-    assert (tmp_path / "mine.toml").read_text() == "# my own\n"
+    (here / "mine.toml").write_text("# my own\n")
+    assert "--force" in refused_command(capsys, "new", "mine")
+    assert (here / "mine.toml").read_text() == "# my own\n"
     assert main(["new", "mine", "--force", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
-    assert main(["new", "other", "--problem", "routng"]) == 2
-    assert "Did you mean routing?" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
+    assert "routing?" in refused_command(capsys, "new", "other", "--problem", "routng")
+    assert [path.name for path in here.iterdir()] == ["mine.toml"]
 
 
 # TOML and places

@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from covering import few
+from refused import refused_command as refused
 from tidewolf import __version__, baselines, learners, problems
 from tidewolf.cli import main
 from tidewolf.core import checkpoint
@@ -48,10 +49,9 @@ FILES = sorted([*FILES.split(), *(f"decisions-{label}.parquet" for label in LABE
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "short.toml").write_text(TWO + SHORT)
-    return tmp_path
+def here(here):
+    (here / "short.toml").write_text(TWO + SHORT)
+    return here
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +75,6 @@ def results(folder):
         del each["seconds"]
     tables = (*folder.glob("*.parquet"), *folder.glob("*.csv"))
     return summary, {path.name: path.read_bytes() for path in tables}
-
-
-def refused(capsys, *arguments):
-    assert main(list(arguments)) == 2
-    printed = capsys.readouterr()
-    assert (printed.out, len(printed.err.splitlines())) == ("", 1)
-    return printed.err.strip()
 
 
 def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder):

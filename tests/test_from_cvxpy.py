@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from streams import require_equal
 from tidewolf.core import errors
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic, from_cvxpy
 from tidewolf.functions.from_cvxpy import FromCvxpy
@@ -134,18 +135,6 @@ def test_values_are_those_of_cvxpy_and_subgradients_lie_below(name, seed, scale)
     assert (beyond - there - claimed >= -slack).all()
 
 
-def require_equal(f, g, points):
-    """Everything a batch answers, within 1e-12."""
-    weights = np.arange(1.0, len(g) + 1)
-    for x in points:
-        np.testing.assert_allclose(f.values(x), g.values(x), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(f.gradients(x), g.gradients(x), rtol=0, atol=1e-12)
-        mine, theirs = f.subgradient(x, weights), g.subgradient(x, weights)
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-11)
-    many = np.stack([points[t % len(points)] for t in range(len(g))])
-    np.testing.assert_allclose(f.values_at(many), g.values_at(many), rtol=0, atol=1e-12)
-
-
 def test_matrices_are_in_the_order_of_points():
     rows = rows_of(B, 0)
     costs = from_cvxpy(cp.sum(cp.multiply(B, Y)), Y, {B: rows})
@@ -231,7 +220,7 @@ def test_large_tables_are_sparse_or_not_made(monkeypatch):
     shared = from_cvxpy(expression, X, values)
     assert type(small) is type(shared) is MaxAffine
     assert shared.A.shape == (3, N)  # one table for all rounds
-    require_equal(small, shared, [point, -point])
+    require_equal(small, shared, [point, -point], 1e-12)
     check_function(shared)
     monkeypatch.setattr(sys.modules["tidewolf.functions.from_cvxpy"], "_MOST", 8)
     for each in (expression, A @ X, cp.sum_squares(M @ X), cp.max(M @ X) + cp.max(X)):

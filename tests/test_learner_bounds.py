@@ -82,27 +82,28 @@ THEORY = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0
 
 
 def settings_of(K: Any, T: int) -> dict[str, Learner[Any]]:
+    short = max(1, T // 5)
     return {
-        "bold": LyapunovDescent(K, horizon=T, caution=1.0),
+        "bold": LyapunovDescent(K, horizon=T, caution=0.01),
         "default": LyapunovDescent(K, horizon=T),
-        "cautious": LyapunovDescent(K, horizon=T, caution=100.0),
+        "cautious": LyapunovDescent(K, horizon=T, caution=1e4),
         "poor": LyapunovDescent(K, horizon=T, calls_per_round=0.05),
         "coarse": LyapunovDescent(K, horizon=T, tolerance=1.0, block=4),
-        "past the horizon": LyapunovDescent(K, horizon=T // 5),
+        "past the horizon": LyapunovDescent(K, horizon=short, caution=1.0),
         "an open block": LyapunovDescent(K, horizon=T, block=7, calls_per_round=0.3),
         "unknown horizon": LyapunovDescent(K),
-        "baseline": SinhaVaze(K, horizon=T),
+        "baseline": SinhaVaze(K, horizon=T, caution=1e4),
         "rival, published": SinhaVaze.published(K, horizon=T),
-        "rival, past the horizon": SinhaVaze(K, horizon=T // 5, caution=1.0),
+        "rival, past the horizon": SinhaVaze(K, horizon=short, caution=1.0),
         "Frank-Wolfe": LyapunovFrankWolfe(K),
-        "Frank-Wolfe, past the horizon": LyapunovFrankWolfe(K, horizon=T // 5),
-        "doubling rival": WangWanZhang(K, horizon=T),
-        "doubling rival, published": WangWanZhang.published(K, horizon=T // 5),
+        "Frank-Wolfe, past the horizon": LyapunovFrankWolfe(K, horizon=short),
+        "doubling rival": WangWanZhang(K, horizon=T, caution=0.01),
+        "doubling rival, published": WangWanZhang.published(K, horizon=short),
         "penalised rival": OnlineFrankWolfe(K, horizon=T),
-        "blind rival, restarts": OnlineFrankWolfe.blind(K, horizon=T // 5),
+        "blind rival, restarts": OnlineFrankWolfe.blind(K, horizon=short),
         "primal-dual rival": ProjectedPrimalDual(K, horizon=T),
         "primal-dual rival, cautious": ProjectedPrimalDual(K, horizon=T, caution=1000.0),
-        "primal-dual rival, restarts": ProjectedPrimalDual.published(K, horizon=T // 5),
+        "primal-dual rival, restarts": ProjectedPrimalDual.published(K, horizon=short),
     }
 
 
@@ -120,33 +121,15 @@ def beyond_the_bound(learner: Learner[Any], stream: tw.Stream, best: tw.Comparat
     return [name for name, beyond in measured.items() if beyond > slack]
 
 
-@thinned(4, K={type(K).__name__: K for K in THEORY}, kind={kind: kind for kind in KINDS})
-def test_what_is_measured_stays_below_what_is_promised(K, kind):
-    T = 60
-    stream = hostile(kind, K, T, 1)
+@pytest.mark.soak_examples(25)
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 2**32), K=st.sampled_from(THEORY), T=st.integers(1, 60))
+@settings(max_examples=3)
+def test_what_is_measured_stays_below_what_is_promised(kind, seed, K, T):
+    stream = hostile(kind, K, T, seed)
     best = tw.best_in_hindsight(K, stream)
     for name, learner in settings_of(K, T).items():
         assert beyond_the_bound(learner, stream, best) == [], name
-
-
-@pytest.mark.soak_examples(150)
-@given(
-    seed=st.integers(0, 2**32),
-    kind=st.sampled_from(KINDS),
-    K=st.sampled_from(THEORY),
-    T=st.integers(1, 60),
-    caution=st.sampled_from([0.01, 1.0, 1e4]),
-)
-@settings(max_examples=12)
-def test_bounds_hold_on_short_streams_of_any_seed(seed, kind, K, T, caution):
-    stream = hostile(kind, K, T, seed)
-    best = tw.best_in_hindsight(K, stream)
-    for learner in (
-        LyapunovDescent(K, horizon=max(1, T // 2), caution=caution),
-        SinhaVaze(K, horizon=T, caution=caution),
-        WangWanZhang(K, horizon=T, caution=caution),
-    ):
-        assert beyond_the_bound(learner, stream, best) == []
 
 
 def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float]:

@@ -38,12 +38,6 @@ def network(folder, more="", capacities=True):
     return tables
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def recomputed(folder, tables):
     """Every link over its capacity, from the shares in decisions.csv alone."""
     shares = pandas.read_csv(folder / "decisions.csv", index_col="time")

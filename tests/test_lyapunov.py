@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.baselines import OnlineFrankWolfe, SinhaVaze, WangWanZhang
@@ -125,8 +124,6 @@ def test_a_promise_that_cannot_be_made_says_why():
 
 
 # --- giving back what a step goes past a limit ----------------------------------------------------
-
-seeds = st.integers(0, 2**32 - 1)
 
 
 def test_the_flagship_goes_less_far_past_a_limit_the_less_cautious_it_is():
