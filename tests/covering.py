@@ -28,8 +28,16 @@ def cover(cases: Sequence[set[Hashable]]) -> list[int]:
     return chosen
 
 
-def covered(**factors: Mapping[str, Any]) -> pytest.MarkDecorator:
+def named(values: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, Any]:
+    """Values by their names, which texts, classes and functions have themselves."""
+    if isinstance(values, Mapping):
+        return values
+    return {value if isinstance(value, str) else value.__name__: value for value in values}
+
+
+def covered(**given: Mapping[str, Any] | Iterable[Any]) -> pytest.MarkDecorator:
     """Parametrize by every combination of named values; those beyond a covering array are soak."""
+    factors = {factor: named(values) for factor, values in given.items()}
     names = [dict(zip(factors, combo, strict=True)) for combo in product(*factors.values())]
     soon = set(cover([pairs(**each) for each in names]))
     cases = [
@@ -43,7 +51,7 @@ def covered(**factors: Mapping[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(tuple(factors), cases)
 
 
-def thinned(every: int, **factors: Mapping[str, Any]) -> pytest.MarkDecorator:
+def thinned(every: int, **factors: Mapping[str, Any] | Iterable[Any]) -> pytest.MarkDecorator:
     """Parametrize by every combination of named values; one of `every` is quick, so that each value
     meets some of each other factor, and the rest are soak.
     """
@@ -53,7 +61,7 @@ def thinned(every: int, **factors: Mapping[str, Any]) -> pytest.MarkDecorator:
             id="-".join(name for _, (name, _) in combo),
             marks=pytest.mark.soak if sum(place for place, _ in combo) % every else (),
         )
-        for combo in product(*(enumerate(values.items()) for values in factors.values()))
+        for combo in product(*(enumerate(named(values).items()) for values in factors.values()))
     ]
     return pytest.mark.parametrize(tuple(factors), cases)
 

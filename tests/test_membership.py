@@ -47,7 +47,7 @@ MADE = {
 }
 
 
-@thinned(2, make={name: name for name in MADE}, kind={kind.__name__: kind for kind in COMBINED})
+@thinned(2, make=[*MADE], kind=COMBINED)
 def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, asked):
     K = MADE[make](graph(8, 12))
     T = 40

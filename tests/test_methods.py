@@ -77,13 +77,9 @@ def of_drift(T, b, alpha, delta, distance, R, G_f, G_g):
     M = ceil(T / b)
     regret = 4 * b * G_f * R + 2 * b * R**2 * alpha + G_f**2 * T / (2 * alpha) + G_f * distance * T
     a = sqrt(G_g**2 * T / (4 * R * (G_f * M * b / alpha + R * b)))  # the best of all a > 0
-    violation = (
-        G_g**2 * T / (2 * a) + 2 * a * R * (G_f * M * b / alpha + R * b) + 2 * alpha * R**2 / delta
-    )
-    violation += (
-        (G_f / alpha + 4 * R) * G_f * M / (2 * delta) + 4 * b * R * G_g + G_g * distance * T
-    )
-    return regret, violation
+    violation = G_g**2 * T / (2 * a) + 2 * a * R * (G_f * M * b / alpha + R * b)
+    violation += 2 * alpha * R**2 / delta + (G_f / alpha + 4 * R) * G_f * M / (2 * delta)
+    return regret, violation + 4 * b * R * G_g + G_g * distance * T
 
 
 @pytest.mark.parametrize("T", [10**6, 123_457])
@@ -91,10 +87,8 @@ def test_the_theorem_of_drift_plus_penalty(T):
     G_f, G_g, R = 2.3, 5.1, 0.7
     eps = 61 * R**2 * T**-0.5 * log(T)
     learner = theorems.drift_plus_penalty(L2Ball(3, R), T, G_f, G_g)
-    close(
-        learner.guarantee(),
-        *of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g),
-    )
+    formula = of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g)
+    close(learner.guarantee(), *formula)
 
 
 @pytest.mark.parametrize("T", [10**10, 12_345_678_901])
@@ -102,20 +96,12 @@ def test_the_theorem_of_primal_dual(T):
     G_f, G_g, R = 2.3, 1.7, 0.7
     b, eta, eps = isqrt(T), T**-0.75, 61 * R**2 * T**-0.5 * log(T)
     delta = 32 * (G_g**2 + G_g * R) * T**0.5 * sqrt(log(T))
-    assert (
-        delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * sqrt(3 * eps) * b
-        <= eta * b * delta / 2
-    )
-    A = (
-        2 * R**2 / eta
-        + (G_f**2 + 4 * G_g**2 * R**2) * eta * b * T
-        + sqrt(3 * eps) * (G_f + G_g / 4) * T
-    )
-    close(
-        theorems.primal_dual(L2Ball(3, R), T, G_f, G_g).guarantee(),
-        A,
-        sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)),
-    )
+    condition = delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * sqrt(3 * eps) * b
+    assert condition <= eta * b * delta / 2
+    A = 2 * R**2 / eta + (G_f**2 + 4 * G_g**2 * R**2) * eta * b * T
+    A += sqrt(3 * eps) * (G_f + G_g / 4) * T
+    violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T))
+    close(theorems.primal_dual(L2Ball(3, R), T, G_f, G_g).guarantee(), A, violation)
 
 
 @pytest.mark.parametrize(
@@ -134,27 +120,15 @@ def test_bandit_primal_dual(sizes, T, B, block):
     In 3,000 rounds mu is r/2, in 200 (C) has no root.
     """
     K, (G_f, G_g, M_f, M_g) = Simplex(5), sizes
-    learner = BanditPrimalDual(
-        K,
-        T,
-        B,
-        loss_lipschitz=G_f,
-        constraint_lipschitz=G_g,
-        loss_size=M_f,
-        constraint_size=M_g,
-        block=block,
-    )
+    given = dict(zip(theorems.SIZES, sizes, strict=True))
+    learner = BanditPrimalDual(K, T, B, block=block, **given)
     n, R, r = 4, sqrt(4 / 5), sqrt(1 / 20) / sqrt(4 / 5)
     b, _, nu, theta, tol = of_primal_dual(T, B, block)
     k_f, k_g, mu, tau = G_f * R / M_f, G_g * R / M_g, min(sqrt(n * r) * T**-0.25, r / 2), sqrt(tol)
     a = mu * k_g + mu / r * min(1, k_g)
     C = 2 * sqrt(2) * sqrt(n**2 / mu**2 + b * k_g**2) + (tau * k_g + a) * sqrt(T)
-    A = (
-        2 * sqrt(2) * sqrt(T * (4 * n**2 / mu**2 + b * k_f**2))
-        + tau * k_f * T
-        + nu * b * T / 2
-        + 2 * min(1, k_f)
-    )
+    A = 2 * sqrt(2) * sqrt(T * (4 * n**2 / mu**2 + b * k_f**2))
+    A += tau * k_f * T + nu * b * T / 2 + 2 * min(1, k_f)
     A += C**2 / (2 * theta * (1 - nu * b * theta))
     violation = sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T * min(1, k_f)))
     close(learner.guarantee(), M_f * (A + T * mu * k_f * (1 + 1 / r)), M_g * violation)
@@ -169,34 +143,16 @@ def test_bandit_primal_dual(sizes, T, B, block):
 def test_the_theorem_of_bandit_primal_dual(K, sizes):
     T, n, R, r, (G_f, G_g, M_f, M_g) = 9 * 10**18, K.dimension, K.radius, K.inner_radius, sizes
     G = max(sizes)
-    b, eps, mu, eta = (
-        isqrt(T),
-        61 * R**2 * T**-0.5 * log(T),
-        sqrt(n * r) * T**-0.25,
-        R / (sqrt(n) * G) * T**-0.75,
-    )
-    delta = (
-        24
-        * sqrt(183)
-        * G**2
-        * max(n / r, n / sqrt(r), sqrt(n), n / (sqrt(r) * R))
-        * T**0.5
-        * sqrt(log(T))
-    )
-    tau = sqrt(3 * eps)
-    A = 2 * R**2 / eta + T * (
-        tau * n * (M_g / 4 + M_f) / (mu * sqrt(b))
-        + G_g / 4 * (tau + mu)
-        + mu * M_g / (4 * r)
-        + tau * G_f
-    )
+    b, eps, mu = isqrt(T), 61 * R**2 * T**-0.5 * log(T), sqrt(n * r) * T**-0.25
+    eta, tau = R / (sqrt(n) * G) * T**-0.75, sqrt(3 * eps)
+    most = max(n / r, n / sqrt(r), sqrt(n), n / (sqrt(r) * R))
+    delta = 24 * sqrt(183) * G**2 * most * T**0.5 * sqrt(log(T))
+    A = tau * n * (M_g / 4 + M_f) / (mu * sqrt(b)) + G_g / 4 * (tau + mu)
+    A = 2 * R**2 / eta + T * (A + mu * M_g / (4 * r) + tau * G_f)
     A += T * (eta * n**2 * M_f**2 / mu**2 + eta * b * (G_f**2 + M_g**2) + mu * G_f)
     violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)) + mu * G_g * T
-    close(
-        theorems.bandit_primal_dual(K, T, G_f, G_g, M_f, M_g).guarantee(),
-        A + T * mu * G_f * (1 + R / r),
-        violation,
-    )
+    learner = theorems.bandit_primal_dual(K, T, G_f, G_g, M_f, M_g)
+    close(learner.guarantee(), A + T * mu * G_f * (1 + R / r), violation)
 
 
 def of_lyapunov(T, caution, G_f, G_g, D, p, c, c_base):
@@ -205,9 +161,8 @@ def of_lyapunov(T, caution, G_f, G_g, D, p, c, c_base):
     """
     V, theta = 1 / caution, 1 / 2 * c_base / c
     regret = G_f * D * T**p * (c_base + c * theta / V)
-    return regret, c * G_g * D * T**p / (1 / 2) * log(
-        (1 + c_base / c * V + V * T ** (1 - p) / c) / (1 - theta)
-    )
+    X = (1 + c_base / c * V + V * T ** (1 - p) / c) / (1 - theta)
+    return regret, c * G_g * D * T**p / (1 / 2) * log(X)
 
 
 @pytest.mark.parametrize("T", [1, 300, 10**7])
@@ -215,28 +170,20 @@ def of_lyapunov(T, caution, G_f, G_g, D, p, c, c_base):
 def test_lyapunov_weights(T, caution):
     given = {"horizon": T, "caution": caution, "loss_lipschitz": 2.3, "constraint_lipschitz": 5.1}
     for K in (L2Ball(3, 1.7), Simplex(5)):
-        R, D = K.radius, K.diameter
-        close(
-            LyapunovFrankWolfe(K, **given).guarantee(),
-            *of_lyapunov(T, caution, 2.3, 5.1, D, 3 / 4, 2.65, 2.65),
-        )
-        close(
-            SinhaVaze(K, **given).guarantee(),
-            *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, sqrt(2)),
-        )
+        R, sizes = K.radius, (T, caution, 2.3, 5.1, K.diameter)
+        of_frank_wolfe = of_lyapunov(*sizes, 3 / 4, 2.65, 2.65)
+        close(LyapunovFrankWolfe(K, **given).guarantee(), *of_frank_wolfe)
+        close(SinhaVaze(K, **given).guarantee(), *of_lyapunov(*sizes, 1 / 2, 2, sqrt(2)))
         for b, share in ((1, 0.02), (2, 0.001)):
-            e = sqrt(share / T) * R
+            e, D = sqrt(share / T) * R, K.diameter
             beyond = min(2 * R, D + e)
             c_base = sqrt(b / 2) * (beyond**2 / D**2 + beyond / D) + e * sqrt(T) / D
-            enough = (8 * R**2 / e**2 + 4) / b
-            learner = LyapunovDescent(
-                K, calls_per_round=(1 + 1e-9) * enough, tolerance=share / T, block=b, **given
-            )
-            close(learner.guarantee(), *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, c_base))
-            learner = LyapunovDescent(
-                K, calls_per_round=(1 - 1e-9) * enough, tolerance=share / T, block=b, **given
-            )
-            assert "no distance of x and y can be promised" in learner.guarantee().reason
+            enough, found = (8 * R**2 / e**2 + 4) / b, []
+            for calls in ((1 + 1e-9) * enough, (1 - 1e-9) * enough):
+                how = {"calls_per_round": calls, "tolerance": share / T, "block": b}
+                found.append(LyapunovDescent(K, **how, **given).guarantee())
+            close(found[0], *of_lyapunov(*sizes, 1 / 2, 2, c_base))
+            assert "no distance of x and y can be promised" in found[1].reason
 
 
 @pytest.mark.parametrize("k", [2, 7])
@@ -284,11 +231,8 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
             w = theta * G_f / G_g * exp(grown * Q / (c * G_g * D))
             s = s + w * grad_g
         total, M = total + s, max(M, np.linalg.norm(s))
-        L = (
-            (1.055 * T**0.75 if T and t <= T else max(1.055 * (T or 0) ** 0.75, 1.31 * t**0.75))
-            * M
-            / D
-        )
+        size = 1.055 * (T or 0) ** 0.75 if T and t <= T else 1.31 * t**0.75
+        L = max(size, 1.055 * (T or 0) ** 0.75) * M / D
         grad = total + L * (x - K.center)
         v = K.lmo(grad)
         gap = grad @ (x - v)

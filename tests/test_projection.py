@@ -63,7 +63,7 @@ each_polytope = pytest.mark.parametrize(
     "K", [pytest.param(K, id=name) for name, K in POLYTOPES.items()]
 )
 
-somewhere = thinned(6, K=POLYTOPES, where={where: where for where in WHERE})
+somewhere = thinned(6, K=POLYTOPES, where=WHERE)
 
 
 class Task(NamedTuple):
@@ -327,7 +327,7 @@ def sloppy(rank):
 
 
 @pytest.mark.soak_examples(8)
-@thinned(4, K=POLYTOPES, where={where: where for where in ("face", "vertex", "ball")})
+@thinned(4, K=POLYTOPES, where=["face", "vertex", "ball"])
 @given(seed=seeds, rank=st.integers(1, 3), budget=st.sampled_from([1, 2, 5, 20]))
 @settings(max_examples=3)
 def test_an_oracle_that_errs_and_says_so_breaks_no_promise(K, where, seed, rank, budget):
@@ -584,7 +584,7 @@ def test_results_are_read_only_and_inputs_stay_the_callers(name, radii):
             assert not np.shares_memory(out, x0)
 
 
-@thinned(5, name={name: name for name in METHODS}, K=POLYTOPES)
+@thinned(5, name=[*METHODS], K=POLYTOPES)
 def test_single_precision_stays_single(name, K):
     for where in ("face", "ball", "far"):
         y, x0, tol = a_task(K, where, 11)
@@ -611,7 +611,7 @@ def test_an_idle_vertex_serves_again_without_a_call():
 
 @thinned(
     4,
-    name={name: name for name in METHODS},
+    name=[*METHODS],
     K=DENSE,
     kind={"float64": (strict.float64, 1e-13), "float32": (strict.float32, 3e-6)},
 )

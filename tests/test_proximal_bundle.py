@@ -222,7 +222,7 @@ def test_a_constant_breach_moves_nothing(K, seed):
 
 @thinned(
     2,
-    name={name: name for name in ("box", "ball", "simplex", "flow")},
+    name=["box", "ball", "simplex", "flow"],
     weights={"0.3-1": (0.3, 1.0), "10-0.05": (10.0, 0.05), "10-5": (10.0, 5.0)},
 )
 def test_a_conic_solver_agrees(name, weights):

@@ -21,6 +21,7 @@ from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.sets import Birkhoff, Box, FlowPolytope, Simplex
 
 SETS = [Simplex(5), FlowPolytope.examples()[0], Birkhoff(3)]
+EVERY = {**learners.every(), **baselines.every()}
 ROUNDS = 30
 
 
@@ -36,20 +37,14 @@ def stream(K, rounds, k, seed=1, pieces=2):
     A = -0.7 * C[:, None] + rng.standard_normal((rounds, pieces, *K.shape))
     b = (A * star).reshape(rounds, pieces, -1).sum(axis=2) + 0.02 * rng.random((rounds, pieces))
     across = np.array([v - K.tangent(v) for v in rng.standard_normal((rounds, *K.shape))])
-    across *= k / np.linalg.norm(across.reshape(rounds, -1), axis=1).reshape(
-        -1, *[1] * len(K.shape)
-    )
+    across = (across.T * (k / np.linalg.norm(across.reshape(rounds, -1), axis=1))).T
     b = b + (across * K.center).reshape(rounds, -1).sum(axis=1)[:, None]
     return tw.Stream(Linear(C + across[0]), MaxAffine(A + across[:, None], b))
 
 
-@thinned(
-    2,
-    name={name: name for name in sorted({**learners.every(), **baselines.every()})},
-    K={type(K).__name__: K for K in SETS},
-)
+@thinned(2, name=sorted(EVERY), K={type(K).__name__: K for K in SETS})
 def test_what_is_across_the_hull_changes_nothing(name, K):
-    learner = {**learners.every(), **baselines.every()}[name](K, horizon=ROUNDS)
+    learner = EVERY[name](K, horizon=ROUNDS)
     run = tw.run(learner, stream(K, ROUNDS, 0.0))
     assert len(run.trajectory.means) == ROUNDS  # every decision
     assert np.ptp(run.trajectory.means, axis=0).max() > 0.01 * K.radius
@@ -59,11 +54,8 @@ def test_what_is_across_the_hull_changes_nothing(name, K):
             shifted.trajectory.means, run.trajectory.means, rtol=0.0, atol=1e-6 * K.radius
         )
         for number, expected in zip(shifted.bound[:2], run.bound[:2], strict=True):
-            assert number == (None if expected is None else pytest.approx(expected, rel=1e-6)), (
-                k,
-                number,
-                expected,
-            )
+            near = None if expected is None else pytest.approx(expected, rel=1e-6)
+            assert number == near, k
 
 
 @pytest.mark.parametrize(
@@ -74,10 +66,8 @@ def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(options):
     interval's bound.
     """
     K, T, rng = Simplex(6), 120, np.random.default_rng(3)
-    C, A = (
-        rng.standard_normal((T, 6)) - np.arange(6.0),
-        rng.standard_normal((T, 6)) + np.arange(6.0),
-    )
+    C = rng.standard_normal((T, 6)) - np.arange(6.0)
+    A = rng.standard_normal((T, 6)) + np.arange(6.0)
     b = A @ K.center - 0.1
     learner = learners.DriftPlusPenalty(K, **{"horizon": T, **options})
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, b)))
@@ -85,9 +75,8 @@ def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(options):
         again = tw.run(learner, tw.Stream(Linear(C + k), Affine(A + k, b + k)))
         assert again.violations.sum() == pytest.approx(run.violations.sum(), rel=1e-4)
         for part in ((0, T), (7, 50), (60, T), (13, 15)):
-            assert learner.bound_between(again, *part)[:2] == pytest.approx(
-                learner.bound_between(run, *part)[:2], rel=1e-4
-            ), (k, part)
+            expected = learner.bound_between(run, *part)[:2]
+            assert learner.bound_between(again, *part)[:2] == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("K", SETS, ids=lambda K: type(K).__name__)
@@ -116,11 +105,8 @@ def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull
 def test_slopes_of_rounds_are_those_within_the_hull(K):
     rng = np.random.default_rng(0)
     C = rng.standard_normal((4, *K.shape))
-    batches = [
-        Linear(C),
-        Custom(lambda t, x: float((C[t] * x).sum()), lambda t, x: C[t], K.shape, rounds=4),
-    ]
-    for batch in batches:
+    own = Custom(lambda t, x: float((C[t] * x).sum()), lambda t, x: C[t], K.shape, rounds=4)
+    for batch in (Linear(C), own):
         expected = [np.linalg.norm(K.tangent(c)) for c in C]
         np.testing.assert_allclose(tangent_slopes(K, "loss", batch, K.center), expected, rtol=1e-12)
 
@@ -129,9 +115,8 @@ def test_what_is_only_across_the_hull_has_no_slope():
     K = Simplex(4)
     flat = Affine(1e6 * np.ones((3, 4)) / 3.0, np.full(3, 1e6))
     assert tangent_slopes(K, "constraint", flat, K.center).tolist() == [0.0, 0.0, 0.0]
-    assert tangent_slopes(K, "constraint", Capacity(np.ones((1, 4))), K.center) == pytest.approx(
-        math.sqrt(0.75)
-    )
+    one = tangent_slopes(K, "constraint", Capacity(np.ones((1, 4))), K.center)
+    assert one == pytest.approx(math.sqrt(0.75))
 
 
 def test_a_large_part_across_the_hull_leaves_nothing_behind():

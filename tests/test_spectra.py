@@ -94,11 +94,7 @@ def judged(K, D, best, size, mode):
 
 
 @pytest.mark.soak_examples(10)
-@covered(
-    kind={kind: kind for kind in KINDS},
-    mode={mode: mode for mode in MODES},
-    make={make.__name__: make for make in KINDS_OF_SETS},
-)
+@covered(kind=KINDS, mode=[*MODES], make=KINDS_OF_SETS)
 @given(
     seed=seeds,
     m=st.sampled_from([1, 2, 3, 8, 40]),

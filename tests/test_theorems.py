@@ -27,7 +27,7 @@ each_kind = pytest.mark.parametrize("kind", [PrimalDual, DriftPlusPenalty, Bandi
 @thinned(
     3,
     number={f"{i}-{K!r}": i for i, K in enumerate(SETS)},
-    kind={kind.__name__: kind for kind in (PrimalDual, DriftPlusPenalty, BanditPrimalDual)},
+    kind=[PrimalDual, DriftPlusPenalty, BanditPrimalDual],
 )
 def test_the_laws_hold_for_the_theorems_learners_on_every_set(kind, number):
     found = theorems.examples(kind, SETS[number], 20)

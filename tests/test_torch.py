@@ -32,7 +32,7 @@ SETS = {
         [("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"
     ),
 }
-DTYPES = {dtype: dtype for dtype in ("float64", "float32")}
+DTYPES = ["float64", "float32"]
 
 
 def zeros(dtype="float64", *shape):
@@ -96,9 +96,7 @@ METHODS = {
 }
 
 
-@covered(
-    project=METHODS, name={name: name for name in ("ball", "hull", "simplex", "box")}, dtype=DTYPES
-)
+@covered(project=METHODS, name=["ball", "hull", "simplex", "box"], dtype=DTYPES)
 def test_projections_on_torch_give_numpys_points(project, name, dtype):
     K, room = SETS[name], 1e-9 if dtype == "float64" else 1e-3
     moved, tol = K.to(zeros(dtype)), 0.05 * K.radius**2
@@ -122,7 +120,7 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
 
 @covered(
     K=SETS,
-    kind={kind: kind for kind in streams(1, 4, np.asarray)},
+    kind=[*streams(1, 4, np.asarray)],
     dtype=DTYPES,
     block={"1": 1, "7": 7},
 )
@@ -162,7 +160,7 @@ def played(learner, K, made, rounds=8):
     return tw.play(learner, tw.Stream(functions.Linear(made(C)), limits))
 
 
-@thinned(3, name={name: name for name in SMALL}, who={who: who for who in LEARNERS})
+@thinned(3, name=[*SMALL], who=[*LEARNERS])
 def test_every_learner_on_torch_makes_numpys_decisions(who, name):
     """Up to small steps that rounding decides on; and says of every array that it makes where it
     lives.
@@ -196,9 +194,7 @@ LARGE = {
 }
 
 
-@thinned(
-    3, name={name: name for name in LARGE}, limit={limit: limit for limit in ("row", "capacities")}
-)
+@thinned(3, name=[*LARGE], limit=["row", "capacities"])
 def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
     K, most = LARGE[name]
     entries, rng = int(np.prod(K.shape)), np.random.default_rng(8)
