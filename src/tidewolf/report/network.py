@@ -373,7 +373,8 @@ def networks_context(
     assert parts is not None
     said = {
         "Colour is utilisation, mean load over mean capacity; width is the mean load. The worst is "
-        f"that of {len(parts.means):,} parts of the run.": drawn.limited,
+        f"the largest mean over one of {len(parts.means):,} parts of the run; single rounds may "
+        "be fuller (see the constraints that were violated).": drawn.limited,
         "Width and colour are the mean load; the links have no capacities.": not drawn.limited,
         f"Of many links the {LINKS} that carry most are drawn.": len(drawn.links) >= LINKS,
         "Dashed links may carry nothing.": any(link.cut for link in drawn.links),

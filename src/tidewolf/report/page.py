@@ -150,10 +150,11 @@ def _record(
         "facts": [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"],
         "files": _files(decisions, network),
         "verdict": verdict(runs, labels),
-        "results": results_table(runs),
+        "results": results_table(runs, details=False),
+        "details": results_table(runs),
         "read": _read(runs),
         "warnings": hindsight_sentences(runs),
-        "figures": [figure(chart) for chart in totals_charts(runs)],
+        "figures": [figure(chart) for chart in _telling(totals_charts(runs))],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
         "networks": networks_context(shown, clock, network),
@@ -202,14 +203,23 @@ def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]
     return found
 
 
-def results_table(runs: Sequence[Run]) -> Table:
-    """The headline: the totals of each run."""
+def _telling(charts: Sequence[Chart]) -> list[Chart]:
+    """Regret in place of losses, which lie on top of each other; no straight lines of calls."""
+    names = {chart.name for chart in charts}
+    left_out = {"oracle calls", "loss"} if "regret" in names else {"oracle calls"}
+    return [chart for chart in charts if chart.name not in left_out]
+
+
+def results_table(runs: Sequence[Run], *, details: bool = True) -> Table:
+    """The headline: the totals of each run, with what is known of single rounds and bounds."""
     shown, rows = table_metrics(runs), []
     words = {True: "holds", False: "fails", None: "undecided"}
     for run, style in zip(runs, run_styles(runs), strict=True):
         proved = f"certificate {words[run.certificate.holds]}"
-        name = Cell(style.label, (f"sees {SEES[run.learner.needs]}", proved), style)
-        numbers = (Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown)
+        about = (f"sees {SEES[run.learner.needs]}", proved) if details else ()
+        name = Cell(style.label, about, style)
+        more = (tuple(metric.details(run)) if details else () for metric in shown)
+        numbers = (Cell(metric.cell(run), each) for metric, each in zip(shown, more, strict=True))
         rows.append([name, *numbers])
     titles = ["learner", *(metric.title for metric in shown)]
     return table("Results", titles, rows, stacked=True, kind="results")
