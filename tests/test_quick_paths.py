@@ -135,7 +135,8 @@ def test_costs_and_capacities_are_seen_as_their_functions_are(rows):
     costs, capacities, x = rows
     limit = Capacity.one(capacities)
     due = first_order(Linear.one(costs), limit, x, limit.values(x))
-    found = of_costs(costs, capacities, x, float(limit.values(x)[0]))
+    K, value = tw.sets.Box(np.zeros(4), np.ones(4)), float(limit.values(x)[0])
+    found = of_costs(K, costs[None], capacities[None], x, value)
     assert [np.asarray(part).tolist() for part in found] == [
         np.asarray(part).tolist() for part in due
     ]

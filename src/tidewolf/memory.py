@@ -15,10 +15,10 @@ from typing import Any, Generic, TypeVar, final
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.capabilities import committed
-from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, whole
+from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
 from tidewolf.methods.late import next_round
-from tidewolf.past import BACK, Step
+from tidewolf.past import BACK, RoundFeedback, Step
 
 S = TypeVar("S", bound=Progress)
 
@@ -61,6 +61,14 @@ class Memory(Generic[S]):
         if in_order and kernel.plays_live and kernel.takes(state):
             self.arrays = kernel.begin(state)
         return self.arrays
+
+    def is_next(self, number: int) -> bool:
+        """Whether a kernel may play the round of this number: it notes no contents."""
+        return False
+
+    def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
+        """Move to what a kernel left that played a round."""
+        self.arrays = found.after
 
     def copy(self) -> Memory[S]:
         """A copy that shares nothing that changes."""

@@ -24,6 +24,7 @@ from tidewolf.core.feedback import (
     per_constraint_feedback,
 )
 from tidewolf.core.frames import in_order
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
@@ -127,21 +128,31 @@ def _one_round(
     if value > 0.0 and constraint_gradient is None:
         words = f"constraint_value is {value:g}, a violation: give constraint_gradient, too."
         raise InvalidInput(words)
-    grad_g, slope = 0.0 * learner.K.center, 0.0
     if constraint_gradient is not None:
-        given = point(learner, constraint_gradient, "constraint_gradient")
-        if value > 0.0:
-            grad_g, slope = given, norm(given)
-    return FirstOrder(grad_f, max(value, 0.0), grad_g, norm(grad_f), slope, 1)
+        constraint_gradient = point(learner, constraint_gradient, "constraint_gradient")
+    return of_gradients(learner.K, grad_f, value, constraint_gradient)
 
 
-def of_costs(costs: Floats, capacities: Floats | None, x: Floats, value: float) -> FirstOrder:
-    """The first-order feedback of costs and capacities at x, given the constraint's value there."""
-    gradient = np.zeros_like(x)
-    if value <= 0.0 or capacities is None:
-        return FirstOrder(costs, 0.0, gradient, norm(costs), 0.0, 1)
-    gradient[(x - capacities).argmax()] = 1.0
-    return FirstOrder(costs, value, gradient, norm(costs), 1.0, 1)
+def of_gradients(K: HasLMO, grad_f: Array, value: float, grad_g: Array | None) -> FirstOrder:
+    """The feedback on one round whose constraint has this value; the gradient of one that is not
+    violated does not count.
+    """
+    if value > 0.0 and grad_g is not None:
+        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
+    return FirstOrder(grad_f, 0.0, 0.0 * K.center, norm(grad_f), 0.0, 1)
+
+
+def of_costs(
+    K: HasLMO, costs: Floats, capacities: Floats | None, x: Floats, value: float
+) -> FirstOrder:
+    """The same of costs and capacities, arrays of one row, with this value of the constraint at
+    x.
+    """
+    gradient = None
+    if value > 0.0 and capacities is not None:
+        gradient = np.zeros(len(x))
+        gradient[(x - capacities[0]).argmax()] = 1.0
+    return of_gradients(K, costs[0], value, gradient)
 
 
 def arrival(

@@ -19,9 +19,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.feedback import Feedback
+from tidewolf.core.batch import Unlimited
+from tidewolf.core.feedback import Feedback, FirstOrder, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.methods.base import Learner
 from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.events import Decide, Event, Expire, SetInfo, decision, waiting
@@ -47,6 +49,19 @@ class RoundFeedback(NamedTuple):
     given: Feedback | tuple[Array, Array | None]
     # what was played
     x: Array
+
+    @property
+    def last(self) -> Feedback:
+        """On the last of the rounds that were observed together, if they can be told apart."""
+        given = self.given
+        if not isinstance(given, Feedback):
+            loss, c = Linear._unchecked(C=given[0]), given[1]
+            limit = Unlimited(loss.shape) if c is None else Capacity._unchecked(c=c)
+            return FullInformation(loss, limit)
+        k = given.rounds
+        if k == 1 or isinstance(given, FirstOrder):
+            return given
+        return type(given)(*(part[k - 1 : k] for part in given))
 
 
 class Step(NamedTuple):

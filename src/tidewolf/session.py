@@ -24,6 +24,7 @@ that stands when its turn comes, and none that was acknowledged is lost. States 
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -951,11 +952,17 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        alone = loss_gradient is constraint_value is constraint_gradient is loss_value is None
-        alone = alone and feedback is None and loss is None and constraint is None
-        alone = alone and played is None
-        if alone and costs is not None and self._observe_arrays(costs, capacities, round):
-            return
+        is_plain = feedback is None and played is None and loss is None and constraint is None
+        if is_plain and loss_value is None:
+            if loss_gradient is None:
+                is_plain = constraint_value is constraint_gradient is None
+                is_over = is_plain and self._observe_costs(costs, capacities, round)
+            else:
+                gradients = loss_gradient, constraint_value, constraint_gradient
+                is_plain = costs is None and capacities is None
+                is_over = is_plain and self._observe_gradients(*gradients, round)
+            if is_over:
+                return
         learner = self._keeper.learner
         given = {
             "costs": costs,
@@ -976,36 +983,53 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             self._observe(number, seen, played)
 
-    def _observe_arrays(self, costs: Any, capacities: Any, number: Any) -> bool:
-        """Observe a round of costs and capacities through the learner's kernel, if rounds come one
-        by one and nothing is known before them; False if that cannot be.
+    def _observe_costs(self, costs: Any, capacities: Any, number: Any) -> bool:
+        """Observe a round of costs and capacities through the learner's kernel; False if that
+        cannot be.
         """
-        keeper = self._keeper
-        kernel = capabilities.kernel_of(keeper.learner)
-        if kernel is None or self._advisers.in_threads:
-            return False
-        if number is not None and (type(number) is not int or isinstance(keeper, Memory)):
-            return False
-        if not is_vector(costs, kernel.n):
+        kernel = capabilities.kernel_of(self._keeper.learner)
+        if kernel is None or not is_vector(costs, kernel.n):
             return False
         if capacities is not None and not is_vector(capacities, kernel.n):
             return False
+        given = np.empty((1 if capacities is None else 2, 1, kernel.n))
+        given[0], given[-1] = costs, costs if capacities is None else capacities
+        row = frozen(given)[0]
+        limits = None if capacities is None else given[1]
+        return self._observe_at_once(kernel, Functions.costs(row, limits), (row, limits), number)
+
+    def _observe_gradients(self, gradient: Any, value: Any, of_limit: Any, number: Any) -> bool:
+        """The same of the gradients of a loss and of a constraint, and the constraint's value."""
+        kernel = capabilities.kernel_of(self._keeper.learner)
+        if kernel is None or kernel.advisers or not is_vector(gradient, kernel.n):
+            return False
+        if type(value) is not float or not math.isfinite(value):
+            return False
+        if of_limit is None:
+            is_plain = value <= 0.0
+        else:  # also if it does not count, every number is finite
+            is_plain = is_vector(of_limit, kernel.n) and np.isfinite(of_limit).all()
+        if not is_plain:
+            return False
+        seen = observation.of_gradients(kernel.learner.K, gradient, value, of_limit)
+        return self._observe_at_once(kernel, Functions.from_first_order(seen), seen, number)
+
+    def _observe_at_once(self, kernel: Any, functions: Functions, given: Any, number: Any) -> bool:
+        """Observe a round of these functions through the learner's kernel, if rounds come one by
+        one and nothing is known before them; False if that cannot be.
+        """
+        keeper = self._keeper
+        if self._advisers.in_threads or not (number is None or type(number) is int):
+            return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            if before is None or (number is not None and number != before.number):
+            if before is None or not (number is None or keeper.is_next(number)):
                 return False
-            given = np.empty((1 if capacities is None else 2, 1, kernel.n))
-            given[0], given[-1] = costs, costs if capacities is None else capacities
-            row = frozen(given)[0]
-            limits = None if capacities is None else given[1]
-            found = kernel.play(before, Functions.costs(row, limits), 0, 1)
+            found = kernel.play(before, functions, 0, 1)
             if found.done:
-                seen = RoundFeedback(before.number, (row, limits), before.x)
+                seen = RoundFeedback(before.number, given, before.x)
                 self._past.add(Step(seen.round, before, keeper.info_ids, (), seen))
-                if isinstance(keeper, Memory):
-                    keeper.arrays = found.after
-                else:
-                    keeper.take_costs(found, before, row, limits, number is not None)
+                keeper.take_arrays(found, seen, number is not None)
             return bool(found.done)
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:

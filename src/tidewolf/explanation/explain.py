@@ -29,7 +29,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.explanation import record
 from tidewolf.functions.combined import Chain, limit_names
-from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions.linear import Capacity
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.base import Learner, bound_so_far
 from tidewolf.methods.capabilities import (
@@ -70,19 +70,6 @@ def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -
     if learner.needs is not Bandit or not 1 < (k := given.rounds) <= learner.rounds_left(state):
         return x
     return acts(learner, state, k)[k - 1, ...]
-
-
-def last_round(given: Feedback | tuple[Array, Array | None]) -> Feedback:
-    """The last of the rounds that were observed together, if they can be told apart."""
-    if not isinstance(given, Feedback):
-        loss, c = Linear._unchecked(C=given[0]), given[1]
-        return FullInformation(
-            loss, Unlimited(loss.shape) if c is None else Capacity._unchecked(c=c)
-        )
-    k = given.rounds
-    if k == 1 or isinstance(given, FirstOrder):
-        return given
-    return type(given)(*(part[k - 1 : k] for part in given))
 
 
 # Entries below this share of the largest are counted, not named.
@@ -158,7 +145,7 @@ class LastRound:
         self.loss, self.constraint = None, None  # type: Batch | None, Batch | None
         # loss and constraint value at what was played, if no functions were observed
         self.observed: tuple[float | None, ...] = (None, None)
-        given = None if feedback is None else last_round(feedback.given)
+        given = None if feedback is None else feedback.last
         if isinstance(given, FirstOrder):
             self.gradients, self.observed = given, (None, given.violation or None)
         elif isinstance(given, Bandit):

@@ -49,7 +49,7 @@ _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 _LINE = (
     '[{"list":["FirstOrder",{"record":{"loss_gradient":{"array":"a0","numpy":true},'
     '"violation":{"float":"%s"},"constraint_gradient":{"array":"a1","numpy":true},'
-    '"loss_slope":{"float":"%s"},"constraint_slope":{"float":"%s"},"rounds":%d}}]},'
+    '"loss_slope":{"float":"%s"},"constraint_slope":{"float":"%s"},"rounds":1}}]},'
     f"[{_ARRAYS}]]\n"
 )
 
@@ -65,8 +65,10 @@ def stored(event: Event, K: HasLMO) -> tuple[bytes, Event]:
         return b"", event
     (number, feedback, point, instead), committed = event
     if point is None and committed and isinstance(feedback, FirstOrder) and feedback.is_plain:
-        data, again = _encode_plain(feedback)
-        return data, Observe(Arrival(number, again))
+        f, violation, g, loss_slope, constraint_slope, *_ = feedback
+        f, g = frozen(f.copy()), frozen(g.copy())
+        again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
+        return encode_plain(again), Observe(Arrival(number, again))
     how = {"point": point, "instead": None if instead is None else tuple(instead)}
     how["unsettled"] = None if committed else True
     data = encode(feedback, {name: part for name, part in how.items() if part is not None})
@@ -113,14 +115,12 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
     return checkpoint.packed((type(feedback).__name__, SavedRecord.of(parts), *more))
 
 
-def _encode_plain(feedback: FirstOrder) -> tuple[bytes, FirstOrder]:
-    """The same of numbers and two arrays of doubles, at once, and as it is read again."""
-    f, g = frozen(feedback.loss_gradient.copy()), frozen(feedback.constraint_gradient.copy())
-    _, violation, _, steep, steep_limit, rounds, *_ = feedback
-    numbers = (violation.hex(), steep.hex(), steep_limit.hex(), rounds)
-    line = _LINE % (*numbers, ",".join(map(str, f.shape)), ",".join(map(str, g.shape)))
-    again = FirstOrder(f, violation, g, steep, steep_limit, rounds)
-    return b"".join((line.encode(), f.tobytes(), g.tobytes())), again
+def encode_plain(feedback: FirstOrder) -> bytes:
+    """The same of plain feedback, at once."""
+    f, violation, g, loss_slope, constraint_slope, *_ = feedback
+    shape = ",".join(map(str, f.shape))
+    line = _LINE % (violation.hex(), loss_slope.hex(), constraint_slope.hex(), shape, shape)
+    return b"".join((line.encode(), f.tobytes(), g.tobytes()))
 
 
 def decode(data: bytes, center: Array) -> Feedback:

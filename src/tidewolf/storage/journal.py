@@ -26,8 +26,7 @@ from tidewolf.core.arguments import as_flag
 from tidewolf.core.arrays import as_count, to_numpy
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput, TidewolfError
-from tidewolf.core.feedback import Arrival, Feedback
-from tidewolf.core.types import Floats
+from tidewolf.core.feedback import Arrival, Feedback, FirstOrder
 from tidewolf.core.values import identity
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED
@@ -45,6 +44,7 @@ from tidewolf.methods.events import (
     waiting,
 )
 from tidewolf.methods.late import next_round
+from tidewolf.past import RoundFeedback
 from tidewolf.storage import feedback as written
 from tidewolf.storage.tables import Content, Head, Row, Tables, digest
 
@@ -194,11 +194,11 @@ class Journal(Generic[S]):
         state = committed(self.learner, place.state)
         return place if state is place.state else place._replace(state=state)
 
-    def _taken(self, place: Place, event: Event, left: ArrayState | None) -> tuple[Place, Row]:
+    def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
         """Where an event leads, and the row to keep."""
-        data, event = written.stored(event, self.learner.K)
-        state: Any = left or stepped(self.learner, place.state, event)
         number = next_round(place.state)
+        data, event = written.stored(event, self.learner.K)
+        state = stepped(self.learner, place.state, event)
         match event:
             case Observe(arrival):
                 number = arrival.round
@@ -227,53 +227,52 @@ class Journal(Generic[S]):
         with self._mutex:
             self._place = self._committed(self._place)
 
-    def take_costs(
-        self,
-        found: Progressed,
-        before: ArrayState,
-        costs: Floats,
-        capacities: Floats | None,
-        by_number: bool,
-    ) -> None:
-        """Keep a round of costs and capacities that a kernel played, each an array of one row, and
-        move to what it left; `by_number`: whether the round was given so.
+    def is_next(self, number: int) -> bool:
+        """Whether a kernel may play the round of this number."""
+        return number == next_round(self._place.state)
+
+    def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
+        """Keep a round that a kernel played, and move to what it left; `by_number`: whether the
+        round was given so.
         """
-        row, limits, content = costs[0], None if capacities is None else capacities[0], None
-        if by_number or self.numbered:
-            functions = observation.given_functions(self.learner, row, limits)
-            content = observation.content(functions, None)
-        value = float(found.columns[0, VALUE])
-        feedback = observation.of_costs(row, limits, before.x, value)
-        self.take([Observe(Arrival(before.number, feedback))], content, left=found.after)
+        given: Any = seen.given
+        content = observation.content(seen.last, None) if by_number or self.numbered else None
+        if not isinstance(given, FirstOrder):
+            value = float(found.columns[0, VALUE])
+            given = observation.of_costs(self.learner.K, given[0], given[1], seen.x, value)
+        event = Observe(Arrival(seen.round, given))
+        with self._mutex:
+            self._require_writable()
+            place, data = self._place, written.encode_plain(given)
+            row = Row(place.last + 1, "observe", seen.round + 1, self._epoch, data)
+            self._keep(place.after(row, event, found.after), [row], content)
 
     def take(
-        self,
-        events: Sequence[Event],
-        content: str | None = None,
-        *,
-        commit_next: bool = True,
-        left: ArrayState | None = None,
+        self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
     ) -> None:
         """Keep these events, all or none, and move to the state after them; what is refused is not
-        kept and changes nothing. `content` and `commit_next` are those of `Memory.take`; `left` is
-        what a kernel left that has played the one event.
+        kept and changes nothing. `content` and `commit_next` are those of `Memory.take`.
         """
         with self._mutex:
             self._require_writable()
             place, rows = self._place, list[Row]()
             for event in events:
-                place, row = self._taken(place, event, left)
+                place, row = self._taken(place, event)
                 rows.append(row)
             if commit_next:
                 place = self._committed(place)
-            head = self._head._replace(last=place.last, link=place.link, epoch=self._epoch)
-            if head.last - head.snapshot >= self._every:
-                head = self._with_snapshot(head)
-            over = {"observe": content or None, "expire": EXPIRED}
+            self._keep(place, rows, content)
+
+    def _keep(self, place: Place, rows: Sequence[Row], content: str | None) -> None:
+        """Keep the events that led to this place, and move there."""
+        first, base, _, _, snapshot, _ = self._head
+        head = Head(first, base, place.last, place.link, snapshot, self._epoch)
+        if head.last - snapshot >= self._every:
+            head = self._with_snapshot(head)
+        over, contents = {"observe": content or None, "expire": EXPIRED}, dict[int, str | None]()
+        if self.numbered or content is not None or any(row.kind == "expire" for row in rows):
             contents = {row.round: over[row.kind] for row in rows if row.kind in over}
-            if not (self.numbered or content is not None or EXPIRED in contents.values()):
-                contents = {}
-            self._commit(head, place, rows, contents)
+        self._commit(head, place, rows, contents)
 
     def _with_snapshot(self, head: Head) -> Head:
         """With the state after the last event, and without history if none is wanted."""

@@ -195,9 +195,10 @@ class Content(NamedTuple):
 
 
 _HEAD, _ROW = ", ".join(Head._fields), ", ".join(Row._fields)
+# A head is known by these: each writer has an epoch of its own.
 _MOVE_HEAD = (
-    f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ? WHERE session = ? AND "
-    f"{_HEAD.replace(',', ' = ? AND')} = ?"
+    f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ? WHERE session = ? AND last = ? AND "
+    "link = ? AND epoch = ?"
 )
 _ADD = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
 _WRITE_CONTENT = (
@@ -238,7 +239,8 @@ class Tables:
 
     def move_head(self, before: Head, head: Head) -> bool:
         """The next head in place of this one; whether it was this one."""
-        return self.db.execute(_MOVE_HEAD, (*head, self._session, *before)) == 1
+        values = (*head, self._session, before.last, before.link, before.epoch)
+        return self.db.execute(_MOVE_HEAD, values) == 1
 
     def add(self, row: Row) -> None:
         self.db.execute(_ADD, (self._session, *row))
