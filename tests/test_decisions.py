@@ -76,12 +76,13 @@ def test_what_was_played_in_place_of_a_decision_is_what_is_kept():
 # names
 
 
+LINKS = [("a", "b"), ("a", "c"), ("b", "c")]
+FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="a", target="c")
+
+
 def test_entries_are_called_by_labels_then_as_the_set_has_them_then_by_places():
-    K = tw.sets.FlowPolytope.from_edges(
-        [("a", "b"), ("a", "c"), ("b", "c")], source="a", target="c"
-    )
-    assert entry_names(K) == entry_names(K, ["1", "2"]) == ("a > b", "a > c", "b > c")
-    assert entry_names(K, ["fibre", "radio", "7"]) == ("fibre", "radio", "7")
+    assert entry_names(FLOWS) == entry_names(FLOWS, ["1", "2"]) == ("a > b", "a > c", "b > c")
+    assert entry_names(FLOWS, ["fibre", "radio", "7"]) == ("fibre", "radio", "7")
     simplex = tw.sets.Simplex(2)
     for labels in ((), ("day", "day"), ("one",)):
         assert entry_names(simplex, labels) == ("entry 1", "entry 2")
@@ -92,6 +93,7 @@ def test_entries_are_called_by_labels_then_as_the_set_has_them_then_by_places():
 # times
 
 COSTS = tw.functions.Linear([[1.0, 2.0]] * 3)
+NANOSECONDS = [1772366400000000001 + i for i in range(3)]
 HOURS = [datetime(2026, 3, 1, 10 + i, tzinfo=timezone(timedelta(hours=2))) for i in range(3)]
 
 
@@ -103,10 +105,7 @@ HOURS = [datetime(2026, 3, 1, 10 + i, tzinfo=timezone(timedelta(hours=2))) for i
         (HOURS, [f"2026-03-01T{hour:02}:00" for hour in (8, 9, 10)]),
         ([0, 60, 120], ["0", "60", "120"]),
         ([0.5, 1.0, np.nan], ["0.5", "1", ""]),
-        (
-            np.array([1772366400000000001 + i for i in range(3)]),
-            [str(1772366400000000001 + i) for i in range(3)],
-        ),
+        (np.array(NANOSECONDS), [str(each) for each in NANOSECONDS]),
     ],
 )
 def test_times_are_those_that_were_given(given, texts):
@@ -121,15 +120,12 @@ def test_times_are_those_that_were_given(given, texts):
 
 
 def test_a_table_has_a_column_an_entry_under_the_round_or_its_time():
-    K = tw.sets.FlowPolytope.from_edges(
-        [("a", "b"), ("a", "c"), ("b", "c")], source="a", target="c"
-    )
-    costs = tw.functions.Linear([[1.0, 2.0, 3.0]] * 3)
-    plain = tw.run(tw.LyapunovDescent(K), tw.Stream(costs), decisions=True).decisions.to_pandas()
+    learner, costs = tw.LyapunovDescent(FLOWS), tw.functions.Linear([[1.0, 2.0, 3.0]] * 3)
+    plain = tw.run(learner, tw.Stream(costs), decisions=True).decisions.to_pandas()
     assert list(plain.columns) == ["a > b", "a > c", "b > c"]
     assert (plain.index.name, plain.index.tolist()) == ("round", [0, 1, 2])
     days = ["2026-03-01", "2026-03-02", "2026-03-03"]
-    dated = tw.run(tw.LyapunovDescent(K), tw.Stream(costs, time=days), decisions=True, every=2)
+    dated = tw.run(learner, tw.Stream(costs, time=days), decisions=True, every=2)
     frame = dated.decisions.to_pandas()
     assert (frame.index.name, frame.index.strftime("%d").tolist()) == ("time", ["01", "03"])
     np.testing.assert_array_equal(frame.to_numpy(), plain.to_numpy()[::2])

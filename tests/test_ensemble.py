@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from streams import hostile
+from test_late import followed
 from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.functions import Affine, Linear, LogWealth
 from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most
 from tidewolf.methods.steps import lyapunov
-from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Product, Simplex, SimplexProduct
 from tidewolf.testing import check_learner
@@ -52,64 +52,6 @@ def with_knowledge(stream, K, seed, names=("a",)):
 
 
 # --- the inequality, written plainly --------------------------------------------------------------
-
-
-class Plain:
-    """A_i by the formulas of the file, from the points before each round, in units of the loss:
-    V = 1/caution throughout.
-    """
-
-    def __init__(self, learner):
-        self.learner, self.plain = learner, len(learner.step_scales)
-        self.A, self.lost = np.zeros((2, len(learner.names)))
-        self.weights = LyapunovWeights(learner.K, learner.caution, learner.horizon)
-
-    def seen(self, state, functions, values):
-        """A round that is played from this state."""
-        learner, pool, x = self.learner, state.pool, state.upcoming.x
-        block = first_order(*functions, x, functions.constraints.values(x))
-        weighed = self.weights.weigh(state.dual, block, x)
-        unit = math.ldexp(1.0, weighed.dual.exponent)
-        V, w, s = 1.0 / learner.caution, unit * weighed.penalty_weight, unit * weighed.g
-        phi = state.upcoming.shares
-        z = [pool.x(i) for i in range(self.plain)]
-        if learner.context is not None:
-            cells = [pool.x(self.plain + j) for j in range(len(phi))]
-            mixed = sum(p * each for p, each in zip(phi, cells, strict=True))
-            z.append(mixed if phi.any() else None)
-        z += state.upcoming.points[len(z) :]
-        assert x == pytest.approx(
-            sum(p * each for p, each in zip(state.upcoming.p, z, strict=True) if each is not None)
-        )
-
-        def L(point):
-            f, g = functions.losses.values(point), functions.constraints.values(point)
-            return V * float(f.sum()) + w * float(np.maximum(g, 0.0).sum())
-
-        for i, each in enumerate(z):
-            if each is not None:
-                self.lost[i] += L(x) - L(each)
-                self.A[i] += L(x) - L(each) if values else float((s * (x - each)).sum())
-
-
-def followed(learner, stream, values=False):
-    """A run beside its plain sums."""
-    plain, state = Plain(learner), learner.start()
-    for t in range(len(stream)):
-        known = stream.info(t)
-        state = state if known is None else learner.with_info(state, known)
-        part = stream[t : t + 1]
-        functions = FullInformation(part.losses, part.constraints)
-        plain.seen(state, functions, values)
-        x = learner.act(state)
-        reads = learner.reads(part.losses)
-        seen = (
-            functions
-            if reads is FullInformation
-            else first_order(*functions, x, part.constraints.values(x))
-        )
-        state = learner.update(state, seen)
-    return plain, state
 
 
 def in_losses(learner, state, numbers):
@@ -184,8 +126,8 @@ def test_by_values_its_sums_are_those_of_the_file(seed, limits):
     K, T = Simplex(4), 25
     learner = tw.Ensemble(K, experts=[tw.experts.Categories(3), "a"])
     stream = with_knowledge(wealth(seed, T, 4, limits), K, seed)
-    plain, state = followed(learner, stream, values=True)
-    assert in_losses(learner, state, state.accounts.guard) == pytest.approx(plain.A, abs=1e-9)
+    plain, state = followed(learner, stream)
+    assert in_losses(learner, state, state.accounts.guard) == pytest.approx(plain.lost, abs=1e-9)
     assert state.accounts.lost == pytest.approx(state.accounts.guard, abs=1e-9)
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +28,7 @@ from tidewolf.core.settings import settings_of
 from tidewolf.core.sparse import is_sparse
 from tidewolf.experiments import Choice, Experiment, compiling, load
 from tidewolf.experiments.building import TABLES, build_choice
+from tidewolf.experiments.jobs import Recipe
 from tidewolf.experiments.jobs import plan_sweep as plan
 from tidewolf.experiments.keys import Place, function_kinds, kind_keys, parse, set_kinds, to_toml
 from tidewolf.experiments.models import File, Outputs
@@ -49,6 +51,8 @@ target = "NYC"
 costs = "costs.csv"
 capacities = "capacities.csv"
 """
+LONGER = NETWORK.replace("\n\n", '\nlengths = "km"\n\n')
+TABLED = ("links", "costs", "capacities")
 SMALL = '[stream]\nproblem = "adversarial"\n'
 
 
@@ -63,8 +67,8 @@ def table(names, values, times=True):
 
 @pytest.fixture
 def numbers():
-    rng = np.random.default_rng(3)
-    return 1.0 + rng.random((ROUNDS, len(LINKS))), 0.6 + 0.4 * rng.random((ROUNDS, len(LINKS)))
+    costs, room = np.random.default_rng(3).random((2, ROUNDS, len(LINKS)))
+    return (1.0 + costs).round(3), (0.6 + 0.4 * room).round(3)
 
 
 @pytest.fixture
@@ -74,7 +78,7 @@ def network(here, numbers):
     """
     (here / "links.csv").write_text(
         "tail,head,km\n"
-        + "".join(f"{tail},{head},{i + 1}\n" for i, (tail, head) in enumerate(LINKS))
+        + "".join(f"{tail},{head},{i + 1.5}\n" for i, (tail, head) in enumerate(LINKS))
     )
     for name, values in zip(("costs", "capacities"), numbers, strict=True):
         (here / f"{name}.csv").write_text(table(NAMES, values))
@@ -131,6 +135,67 @@ def test_cables_both_ways_share_a_column_and_circles_are_cut(network, numbers):
     cut = f"{14 - len(problem.labels)} of 14 links are not used: "
     assert problem.notes[0].startswith(cut)
     assert "does not lead away from SEA" in problem.notes[0]
+
+
+# files as people have them
+
+
+def frames(folder):
+    """The tables of the network, with their times."""
+    found = {name: pandas.read_csv(folder / f"{name}.csv") for name in TABLED}
+    for name in TABLED[1:]:
+        found[name]["time"] = pandas.to_datetime(found[name]["time"])
+    return found
+
+
+def semicolons(folder):
+    form = {"sep": ";", "decimal": ",", "encoding": "cp1252", "date_format": "%d.%m.%Y %H:%M"}
+    for name, frame in frames(folder).items():
+        frame.to_csv(folder / f"{name}.csv", index=False, **form)
+    more = '[files]\nseparator = ";"\ndecimal = ","\nencoding = "cp1252"\n'
+    return f'{LONGER}{more}date_format = "%d.%m.%Y %H:%M"\n'
+
+
+def excel(folder):
+    with pandas.ExcelWriter(folder / "network.xlsx") as book:
+        for name, frame in frames(folder).items():
+            frame.to_excel(book, sheet_name=name, index=False)
+    return re.sub(r'"(\w+)\.csv"', r'"network.xlsx#\1"', LONGER)
+
+
+@pytest.mark.parametrize("form", [semicolons, excel])
+def test_the_same_network_in_every_form_is_the_same_problem(network, form):
+    expected = built(network, LONGER)
+    problem = built(network, form(network))
+    assert (problem.labels, problem.K) == (expected.labels, expected.K)
+    assert problem.stream == expected.stream
+
+
+def test_formats_and_gaps_go_through_a_file_and_back(network):
+    assert "[files]" not in load("network.toml").resolved(ROUNDS).toml()
+    (network / "network.toml").write_text(semicolons(network))
+    experiment = load("network.toml")
+    files = replace(experiment.files, timezone="Europe/Berlin", separator="\t")
+    stream = replace(experiment.stream, gaps="unseen")
+    told = replace(experiment, stream=stream, files=files).resolved(ROUNDS)
+    (network / "again.toml").write_text(told.toml())
+    again = load("again.toml")
+    assert again == told
+    assert (again.files, again.stream.gaps) == (files, "unseen")
+
+
+def test_formats_gaps_and_sheets_tell_sweeps_apart(network):
+    (network / "network.toml").write_text(excel(network))
+    experiment = load("network.toml")
+    found = [
+        experiment,
+        replace(experiment, files=FileFormat(timezone="UTC")),
+        replace(experiment, stream=replace(experiment.stream, gaps="last")),
+        replace(experiment, stream=replace(experiment.stream, capacities=experiment.stream.costs)),
+    ]
+    identities = [Recipe.of(each).identity for each in found]
+    assert len(set(identities)) == len(identities)
+    assert Recipe.of(load("network.toml")).identity == identities[0]
 
 
 # what a file may say

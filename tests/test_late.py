@@ -267,14 +267,27 @@ class Told:
         if isinstance(learner, tw.Ensemble):
             own = state.upcoming
             self.x, self.mix, self.points, self.shares = own.x, own.mix, own.points, own.shares
+            self.require_mixed(learner, state)
         else:
             self.x, self.mix, self.points = learner.act(state), state.point.x, ()
             self.shares = np.zeros(0)
 
+    def require_mixed(self, learner, state):
+        """Descents and contexts are at the points of their pool, and all are mixed by weight."""
+        count = len(learner.step_scales)
+        cells = [state.pool.x(count + j) for j in range(len(self.shares))]
+        own = [state.pool.x(i) for i in range(count)]
+        if self.shares.any():
+            own.append(sum(share * x for share, x in zip(self.shares, cells, strict=True)))
+        for point, x in zip(self.points, own, strict=False):
+            assert point == pytest.approx(x)
+        weighed = zip(state.upcoming.p, self.points, strict=True)
+        assert self.mix == pytest.approx(sum(p * z for p, z in weighed if z is not None))
+
 
 class Sums:
     """The sums of methods/certificate.py, A_i and the price of overriding from the gradients at the
-    points that were played alone, in units of the loss.
+    points that were played alone, and what these lost by their values, in units of the loss.
     """
 
     def __init__(self, learner):
@@ -284,7 +297,8 @@ class Sums:
         self.cells = learner.context.cells if self.mixed and learner.context is not None else 0
         self.F, self.W = np.zeros((2, 1 + self.cells, n))
         self.at = np.zeros(2)
-        self.A, self.price = np.zeros(len(learner.names) if self.mixed else 0), 0.0
+        self.A, self.lost = np.zeros((2, len(learner.names) if self.mixed else 0))
+        self.price = 0.0
         self.weights = LyapunovWeights(self.K, learner.caution, learner.horizon)
 
     def arrive(self, state, told):
@@ -293,29 +307,35 @@ class Sums:
         weighed = self.weights.weigh(state.dual, together(blocks), told[0][2])
         V = 1.0 / self.learner.caution
         w = math.ldexp(weighed.penalty_weight, weighed.dual.exponent)
-        for (own, _, x), block in zip(told, blocks, strict=True):
+        for (own, (losses, limits), x), block in zip(told, blocks, strict=True):
             f = self.K.tangent(block.loss_gradient)
             g = w * self.K.tangent(block.constraint_gradient)
             shares = np.array([1.0, *own.shares])[:, None]
             self.F, self.W = self.F + shares * f, self.W + shares * g
             self.at += [f @ (x - self.K.center), g @ (x - self.K.center)]
             self.price += float((V * f + g) @ (x - own.mix)) / V
+            values = [
+                V * float(losses.values(z)[0]) + w * max(0.0, float(limits.values(z)[0]))
+                for z in (x if z is None else z for z in (x, *own.points))
+            ]
+            self.lost += values[0] - np.array(values[1:])
             for i, z in enumerate(own.points):
                 self.A[i] += 0.0 if z is None else float((V * f + g) @ (x - z))
 
 
-def followed(learner, stream, valued):
+def followed(learner, stream, valued=True):
     """The plain sums of a run, and where it ended; `valued`: the learner is told of its decisions
     where others were played, else of these.
     """
     sums, state, decided = Sums(learner), learner.start(), {}
+    arrives = np.arange(len(stream)) if stream.arrives is None else stream.arrives
     for t, played in enumerate(tw.play(learner, stream)):
         if (known := stream.info(t)) is not None:
             state = learner.with_info(state, known)
         decided[t] = Told(learner, state)
-        if stream.arrives[t] > t:
+        if arrives[t] > t:
             state = learner.defer(state)
-        due = np.flatnonzero(stream.arrives == t).tolist()
+        due = np.flatnonzero(arrives == t).tolist()
         told = []
         for s in due:
             x, part = stream.override(s), stream[s : s + 1]

@@ -3,6 +3,7 @@ on hostile streams, limits in units of their own, feedback that is late, saved s
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -26,13 +27,9 @@ from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, SimplexProd
 
 seeds = st.integers(0, 2**32)
 DIAMOND = FlowPolytope.examples()[0]
-SETS = [
-    Simplex(4),
-    DIAMOND,
-    CappedSimplex(6, 0.5),
-    SimplexProduct([2, 3]),
-    Box([-1.0, 0.0], [1, 3]),
-]
+LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
+TRIANGLE = FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
+SETS = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), SimplexProduct([2, 3]), Box([-1, 0], [1, 3])]
 KINDS = ["turning", "rare and huge", "capacities", "mixed", "never broken"]
 
 
@@ -348,10 +345,8 @@ def test_with_one_limit_the_weight_is_the_plain_one(seed, K):
     single = tw.Stream(
         stream.losses, Affine(stream.constraints.A[:, 0], stream.constraints.b[:, 0])
     )
-    for make in (
-        lambda **own: tw.LyapunovDescent(K, **own),
-        lambda **own: tw.Ensemble(K, experts=[tw.experts.Season(5, cells=2)], **own),
-    ):
+    seasonal = partial(tw.Ensemble, K, experts=[tw.experts.Season(5, cells=2)])
+    for make in (partial(tw.LyapunovDescent, K), seasonal):
         plain = tw.run(make(), stream)
         for other in (stream, single):
             run = tw.run(make(per_constraint=True), other)
@@ -368,10 +363,8 @@ def test_the_units_of_one_limit_change_no_decision(seed, K, size):
     A, b = stream.constraints.A.copy(), stream.constraints.b.copy()
     A[:, 1], b[:, 1] = size * A[:, 1], size * b[:, 1]
     other = tw.Stream(stream.losses, MaxAffine(A, b))
-    for learner in (
-        tw.LyapunovDescent(K, per_constraint=True),
-        tw.Ensemble(K, per_constraint=True),
-    ):
+    for maker in (tw.LyapunovDescent, tw.Ensemble):
+        learner = maker(K, per_constraint=True)
         one, two = (tw.run(learner, each) for each in (stream, other))
         assert one.losses == pytest.approx(two.losses, rel=1e-7, abs=1e-9)
         for i, share in enumerate((1.0, size, 1.0)):
@@ -386,10 +379,8 @@ def test_the_units_of_one_limit_change_no_decision(seed, K, size):
 
 def test_a_forged_ledger_is_refused():
     K = Simplex(3)
-    for learner in (
-        tw.LyapunovDescent(K, per_constraint=True),
-        tw.Ensemble(K, per_constraint=True),
-    ):
+    for maker in (tw.LyapunovDescent, tw.Ensemble):
+        learner = maker(K, per_constraint=True)
         state = learner.update(learner.start(), three([0.1, 0.2, -0.1]))
         each = state.dual.each
         for forged in (
@@ -403,8 +394,7 @@ def test_a_forged_ledger_is_refused():
 
 
 def test_limits_have_the_names_of_the_sets_entries():
-    links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
-    K = FlowPolytope.from_edges(links, source="SEA", target="NYC")
+    K = TRIANGLE
     capacities, budget = Capacity(np.full((40, 3), 0.4)), Affine(np.ones((40, 3)), np.ones(40))
     assert limit_names(K, capacities) == ("SEA > DEN", "DEN > NYC", "SEA > NYC")
     both = Max(budget, capacities)
@@ -485,10 +475,7 @@ def test_rounding_is_no_breach():
 
 
 def test_what_was_broken_is_said_by_name_the_most_broken_first():
-    K = FlowPolytope.from_edges(
-        [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")], source="SEA", target="NYC"
-    )
-    capacities = np.full((30, 3), 0.6)
+    K, capacities = TRIANGLE, np.full((30, 3), 0.6)
     capacities[7, 2] = 0.0
     stream = tw.Stream(Linear(np.tile([1.0, 1.0, 0.5], (30, 1))), Capacity(capacities))
     run = tw.run(tw.LyapunovDescent(K), stream, decisions=True)
@@ -500,9 +487,8 @@ def test_what_was_broken_is_said_by_name_the_most_broken_first():
     assert first.breach.rounds == int((over[:, 2] > 1e-9).sum())
     totals = [one.total for one in broken_limits(run)]
     assert totals == sorted(totals, reverse=True)
-    single = tw.run(
-        tw.LyapunovDescent(K), tw.Stream(stream.losses, Affine(np.ones((30, 3)), np.full(30, 0.5)))
-    )
+    half = Affine(np.ones((30, 3)), np.full(30, 0.5))
+    single = tw.run(tw.LyapunovDescent(K), tw.Stream(stream.losses, half))
     (only,) = broken_limits(single)
     assert (only.name, only.total) == ("the limit", pytest.approx(single.violations.sum()))
     assert only.breach.worst_round == int(single.violations.argmax())
