@@ -66,10 +66,8 @@ def seen_by_nobody(*paths):
     """What a process sees that may not write into the folders."""
     if os.geteuid() != 0:
         pytest.skip("only root can become a user who may not write here")
-    return [
-        (int(rounds), int(told), bytes.fromhex(state))
-        for rounds, told, state in map(str.split, python("-c", LOOKER, *paths).splitlines())
-    ]
+    lines = map(str.split, python("-c", LOOKER, *paths).splitlines())
+    return [(int(rounds), int(told), bytes.fromhex(state)) for rounds, told, state in lines]
 
 
 def test_a_session_is_looked_at_from_a_folder_that_cannot_be_written(place):
