@@ -13,20 +13,13 @@ from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 def streams(rounds: int, n: int, made: Callable[[np.ndarray], Any]) -> dict[str, tw.Stream]:
     """One stream of each kind on points of n entries; `made` puts an array where it belongs."""
     rng = np.random.default_rng(1)
-    C, A, M = (
-        rng.random((rounds, n)),
-        rng.standard_normal((rounds, n)),
-        rng.standard_normal((rounds, 3, n)),
-    )
-    tenths, halves = np.full(rounds, 0.1), np.full((rounds, 3), 0.5)
+    C, A = rng.random((rounds, n)), rng.standard_normal((rounds, n))
+    affine = Affine(made(A), made(np.full(rounds, 0.1)))
+    maxima = MaxAffine(made(rng.standard_normal((rounds, 3, n))), made(np.full((rounds, 3), 0.5)))
     return {
         "linear under capacities": tw.Stream(Linear(made(C)), Capacity(made(0.2 + 0.3 * C))),
-        "affine under maxima": tw.Stream(
-            Affine(made(A), made(tenths)), MaxAffine(made(M), made(halves))
-        ),
-        "quadratic under affine": tw.Stream(
-            Quadratic(made(np.eye(n)), made(C)), Affine(made(A), made(tenths))
-        ),
+        "affine under maxima": tw.Stream(affine, maxima),
+        "quadratic under affine": tw.Stream(Quadratic(made(np.eye(n)), made(C)), affine),
     }
 
 
@@ -62,9 +55,8 @@ def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
     elif kind == "losses that grow":
         C = C * np.logspace(-3, 3, rounds).reshape(column)
     elif kind == "capacities":
-        return tw.Stream(
-            Linear(-rng.random(C.shape)), Capacity(star + K.radius * 0.1 * rng.random(C.shape))
-        )
+        losses = Linear(-rng.random(C.shape))
+        return tw.Stream(losses, Capacity(star + K.radius * 0.1 * rng.random(C.shape)))
     else:
         assert kind in ("switching", "hopeless")
     A = A * size.reshape(column)

@@ -263,17 +263,9 @@ def test_members_go_on_by_name_and_new_ones_have_the_part_of_one():
     told = Told(old)
     told.through(stream)
     state = told.session.state
-    new = tw.Ensemble(
-        K,
-        caution=20.0,
-        step_scales=(0.1, 1.0, 3.0),
-        experts=[
-            tw.experts.Season(9, cells=5),
-            "desk",
-            tw.experts.Resolve(headroom=(0,)),
-            tw.experts.Resolve(2, headroom=(0,)),
-        ],
-    )
+    last, two = tw.experts.Resolve(headroom=(0,)), tw.experts.Resolve(2, headroom=(0,))
+    experts = [tw.experts.Season(9, cells=5), "desk", last, two]
+    new = tw.Ensemble(K, caution=20.0, step_scales=(0.1, 1.0, 3.0), experts=experts)
     after = new.migrated(state, old)
     mean = np.mean([state.pool.x(4 + j) for j in range(3)], axis=0)
     for j in range(5):

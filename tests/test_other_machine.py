@@ -9,8 +9,6 @@ totals differed by 1.2 % and 1.6 % of it.
 
 import json
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 
@@ -19,6 +17,7 @@ import pytest
 from tools.portable import environment
 
 import tidewolf as tw
+from interpreter import python
 from test_problems import needs_records
 from tidewolf.cli import main
 from tidewolf.core import checkpoint
@@ -37,17 +36,7 @@ def elsewhere(program, *words, cwd=None):
     kept = {name: value for name, value in os.environ.items() if name not in other}
     changed = {} if os.environ.get("OPENBLAS_CORETYPE") == "Prescott" else other
     changed.pop("NUMBA_CPU_NAME", None)
-    found = subprocess.run(
-        [sys.executable, "-c", program, *words],
-        env={**kept, **changed},
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert found.returncode == 0, found.stderr
-    return found.stdout
+    return python("-W", "default", "-c", program, *words, env={**kept, **changed}, cwd=cwd)
 
 
 def learner(name):
@@ -70,17 +59,14 @@ def feed(session, rounds):
         if len(shape) == 2:
             c, a = ((m + m.T) / 8 + np.diag(np.diag(m)) for m in (c, a))  # no cost near 0
         b = 0.6 * float(np.vdot(a, session.learner.K.center))
-        loss, violation = (
-            loss + float(np.vdot(c, x)),
-            violation + max(0.0, float(np.vdot(a, x)) - b),
-        )
+        loss += float(np.vdot(c, x))
+        violation += max(0.0, float(np.vdot(a, x)) - b)
         session.observe(loss=tw.functions.Linear.one(c), constraint=tw.functions.Affine.one(a, b))
     return first, loss, violation
 
 
 RESUME = """
 import json, sys, warnings
-sys.path.insert(0, sys.argv[3])
 import tidewolf as tw
 from test_other_machine import BEFORE, AFTER, feed, learner
 with warnings.catch_warnings(record=True) as said:
@@ -98,9 +84,7 @@ def test_a_session_continues(name, tmp_path):
     with tw.Session.open(tmp_path / "a.db", mine) as session:
         feed(session, range(BEFORE))
         state = session.state
-    there, said = json.loads(
-        elsewhere(RESUME, str(tmp_path / "a.db"), name, str(Path(__file__).parent))
-    )
+    there, said = json.loads(elsewhere(RESUME, tmp_path / "a.db", name))
     assert [kind for kind, _ in said] == ["OtherVersions"]
     assert "blas" in said[0][1]
     here = feed(tw.Session(mine, state), range(BEFORE, BEFORE + AFTER))
@@ -130,11 +114,9 @@ def interrupted(tmp_path, monkeypatch):
 
 def test_a_run_resumes_and_is_reported(interrupted):
     elsewhere(COMMANDS, cwd=interrupted)
-    whole, cut = (
-        json.loads((interrupted / name / "summary.json").read_text())["runs"][0]
-        for name in ("whole", "cut")
-    )
-    assert abs(cut["loss"]["total"] - whole["loss"]["total"]) <= 1e-3 * abs(whole["loss"]["total"])
+    files = [interrupted / name / "summary.json" for name in ("whole", "cut")]
+    whole, cut = (json.loads(file.read_text())["runs"][0]["loss"]["total"] for file in files)
+    assert abs(cut - whole) <= 1e-3 * abs(whole)
 
 
 def test_a_run_of_another_generator_is_refused(interrupted, monkeypatch):

@@ -24,13 +24,8 @@ from tidewolf.cli import main
 pytestmark = pytest.mark.usefixtures("no_pages")
 ROUNDS = 12
 LINK_ROWS = [
-    ("A", "B", 2.0, 9.0),
-    ("A", "C", 3.0, 8.0),
-    ("B", "C", 1.0, 5.0),
-    ("B", "D", 4.0, 7.0),
-    ("C", "D", 2.0, 6.0),
-    ("C", "E", 5.0, 6.0),
-    ("D", "E", 1.0, 9.0),
+    *(("A", "B", 2.0, 9.0), ("A", "C", 3.0, 8.0), ("B", "C", 1.0, 5.0), ("B", "D", 4.0, 7.0)),
+    *(("C", "D", 2.0, 6.0), ("C", "E", 5.0, 6.0), ("D", "E", 1.0, 9.0)),
 ]
 """A small network with cycles: every cable carries both ways."""
 LINKS = [
@@ -48,13 +43,10 @@ def series(names, values):
 
 RNG = np.random.default_rng(5)
 HOURS = np.arange(ROUNDS)[:, None]
-COSTS = series(
-    NAMES,
-    [link[2] for link in LINKS] * (1.0 + 0.4 * np.sin(HOURS / 3.0 + RNG.random(len(LINKS)) * 6.0)),
-)
-CAPACITIES = series(
-    NAMES, [link[3] for link in LINKS] * (0.7 + 0.25 * np.cos(HOURS / 4.0 + np.arange(len(LINKS))))
-)
+KILOMETRES, MOST = ([link[i] for link in LINKS] for i in (2, 3))
+WAVE = np.sin(HOURS / 3.0 + RNG.random(len(LINKS)) * 6.0)
+COSTS = series(NAMES, KILOMETRES * (1.0 + 0.4 * WAVE))
+CAPACITIES = series(NAMES, MOST * (0.7 + 0.25 * np.cos(HOURS / 4.0 + np.arange(len(LINKS)))))
 
 
 @dataclass
@@ -92,9 +84,8 @@ MANY = {
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pd.DataFrame(LINKS, columns=["tail", "head", "length", "capacity"]).drop(
-        columns="capacity"
-    ).to_csv("links.csv", index=False)
+    links = pd.DataFrame(LINKS, columns=["tail", "head", "length", "capacity"])
+    links.drop(columns="capacity").to_csv("links.csv", index=False)
     COSTS.to_csv("costs.csv", index=False)
     CAPACITIES.to_csv("capacities.csv", index=False)
     pd.DataFrame(PAIRS, columns=["source", "target", "demand"]).to_csv("pairs.csv", index=False)
@@ -107,9 +98,8 @@ BOTH = 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
 
 def experiment(ends=ENDS, stream=BOTH, rest=""):
     learners = '[[learners]]\nname = "Ensemble"\nexperts = ["last"]\n'
-    Path("network.toml").write_text(
-        f'[set]\ngraph = "links.csv"\n{ends}[stream]\n{stream}{rest}{learners}'
-    )
+    text = f'[set]\ngraph = "links.csv"\n{ends}[stream]\n{stream}{rest}{learners}'
+    Path("network.toml").write_text(text)
 
 
 def said(*arguments):
@@ -138,11 +128,9 @@ def played(told, *more):
 def check(told, out):
     """Everything a folder says of its first run, worked out again."""
     decisions = pd.read_csv(out / "decisions.csv")
-    pd.testing.assert_frame_equal(
-        decisions.drop(columns="time"),
-        pd.read_parquet(out / "decisions.parquet").drop(columns="time"),
-        check_exact=True,
-    )
+    same = pd.read_parquet(out / "decisions.parquet")
+    same, plain = (table.drop(columns="time") for table in (same, decisions))
+    pd.testing.assert_frame_equal(plain, same, check_exact=True)
     assert decisions["time"].tolist() == TIMES.tolist()
     shares = link_shares(told, decisions, out)
     loads = pd.DataFrame(0.0, index=range(ROUNDS), columns=NAMES)
@@ -294,10 +282,8 @@ def test_a_new_network_runs_as_it_is(tmp_path, monkeypatch):
     for command in ("run", "compare", "live"):
         assert f"tidewolf {command} network.toml" in text
     files = sorted(str(file) for file in Path("network-data").iterdir())
-    assert files == [
-        f"network-data/{name}.csv"
-        for name in ("capacities", "commodities", "costs", "demands", "links")
-    ]
+    tables = ("capacities", "commodities", "costs", "demands", "links")
+    assert files == [f"network-data/{name}.csv" for name in tables]
     assert sum(os.path.getsize(file) for file in files) < 300_000
     Path("network-data/costs.csv").write_text("mine\n")
     assert "network.toml exists already" in refused("new", "network")
@@ -309,10 +295,8 @@ def test_a_new_network_runs_as_it_is(tmp_path, monkeypatch):
     assert "24 of 40 links are not used" in text
     assert pd.read_csv("out/decisions.csv")["time"].iloc[-1] == "2026-03-02T23:00"
     said("run", "network.toml", "--dry-run")
-    said(
-        *("compare", "network.toml", "--rounds", "12", "--cautions", "3,30", "--headrooms", "0"),
-        *("--out", "best", "--quiet"),
-    )
+    few = ("--rounds", "12", "--cautions", "3,30", "--headrooms", "0")
+    said("compare", "network.toml", *few, "--out", "best", "--quiet")
     said("live", "network.toml", "--db", "routing.db", "--once", "--json")
 
 

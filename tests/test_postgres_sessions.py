@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from interpreter import python
 from killed import LEARNERS, observe, patiently, saved, uninterrupted
 from servers import LOST, Caller
 from serving import until
@@ -71,10 +72,7 @@ def go_on(store, name, rounds):
     ],
 )
 def test_killed_at_any_moment_it_goes_on_to_the_bit(postgres_url, tmp_path, name, kills):
-    command = [sys.executable, SCRIPT, postgres_url, name, str(kills), "1", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= kills // 4
+    assert int(python(SCRIPT, postgres_url, name, kills, 1, tmp_path)) >= kills // 4
 
 
 def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(

@@ -40,17 +40,9 @@ def test_a_dry_run_says_everything_and_writes_nothing(file, tmp_path, capsys):
     printed = capsys.readouterr()
     said = " ".join(printed.out.split())
     assert printed.err == ""
-    for part in (
-        "Simplex(n=3",
-        "3 entries",
-        "20, from 2026-03-01 to 2026-03-20 seeds 0",
-        "(3 per round)",
-        "Ensemble (horizon 20, caution 4",
-        "Resolve (horizon 20, headroom 0",
-        "folder out",
-        "summary.json",
-        "Nothing was written",
-    ):
+    played = ("Ensemble (horizon 20, caution 4", "Resolve (horizon 20, headroom 0")
+    dates = "20, from 2026-03-01 to 2026-03-20 seeds 0"
+    for part in ("Simplex(n=3", "3 entries", dates, "(3 per round)", *played, "summary.json"):
         assert part in said
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -65,9 +57,8 @@ def test_a_dry_run_is_what_the_run_then_is(file, tmp_path, capsys):
     assert told["seconds"] == sum(each["seconds"] for each in told["learners"]) > 0.0
     assert main([*words, "--json"]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
-    assert [(run["learner"], run["settings"]) for run in runs] == [
-        (each["name"], each["settings"]) for each in told["learners"]
-    ]
+    for run, each in zip(runs, told["learners"], strict=True):
+        assert (run["learner"], run["settings"]) == (each["name"], each["settings"])
     left = {str(path.relative_to(tmp_path / "there")) for path in (tmp_path / "there").rglob("*")}
     assert set(told["files"]) <= left
     assert main([*words, "--dry-run"]) == 2, "a folder that is taken is refused, as in earnest"

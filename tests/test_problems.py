@@ -40,10 +40,8 @@ def flow_lp(problem, source, target, most=1.0):
     """The best fixed flow with x_e <= most_e, by scipy, from the labels alone."""
     links = arcs(problem)
     nodes = sorted({node for link in links for node in link})
-    balance = np.array(
-        [[(node == tail) - (node == head) for tail, head in links] for node in nodes], dtype=float
-    )
-    supply = np.array([(node == source) - (node == target) for node in nodes], dtype=float)
+    balance = [[(node == tail) - (node == head) for tail, head in links] for node in nodes]
+    supply = [(node == source) - (node == target) for node in nodes]
     bounds = np.stack([np.zeros(len(links)), np.broadcast_to(most, len(links))], axis=1)
     return linprog(problem.stream.losses.C.mean(axis=0), A_eq=balance, b_eq=supply, bounds=bounds)
 
@@ -138,11 +136,9 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
 @needs_records
 @pytest.mark.parametrize("seed", [0, 3])
 def test_some_flows_keep_every_limit_and_the_cheapest_none(seed, monkeypatch):
-    guaranteed = list[np.ndarray]()
-    spread_all = pairs.spread_all
-    monkeypatch.setattr(
-        pairs, "spread_all", lambda *given: guaranteed.append(spread_all(*given)) or guaranteed[0]
-    )
+    guaranteed, spread_all = [], pairs.spread_all
+    kept = lambda *given: guaranteed.append(spread_all(*given)) or guaranteed[0]  # noqa: E731
+    monkeypatch.setattr(pairs, "spread_all", kept)
     problem = problems.pairs(rounds=96, seed=seed)
     K, losses, limits = problem.K, problem.stream.losses, problem.stream.constraints
     ends = set(zip(K.sources.tolist(), K.targets.tolist(), strict=True))
@@ -225,10 +221,7 @@ def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        *((name, content) for name in ("carbon", "geant") for content in (None, b"no")),
-        ("meta", b""),
-    ],
+    [("carbon", None), ("carbon", b"no"), ("geant", None), ("geant", b"no"), ("meta", b"")],
 )
 def test_a_missing_or_broken_record_is_named(tmp_path, monkeypatch, name, content):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
@@ -294,13 +287,8 @@ def test_a_problem_fits_together():
 
 # --- adversarial streams --------------------------------------------------------------------------
 
-HOSTILE_SETS = [
-    Simplex(6),
-    Box([-1.0], [1.0]),
-    L2Ball((2, 2), 3.0),
-    Translated(Simplex(3), np.full(3, 50.0)),
-    Simplex(3).to(np.zeros(1, np.float32)),
-]
+FAR, SINGLE = Translated(Simplex(3), np.full(3, 50.0)), Simplex(3).to(np.zeros(1, np.float32))
+HOSTILE_SETS = [Simplex(6), Box([-1.0], [1.0]), L2Ball((2, 2), 3.0), FAR, SINGLE]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -37,26 +37,16 @@ def pieces(K, rng, b, p, ties):
     """Maxima of affine pieces, some breached near the center and some not; `ties`: few different
     numbers, so that cuts coincide.
     """
-    A = (
-        rng.integers(-1, 2, (b, p, *K.shape)).astype(float)
-        if ties
-        else rng.normal(size=(b, p, *K.shape))
-    )
+    A, level = rng.normal(size=(b, p, *K.shape)), rng.normal(size=(b, p))
+    if ties:
+        A, level = (np.clip(np.rint(each), -1.0, 1.0) for each in (A, level))
     at_center = A.reshape(b, p, -1) @ K.center.reshape(-1)
-    level = rng.integers(-1, 2, (b, p)).astype(float) if ties else rng.normal(size=(b, p))
     return MaxAffine(A, at_center + 0.3 * K.radius * (level + 0.5))
 
 
 def posed(K, constraints, rng, delta, alpha, far=0.8):
-    return PenaltyTask(
-        K,
-        constraints,
-        member(K, rng, far),
-        K.tangent(rng.normal(size=K.shape)),
-        delta,
-        alpha,
-        np.array(K.center),
-    )
+    y, d = member(K, rng, far), K.tangent(rng.normal(size=K.shape))
+    return PenaltyTask(K, constraints, y, d, delta, alpha, np.array(K.center))
 
 
 def h(task, x):
@@ -81,17 +71,15 @@ def honest(task, solved, rng, *others):
     assert solved.looks >= 1
     bound = h(task, solved.x) - solved.gap
     around = [member(K, rng, far) for far in (0.0, 0.3, 0.9, 1.0, 1.0)]
-    near = [
-        solved.x + step * (member(K, rng, 1.0) - solved.x) for step in (1.0, 0.5, 1e-2, 1e-4, 1e-6)
-    ]
+    steps = (1.0, 0.5, 1e-2, 1e-4, 1e-6)
+    near = [solved.x + step * (member(K, rng, 1.0) - solved.x) for step in steps]
     for z in (*around, *near, *others, task.y):
         away = float(np.linalg.norm(z - task.y))
         size = away * (float(np.linalg.norm(task.d)) + task.alpha * away)
         assert bound <= h(task, z) + 1e-15 * size
         beyond = max(0.0, float(np.linalg.norm(z - solved.x)) - solved.off)
-        assert bound + 0.5 * task.alpha * beyond**2 <= h(task, z) + 1e-13 * (
-            size + task.alpha * beyond**2 + abs(bound)
-        )
+        rounding = 1e-13 * (size + task.alpha * beyond**2 + abs(bound))
+        assert bound + 0.5 * task.alpha * beyond**2 <= h(task, z) + rounding
 
 
 @pytest.mark.soak_examples(40)
@@ -130,10 +118,8 @@ def test_capacities_are_maxima_of_coordinates(name, seed, b, delta):
     coordinates = np.broadcast_to(np.eye(n), (b, n, n)).reshape(b, n, *K.shape)
     task = posed(K, Capacity(c), rng, delta, 0.7)
     accuracy = 1e-10 * scale(task)
-    one, other = (
-        solve_penalty(task, accuracy),
-        solve_penalty(task._replace(constraints=MaxAffine(coordinates, c.reshape(b, n))), accuracy),
-    )
+    as_pieces = task._replace(constraints=MaxAffine(coordinates, c.reshape(b, n)))
+    one, other = (solve_penalty(each, accuracy) for each in (task, as_pieces))
     assert max(one.gap, other.gap) <= accuracy
     assert abs(h(task, one.x) - h(task, other.x)) <= accuracy
 
@@ -182,16 +168,10 @@ def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least(
             solved = solve_penalty(task, 0.0, budget)
             honest(task, solved, rng, exact)
             points = [exact, *(member(K, rng, far) for far in np.linspace(0.0, 1.0, 20))]
-            around = [
-                h(task, solved.x)
-                - solved.gap
-                + 0.5 * task.alpha * float(np.linalg.norm(z - solved.x)) ** 2
-                for z in points
-            ]
-            refuted += any(
-                value > h(task, z) + 1e-6 * scale(task)
-                for value, z in zip(around, points, strict=True)
-            )
+            for z in points:
+                around = 0.5 * task.alpha * float(np.linalg.norm(z - solved.x)) ** 2
+                bound = h(task, solved.x) - solved.gap + around
+                refuted += bound > h(task, z) + 1e-6 * scale(task)
     assert refuted > 0
 
 
@@ -199,11 +179,8 @@ def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least(
 def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(infeasible):
     rng, n, b = np.random.default_rng(0), 20, 32
     root = rng.normal(size=(b, n, n)) / np.sqrt(n)
-    block = Quadratic(
-        root @ root.swapaxes(1, 2),
-        rng.normal(size=(b, n)) / np.sqrt(n),
-        np.full(b, 1.0 if infeasible else -0.1),
-    )
+    P, q = root @ root.swapaxes(1, 2), rng.normal(size=(b, n)) / np.sqrt(n)
+    block = Quadratic(P, q, np.full(b, 1.0 if infeasible else -0.1))
     task = posed(L2Ball(n), block, rng, 32.0, 1e-3, 0.9)
     solved = solve_penalty(task, 1e-6 * scale(task))
     assert solved.gap <= 1e-6 * scale(task)
@@ -220,11 +197,10 @@ def test_a_constant_breach_moves_nothing(K, seed):
     assert solved.gap <= 1e-6
 
 
-@thinned(
-    2,
-    name=["box", "ball", "simplex", "flow"],
-    weights={"0.3-1": (0.3, 1.0), "10-0.05": (10.0, 0.05), "10-5": (10.0, 5.0)},
-)
+WEIGHTS = {"0.3-1": (0.3, 1.0), "10-0.05": (10.0, 0.05), "10-5": (10.0, 5.0)}
+
+
+@thinned(2, name=["box", "ball", "simplex", "flow"], weights=WEIGHTS)
 def test_a_conic_solver_agrees(name, weights):
     delta, alpha = weights
     cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
@@ -241,13 +217,10 @@ def test_a_conic_solver_agrees(name, weights):
         if block is linear:
             terms = [cp.pos(cp.max(linear.A[t] @ x - linear.b[t])) for t in range(b)]
         else:
-            terms = [
-                cp.pos(0.5 * cp.sum_squares(root[t].T @ x) + curved.q[t] @ x + curved.r[t])
-                for t in range(b)
-            ]
-        cost = (
-            task.d @ (x - task.y) + delta * cp.sum(terms) + alpha / 2 * cp.sum_squares(x - task.y)
-        )
+            squares = [0.5 * cp.sum_squares(root[t].T @ x) for t in range(b)]
+            terms = [cp.pos(squares[t] + curved.q[t] @ x + curved.r[t]) for t in range(b)]
+        away = x - task.y
+        cost = task.d @ away + delta * cp.sum(terms) + alpha / 2 * cp.sum_squares(away)
         inside = [cp.norm(x - task.center) <= K.radius, x - task.center == hull @ (x - task.center)]
         best = cp.Problem(cp.Minimize(cost), inside).solve(solver=cp.CLARABEL)
         solved = solve_penalty(task, 1e-8 * scale(task))

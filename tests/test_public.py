@@ -3,9 +3,6 @@
 import importlib
 import pkgutil
 import re
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from interpreter import python
 from refused import refused
 from tidewolf.core import errors
 from tidewolf.core.vertices import Sparse
@@ -53,9 +51,8 @@ def test_the_readme_runs_and_prints_what_it_shows(capsys):
     found = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(), re.DOTALL)
     [(code, shown)] = found
     exec(compile(code, "README.md", "exec"), {})
-    for line, expected in zip(
-        capsys.readouterr().out.splitlines(), shown.splitlines(), strict=True
-    ):
+    printed = capsys.readouterr().out.splitlines()
+    for line, expected in zip(printed, shown.splitlines(), strict=True):
         for a, b in zip(line.split(), expected.split(), strict=True):
             if b[0].isdigit():  # a digit of the last place for other arithmetic
                 assert float(a) == pytest.approx(float(b), rel=1e-3, abs=2e-4)
@@ -69,28 +66,19 @@ HEAVY = {"scipy", "numba", "pandas", "matplotlib", "typer", "rich", "networkx", 
 HEAVY |= {"pyarrow"}
 
 
-def python(code):
-    """What a fresh interpreter prints."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+LOADED = """
+import sys
+import tidewolf as tw
+print(*{name.partition('.')[0] for name in sys.modules})
+parts = (tw.sets, tw.functions, tw.learners, tw.projection)
+for part in (*parts, tw.LyapunovDescent, tw.Stream, tw.play):
+    assert part
+print(*{name.partition('.')[0] for name in sys.modules})
+"""
 
 
 def test_tidewolf_sets_functions_and_learners_import_nothing_heavy():
-    loaded = python("""
-        import sys
-        import tidewolf as tw
-        print(*{name.partition('.')[0] for name in sys.modules})
-        parts = (tw.sets, tw.functions, tw.learners, tw.projection)
-        for part in (*parts, tw.LyapunovDescent, tw.Stream, tw.play):
-            assert part
-        print(*{name.partition('.')[0] for name in sys.modules})
-        """)
+    loaded = python("-c", LOADED)
     assert not HEAVY & set(loaded.split())
 
 
@@ -119,8 +107,10 @@ sys.meta_path.insert(0, NoNumba())
 
 
 def test_dense_sets_run_without_numba_and_give_the_same_bits_and_import_no_report():
-    without = python(BLOCKED + RUN + "assert 'numba' not in sys.modules\n")
-    judged = python(RUN + "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)")
+    without = python("-c", BLOCKED + RUN + "assert 'numba' not in sys.modules\n")
+    judged = python(
+        "-c", RUN + "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)"
+    )
     *printed, loaded = judged.splitlines()
     assert without.splitlines() == printed
     assert len(printed) == 2
@@ -149,10 +139,8 @@ def test_what_is_of_another_kind_is_refused(typed):
 
 def test_functions_and_sets_of_two_libraries_are_told_how_to_meet():
     strict = pytest.importorskip("array_api_strict")
-    stream = tw.Stream(
-        tw.functions.Linear(strict.asarray(np.eye(3))),
-        tw.functions.Capacity(strict.asarray(np.ones((3, 3)))),
-    )
+    limits = tw.functions.Capacity(strict.asarray(np.ones((3, 3))))
+    stream = tw.Stream(tw.functions.Linear(strict.asarray(np.eye(3))), limits)
     with refused(errors.WrongType):
         tw.run(tw.LyapunovDescent(K), stream)
 
@@ -178,9 +166,8 @@ class Segment(tw.sets.ConvexSet):
 
 def a_run(K):
     rng = np.random.default_rng(0)
-    stream = tw.Stream(
-        tw.functions.Linear(rng.normal(size=(40, 2))), tw.functions.Capacity(np.full((40, 2), 0.8))
-    )
+    limits = tw.functions.Capacity(np.full((40, 2), 0.8))
+    stream = tw.Stream(tw.functions.Linear(rng.normal(size=(40, 2))), limits)
     return tw.run(tw.LyapunovDescent(K, horizon=40), stream)
 
 
@@ -238,9 +225,7 @@ def test_the_users_functions_are_called_once_a_round():
         asked.append(t)
         return float(x[0])
 
-    losses = tw.functions.Custom(
-        value, lambda t, x: np.array([1.0, 0.0, 0.0]), shape=(3,), rounds=15
-    )
+    losses = tw.functions.Custom(value, lambda t, x: np.eye(3)[0], shape=(3,), rounds=15)
     stream = tw.Stream(losses, tw.functions.Capacity(np.ones((15, 3))))
     tw.run(tw.LyapunovDescent(K, horizon=15), stream)
     assert asked == sorted(asked)

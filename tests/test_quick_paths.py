@@ -33,19 +33,9 @@ PARTS = st.one_of(NUMBERS, NUMBERS.map(np.float64), st.integers(0, 3), st.just(f
 OFFSETS = st.sampled_from([0.0, -0.0, 0, 1.5, np.float64(0.0)])
 
 
-@st.composite
-def feedback(draw):
-    rounds = draw(st.sampled_from([1, 7, np.int64(2), True]))
-    return FirstOrder(
-        draw(ANY),
-        draw(PARTS),
-        draw(ANY),
-        draw(PARTS),
-        draw(PARTS),
-        rounds,
-        draw(OFFSETS),
-        draw(OFFSETS),
-    )
+ROUNDS = st.sampled_from([1, 7, np.int64(2), True])
+GRADIENTS = st.tuples(ANY, PARTS, ANY, PARTS, PARTS, ROUNDS, OFFSETS, OFFSETS)
+FEEDBACK = GRADIENTS.map(lambda parts: FirstOrder(*parts))
 
 
 def bits(seen):
@@ -58,7 +48,7 @@ def bits(seen):
     ]
 
 
-@given(feedback())
+@given(FEEDBACK)
 @settings(max_examples=200, deadline=None)
 def test_what_is_kept_at_once_is_what_is_written_and_read(seen):
     with suppress(NotFinite):

@@ -65,9 +65,8 @@ def test_contexts_are_kept_in_their_plain_form():
 
 def test_advice_is_points_by_name_and_what_is_no_point_is_absent():
     given_point = np.array([0.25, 0.75])
-    known = tw.RoundInfo(
-        advice={"a": given_point, "b": None, "c": [np.nan, 1.0], "d": [np.inf, 1.0], "e": [0, 1]}
-    )
+    absent = {"b": None, "c": [np.nan, 1.0], "d": [np.inf, 1.0]}
+    known = tw.RoundInfo(advice={"a": given_point, **absent, "e": [0, 1]})
     given_point[:] = 9.0
     assert list(known.advice) == ["a", "e"]
     assert known.advice["a"].tolist() == [0.25, 0.75]
@@ -100,7 +99,7 @@ def every_known():
         tw.RoundInfo(),
         tw.RoundInfo(time=0.0),
         tw.RoundInfo(time=1.0),
-        tw.RoundInfo(context=1),
+        *(tw.RoundInfo(context=context) for context in (1, 2.5, "night")),
         tw.RoundInfo(context=[1.0, 0.0]),
         tw.RoundInfo(context=[0.0, 1.0]),
         tw.RoundInfo(advice={"a": [0.5, 0.5]}),
@@ -108,8 +107,10 @@ def every_known():
         tw.RoundInfo(advice={"a": [0.25, 0.75]}),
         tw.RoundInfo(advice={"a": [0.5, 0.5], "b": [0.5, 0.5]}),
         tw.RoundInfo(forecast=(LOSS, LIMIT)),
+        tw.RoundInfo(forecast=(LOSS, None)),
         tw.RoundInfo(forecast=(tw.functions.Linear([[1.0, 3.0]]), LIMIT)),
         tw.RoundInfo(unavailable=("SEA > DEN",)),
+        tw.RoundInfo(1.0, 2, {"a": [1.0]}, (LOSS, LIMIT), ("SEA > DEN", 3)),
     ]
 
 

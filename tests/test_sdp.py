@@ -43,10 +43,8 @@ def known(solver, K, stream):
 def a_stream(seed, n, k, room):
     """Random losses and two random half-spaces a round, kept by 0 with `room` to spare."""
     rng = np.random.default_rng(seed)
-    return Stream(
-        Affine(rng.normal(size=(k, n, n)), rng.normal(size=k)),
-        MaxAffine(rng.normal(size=(k, 2, n, n)), np.full((k, 2), room)),
-    )
+    losses = Affine(rng.normal(size=(k, n, n)), rng.normal(size=k))
+    return Stream(losses, MaxAffine(rng.normal(size=(k, 2, n, n)), np.full((k, 2), room)))
 
 
 def diagonal_rounds(seed, n, k, room):
@@ -119,9 +117,8 @@ def test_both_methods_agree_within_their_brackets(seed, n, k, room):
 def test_of_many_rows_those_that_matter_are_found(solver):
     rng = np.random.default_rng(0)
     rows = np.eye(3) + 0.02 * rng.normal(size=(300, 1, 3, 3))
-    stream = Stream(
-        Linear(-np.ones((300, 3, 3))), MaxAffine(rows, 0.7 + 0.01 * rng.random((300, 1)))
-    )
+    limits = MaxAffine(rows, 0.7 + 0.01 * rng.random((300, 1)))
+    stream = Stream(Linear(-np.ones((300, 3, 3))), limits)
     got, some = known(solver, BoundedPSD(3), stream), known(solver, BoundedPSD(3), stream[:100])
     assert got.feasible
     assert got.upper - got.lower <= 1e-5 * abs(got.lower)
@@ -134,16 +131,14 @@ def test_units_do_not_matter(solver, unit):
     K = BoundedPSD(3, 1.0)
     for room in (-0.3, 0.2):
         stream = a_stream(5, 3, 6, room)
-        scaled = Stream(
-            Affine(unit * stream.losses.A, unit * stream.losses.b),
-            MaxAffine(unit * stream.constraints.A, unit * stream.constraints.b),
-        )
+        losses, limits = stream.losses, stream.constraints
+        scaled_limits = MaxAffine(unit * limits.A, unit * limits.b)
+        scaled = Stream(Affine(unit * losses.A, unit * losses.b), scaled_limits)
         got, want = known(solver, K, scaled), known(solver, K, stream)
         assert got.feasible is want.feasible is (room > 0)
         if room > 0:
-            np.testing.assert_allclose(
-                [got.lower, got.upper], [unit * want.lower, unit * want.upper], rtol=1e-5
-            )
+            assert got.lower == pytest.approx(unit * want.lower, rel=1e-5)
+            assert got.upper == pytest.approx(unit * want.upper, rel=1e-5)
 
 
 # --- no method is believed ------------------------------------------------------------------------
@@ -181,10 +176,8 @@ def test_the_oracle_alone_answers_where_matrices_are_large(monkeypatch):
 
 def test_hindsight_asks_an_oracle_that_does_not_err():
     stream = a_stream(4, 3, 5, 0.3)
-    rough, exact = (
-        best_in_hindsight(BoundedPSD(3, dense=dense, tolerance=0.5), stream) for dense in (0, 3)
-    )
-    assert rough.lower == exact.lower
+    rough, exact = (BoundedPSD(3, dense=dense, tolerance=0.5) for dense in (0, 3))
+    assert best_in_hindsight(rough, stream).lower == best_in_hindsight(exact, stream).lower
 
 
 # --- Example II -----------------------------------------------------------------------------------
@@ -322,15 +315,12 @@ def test_however_equations_are_said_they_are_the_same():
     E = np.zeros((len(i), n, n))
     E[np.arange(len(i)), i, j] = 1.0
     v, K = X[i, j], BoundedPSD(n, 8.0)
-    k = len(i)
+    k, either = len(i), [*(3 * v), *(-0.7 * v)]
     said = {
         "entries": Stream(rounds(3), Range.of([((i, j), v, v)] * 3, (n, n))),
         "mirrored": Stream(rounds(1), Range.of([((j, i), v, v)], (n, n))),
         "both signs": Stream(rounds(k), MaxAffine(np.stack([E, -E], 1), np.stack([v, -v], 1))),
-        "rounds of either sign": Stream(
-            rounds(2 * k),
-            Affine(np.concatenate([3 * E, -0.7 * E]), np.concatenate([3 * v, -0.7 * v])),
-        ),
+        "rounds of either sign": Stream(rounds(2 * k), Affine([*(3 * E), *(-0.7 * E)], either)),
         "squares": Stream(rounds(2), Squared.of([((i, j), v), (([], []), [])], (n, n))),
     }
     found = {name: best_in_hindsight(K, stream) for name, stream in said.items()}

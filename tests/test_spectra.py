@@ -54,17 +54,10 @@ def direction(kind, rng, m, n):
     G, I = rng.standard_normal((m, n)), np.eye(m, n)
     skew = np.triu(np.ones((m, n)), 1) - np.tril(np.ones((m, n)), -1)
     F = rng.standard_normal((m, 1)) @ rng.standard_normal((1, n))
-    kinds = {
-        "random": G,
-        "rank one": F,
-        "definite": G @ G.T if m == n else G,
-        "identity": I,
-        "minus identity": -I,
-        "zero": 0 * I,
-        "skew": skew,
-        "clustered": -I + 1e-9 * G,
-    }
-    return {**kinds, "huge": 1e300 * G, "tiny": 1e-290 * G, "tied": np.sign(G)}[kind]
+    definite = G @ G.T if m == n else G
+    plain = {"random": G, "rank one": F, "definite": definite, "skew": skew, "tied": np.sign(G)}
+    units = {"identity": I, "minus identity": -I, "zero": 0 * I, "clustered": -I + 1e-9 * G}
+    return {**plain, **units, "huge": 1e300 * G, "tiny": 1e-290 * G}[kind]
 
 
 KINDS = (
@@ -77,11 +70,8 @@ def judged(K, D, best, size, mode):
     """Three answers in a row, each warm from the last: members, as good as their errors say, and
     the errors as small as was asked for.
     """
-    warm, before, rounding = (
-        None,
-        D.copy(),
-        1e-13 * sum(D.shape) * float(np.abs(D).max()) * max(1.0, K.radius),
-    )
+    warm, before = None, D.copy()
+    rounding = 1e-13 * sum(D.shape) * float(np.abs(D).max()) * max(1.0, K.radius)
     for _ in range(3):
         answer = K.answer(D, warm)
         value = answer.vertex.inner(D)
@@ -119,17 +109,13 @@ def test_answers_are_those_of_a_dense_solver(kind, mode, make, seed, m, n, k, to
     judged(K, D, best, size * float(np.abs(values).max()), mode)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        Spectraplex,
-        BoundedPSD,
-        lambda n, **how: Fantope(n, 3, **how),
-        lambda n, **how: NuclearBall((n, n + 5), **how),
-    ],
-)
-def test_an_answer_is_a_function_of_direction_and_warm_start(make):
-    K = make(30, dense=0)
+MADE = [(Spectraplex, 30), (BoundedPSD, 30), (Fantope, 30, 3), (NuclearBall, (30, 35))]
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda made: made[0].__name__)
+def test_an_answer_is_a_function_of_direction_and_warm_start(made):
+    kind, *size = made
+    K = kind(*size, dense=0)
     D = np.random.default_rng(0).standard_normal(K.shape)
     first = K.answer(D)
     assert first.vertex.key() == K.answer(D.copy()).vertex.key()
@@ -141,7 +127,7 @@ def test_an_answer_is_a_function_of_direction_and_warm_start(make):
     assert not np.allclose(drawn[0], drawn[1])
     assert not np.allclose(drawn[1], drawn[2])
     assert second.vertex.key() == K.answer(D, first.warm.copy()).vertex.key() != first.vertex.key()
-    other = make(30, dense=0, seed=1).answer(D)
+    other = kind(*size, dense=0, seed=1).answer(D)
     assert other.vertex.key() != first.vertex.key()
     assert other.vertex.inner(D) == pytest.approx(first.vertex.inner(D), rel=1e-2)
 
@@ -153,19 +139,17 @@ def hiding(n):
     """A direction whose three best eigenvectors e_1, e_2, e_3 a warm start at the next ones knows
     nothing of.
     """
-    return -np.diag(
-        np.concatenate([[1.0, 0.95, 0.95, 0.9, 0.9, 0.9], np.linspace(-0.5, 0.5, n - 6)])
-    )
+    return -np.diag([1.0, 0.95, 0.95, 0.9, 0.9, 0.9, *np.linspace(-0.5, 0.5, n - 6)])
 
 
 @pytest.mark.parametrize("certified", [False, True])
 def test_a_warm_start_that_knows_nothing_of_the_best_is_overcome(certified):
-    D, wrong = hiding(20), np.eye(20)[3:6]
+    D, wrong, how = hiding(20), np.eye(20)[3:6], {"dense": 0, "certified": certified}
     for K, warm, best in (
-        (BoundedPSD(20, dense=0, certified=certified), wrong[0], -1.0),
-        (Spectraplex(20, dense=0, certified=certified), wrong[0], -1.0),
-        (Fantope(20, 3, dense=0, certified=certified), wrong, -2.9),
-        (NuclearBall((20, 20), dense=0, certified=certified), wrong[0], -1.0),
+        (BoundedPSD(20, **how), wrong[0], -1.0),
+        (Spectraplex(20, **how), wrong[0], -1.0),
+        (Fantope(20, 3, **how), wrong, -2.9),
+        (NuclearBall((20, 20), **how), wrong[0], -1.0),
     ):
         answer = K.answer(D, np.append(warm.reshape(-1), 0.0))
         assert answer.vertex.inner(D) == pytest.approx(best, abs=0.03 + answer.error)
@@ -194,19 +178,12 @@ MATRIX_SETS = [
 @settings(max_examples=4)
 def test_a_direction_known_by_its_parts_is_answered_like_its_array(K, dtype, seed, scale, rank):
     rng = np.random.default_rng(seed)
-    S = sparse.random_array(K.shape, density=0.3, rng=rng, dtype=np.float64).astype(dtype) * dtype(
-        scale
-    )
+    S = sparse.random_array(K.shape, density=0.3, rng=rng).astype(dtype) * dtype(scale)
     L, R = (rng.standard_normal((side, rank)).astype(dtype) for side in K.shape)
     D = SparsePlusLowRank(S, dtype(scale) * L, R) if rank else sparse.csr_array(S)
     whole = np.asarray(S.toarray() + dtype(scale) * (L @ R.T))
-    answer = K.answer(D)
-    best, size = (
-        with_exact_oracle(K)
-        .answer(whole.astype(np.float64))
-        .vertex.inner(whole.astype(np.float64)),
-        float(np.linalg.norm(whole.astype(float))),
-    )
+    answer, exact = K.answer(D), whole.astype(float)
+    best, size = with_exact_oracle(K).answer(exact).vertex.inner(exact), np.linalg.norm(exact)
     assert answer.vertex.inner(D) == pytest.approx(answer.vertex.inner(whole), abs=1e-4 * size)
     assert answer.vertex.inner(whole) <= best + answer.error + 1e3 * np.finfo(dtype).eps * size
     got = K.lmo(D)
@@ -262,10 +239,8 @@ def test_sizes_are_reached(K):
         out = np.eye(*K.shape)
     else:
         k, tau = (K.k, 1.0) if isinstance(K, Fantope) else (1, K.tau)
-        v, w = (
-            tau * np.diag(np.roll(np.arange(K.n) < k, shift).astype(float))
-            for shift in (0, K.n - k)
-        )
+        first = np.arange(K.n) < k
+        v, w = (tau * np.diag(np.roll(first, shift) + 0.0) for shift in (0, K.n - k))
         w = 0 * w if isinstance(K, BoundedPSD) and K.n == 1 else w
         out = -K.tangent(np.eye(K.n)[:1].T * np.eye(K.n)[:1]) * (1.0 if 2 * k <= K.n else -1.0)
     assert K.infeasibility(v) == K.infeasibility(w) == 0.0
@@ -315,10 +290,8 @@ def test_a_residual_is_no_proof_and_a_cholesky_factor_is():
 def test_where_the_proof_fails_the_dense_eigensolver_answers(monkeypatch):
     # one product is thought enough
     monkeypatch.setattr(lanczos.Krylov, "seems_converged", lambda *_: True)
-    K, D = (
-        BoundedPSD(40, dense=0, certified=True, tolerance=1e-4),
-        symmetric(np.random.default_rng(3), 40),
-    )
+    K = BoundedPSD(40, dense=0, certified=True, tolerance=1e-4)
+    D = symmetric(np.random.default_rng(3), 40)
     answer = K.answer(D)
     assert answer.error == 0.0
     assert answer.vertex.inner(D) == pytest.approx(np.linalg.eigvalsh(D)[0])

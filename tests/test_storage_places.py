@@ -5,8 +5,6 @@ databases, other versions, other hands.
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from interpreter import python
 from killed import LEARNERS, as_if_killed, observe
 from tidewolf.core import checkpoint
 from tidewolf.core.checkpoint import SavedRecord
@@ -67,19 +66,8 @@ def seen_by_nobody(*paths):
     """What a process sees that may not write into the folders."""
     if os.geteuid() != 0:
         pytest.skip("only root can become a user who may not write here")
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", LOOKER, *paths],
-        capture_output=True,
-        text=True,
-        env=here,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return [
-        (int(rounds), int(told), bytes.fromhex(state))
-        for rounds, told, state in map(str.split, done.stdout.splitlines())
-    ]
+    lines = map(str.split, python("-c", LOOKER, *paths).splitlines())
+    return [(int(rounds), int(told), bytes.fromhex(state)) for rounds, told, state in lines]
 
 
 def test_a_session_is_looked_at_from_a_folder_that_cannot_be_written(place):

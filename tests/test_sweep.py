@@ -31,11 +31,8 @@ LEARNERS = ("LyapunovDescent", "SinhaVaze")
 
 
 def cells_of(sources, names, **several):
-    return [
-        cell
-        for source in sources
-        for cell in crossed(source, [Choice(name) for name in names], **several)
-    ]
+    entrants = [Choice(name) for name in names]
+    return [cell for source in sources for cell in crossed(source, entrants, **several)]
 
 
 FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
@@ -49,13 +46,9 @@ def cluster():
     # Dask's own choice is 1
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 2)
     there = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    how = {"scheduler.allowed-failures": 1, "nanny.pre-spawn-environ": threads}
     with (
-        dask.config.set(
-            {
-                "distributed.scheduler.allowed-failures": 1,
-                "distributed.nanny.pre-spawn-environ": threads,
-            }
-        ),
+        dask.config.set({f"distributed.{key}": value for key, value in how.items()}),
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, **there) as found,
     ):
         yield found
@@ -123,13 +116,9 @@ def test_a_plan_is_the_product_of_what_each_learner_has():
         knobs={"caution": [1, 10, 10.0], "block": [2]},
     )
     assert len(set(cells)) == len(cells) == 2 * 2 * (2 + 1)
-    assert {cell.entrant for cell in cells} == {
-        Choice("Resolve"),
-        *(
-            Choice("LyapunovDescent", (("caution", caution), ("block", 2)))
-            for caution in (1.0, 10.0)
-        ),
-    }
+    given = [(("caution", caution), ("block", 2)) for caution in (1.0, 10.0)]
+    descents = {Choice("LyapunovDescent", each) for each in given}
+    assert {cell.entrant for cell in cells} == {Choice("Resolve"), *descents}
 
 
 @pytest.mark.parametrize(
@@ -194,9 +183,8 @@ def test_engines_agree_on_one_thread_and_what_one_cell_raises_harms_no_other(
 
 
 def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
-    cells = cells_of(
-        [ROUTING, Trap("moody", "crash", str(tmp_path / "done"))], ["SinhaVaze"], horizons=[10]
-    )
+    moody = Trap("moody", "crash", str(tmp_path / "done"))
+    cells = cells_of([ROUTING, moody], ["SinhaVaze"], horizons=[10])
     assert len(sweep(cells, tmp_path / "out", engine=jobs.serial()).failures) == 1
 
     def engine(left):
@@ -211,11 +199,8 @@ def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
 def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(mortal, tmp_path):
     once = [Trap("mortal", "die", str(tmp_path / "dead"))] if mortal else []
     sources = [*once, Trap("killer", "die"), ROUTING]
-    found = sweep(
-        cells_of(sources, ["SinhaVaze"], horizons=[10]),
-        tmp_path / "out",
-        engine=jobs.on_processes(2),
-    )
+    cells = cells_of(sources, ["SinhaVaze"], horizons=[10])
+    found = sweep(cells, tmp_path / "out", engine=jobs.on_processes(2))
     kills = [source.name == "killer" for source in sources]
     assert [("died twice" in row["failure"]) for row in found.rows] == kills
     assert [row["failure"] != "" for row in found.rows] == kills
@@ -394,10 +379,8 @@ def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, c
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         assert main(command) == 2
-    assert (
-        capsys.readouterr().err
-        == f"{tmp_path / 'out' / JOURNAL} cannot be used: No space left on device.\n"
-    )
+    said = f"{tmp_path / 'out' / JOURNAL} cannot be used: No space left on device.\n"
+    assert capsys.readouterr().err == said
     assert main([*command, "--quiet"]) == 0
     assert pq.read_table(tmp_path / "out" / RESULTS).num_rows == 4
 
@@ -441,12 +424,11 @@ def test_a_file_says_what_is_swept(file):
     cells = plan(load(file))
     assert {cell.rounds for cell in cells} == {10, 20}
     assert {cell.seed for cell in cells} == {3, 4}
-    assert {cell.entrant for cell in cells} == {  # a learner keeps what it sets itself
-        *(
-            Choice("LyapunovDescent", (("block", 2), ("caution", caution)))
-            for caution in (1.0, 10.0)
-        ),
-        *(Choice("SinhaVaze", (("caution", caution),)) for caution in (1.0, 10.0)),
+    block = {"LyapunovDescent": (("block", 2),), "SinhaVaze": ()}  # which a learner sets itself
+    assert {cell.entrant for cell in cells} == {
+        Choice(name, (*block[name], ("caution", caution)))
+        for name in LEARNERS
+        for caution in (1.0, 10.0)
     }
     assert plan(load(file)) == cells
     again = file.with_name("again.toml")
@@ -454,9 +436,8 @@ def test_a_file_says_what_is_swept(file):
     assert load(again).swept == load(file).swept
     assert {cell.rounds for cell in plan(load(file), horizons=[5])} == {5}
     assert {cell.seed for cell in plan(load(file), seeds=[9])} == {9}
-    assert {
-        cell.entrant.given["caution"] for cell in plan(load(file), knobs={"caution": [2.0]})
-    } == {2.0}
+    cautious = plan(load(file), knobs={"caution": [2.0]})
+    assert {cell.entrant.given["caution"] for cell in cautious} == {2.0}
     file.write_text(f"caution = 5\n{FILE}")
     assert plan(load(file)) == cells
     file.write_text(f"caution = 5\n{FILE.replace('caution = [1, 10]', '')}")
@@ -495,9 +476,8 @@ def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, 
     words = ["sweep", "routing", "--horizons", "120", "--seeds", "0,1,2,3,4,5,6,7"]
     words += ["--learner", "LyapunovDescent", "--out", str(tmp_path)]
     command, journal = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs], tmp_path / JOURNAL
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, start_new_session=True) as process:
         until = time.monotonic() + 60
         while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
             assert process.poll() is None

@@ -19,17 +19,8 @@ from tidewolf.experiments.jobs import Player, advance, begin
 from tidewolf.hindsight.best import best_in_hindsight
 
 ROUNDS = 48
-NETWORK = """
-[set]
-kind = "FlowPolytope"
-graph = "links.csv"
-source = "A"
-target = "D"
-
-[stream]
-costs = "costs.csv"
-capacities = "capacities.csv"
-"""
+ENDS = 'kind = "FlowPolytope"\ngraph = "links.csv"\nsource = "A"\ntarget = "D"\n'
+NETWORK = f'[set]\n{ENDS}[stream]\ncosts = "costs.csv"\ncapacities = "capacities.csv"\n'
 FEW = {"cautions": [3.0, 10.0], "headrooms": [0.0, 2.0]}
 
 
@@ -41,10 +32,8 @@ def file(tmp_path):
     rng = np.random.default_rng(0)
     wave = 1.0 + 0.3 * np.sin(np.arange(ROUNDS)[:, None] / 4.0 + np.arange(6))
     columns = ",".join(link.replace(",", " > ") for link in links)
-    for name, base in (
-        ("costs", [1.0, 1.0, 1.2, 1.2, 0.1, 3.0]),
-        ("capacities", [0.5, 0.5, 0.5, 0.5, 0.4, 0.3]),
-    ):
+    costs, capacities = [1.0, 1.0, 1.2, 1.2, 0.1, 3.0], [0.5, 0.5, 0.5, 0.5, 0.4, 0.3]
+    for name, base in (("costs", costs), ("capacities", capacities)):
         numbers = base * (wave + 0.1 * rng.standard_normal(wave.shape))
         rows = [f"{t},{','.join(f'{x:.4f}' for x in row)}" for t, row in enumerate(numbers)]
         (tmp_path / f"{name}.csv").write_text("\n".join([f"time,{columns}", *rows]) + "\n")
@@ -70,19 +59,13 @@ def test_a_file_that_names_nobody_is_played_by_the_usual_ones(file):
     assert [match.entry.headroom for match in played["Resolve"]] == list(HEADROOMS)
     assert played["Ensemble"][0].job.entrant.given["experts"] == ("last",), "as run would have it"
     usual = {name: [m.entry for m in found if m.entry.default] for name, found in played.items()}
-    assert [(e.caution, e.headroom) for (e,) in usual.values()] == [
-        (10.0, None),
-        (10.0, None),
-        (None, 0.0),
-    ]
+    marked = [(e.caution, e.headroom) for (e,) in usual.values()]
+    assert marked == [(10.0, None), (10.0, None), (None, 0.0)]
 
 
 def test_the_learners_of_a_file_are_its_own_and_so_is_what_is_marked(file):
-    file.write_text(
-        NETWORK
-        + '[[learners]]\nname = "Ensemble"\ncaution = 7\n'
-        + '[[learners]]\nname = "Ensemble"\nexperts = ["last"]\n[[learners]]\nname = "PrimalDual"\n'
-    )
+    named = ['"Ensemble"\ncaution = 7', '"Ensemble"\nexperts = ["last"]', '"PrimalDual"']
+    file.write_text(NETWORK + "".join(f"[[learners]]\nname = {each}\n" for each in named))
     matches = plan([load(file)])
     labels = list(dict.fromkeys(match.entry.learner for match in matches))
     assert labels == ["Ensemble", "Ensemble (experts last)", "PrimalDual"]
@@ -211,12 +194,8 @@ def found_of(*groups):
 
 def test_re_solving_is_met_at_equal_violation():
     ours = entries(point(1.0, 2.0, 0.4), point(10.0, 2.2, 0.1, default=True))
-    theirs = entries(
-        point(0.0, 2.5, 0.11, knob="headroom"),
-        point(1.0, 2.6, 0.12, knob="headroom"),
-        point(2.0, 2.7, 0.001, knob="headroom"),
-        learner="Resolve",
-    )
+    measured = ((0.0, 2.5, 0.11), (1.0, 2.6, 0.12), (2.0, 2.7, 0.001))
+    theirs = entries(*(point(*each, knob="headroom") for each in measured), learner="Resolve")
     found = found_of(ours, theirs)
     assert found.chooser("s") == "Ensemble"
     assert len(found.steps("s")) == 1

@@ -3,8 +3,6 @@ every machine and in every version.
 """
 
 import os
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Annotated, Any
@@ -17,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import tidewolf as tw
+from interpreter import python
 from tidewolf import baselines, functions, learners, sets
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.settings import Number
@@ -145,9 +144,8 @@ def test_identities_of_this_version_stay_what_they_are():
     """Files hold them. If one of these changes, earlier files are refused."""
     assert identity(Simplex(3)) == "3:5341899dcd65b7899ffc7551688efb83"
     assert identity(Box([0.0, 0.0], [1.0, 2.0])) == "3:e05797a510bf1ab5091085b43f873cdf"
-    assert (
-        identity((1, 0.5, "a", None, True, np.arange(3.0))) == "3:e9b2e92f995e84eff3d5ff69600277ba"
-    )
+    several = (1, 0.5, "a", None, True, np.arange(3.0))
+    assert identity(several) == "3:e9b2e92f995e84eff3d5ff69600277ba"
 
 
 def test_values_print_as_what_they_are():
@@ -165,34 +163,19 @@ def test_what_has_no_content_to_compare_has_no_identity(content):
 
 
 def examples():
-    made: list[Value] = [K for kind in sets.every() for K in kind.examples()]
-    made += [
-        f for kind in functions.every() if kind is not functions.Custom for f in kind.examples()
-    ]
-    kinds = [*learners.every().values(), *baselines.every().values()]
-    return made + [
-        learner
-        for kind in kinds
-        for K in made
-        if isinstance(K, Simplex | FlowPolytope)
-        for learner in kind.examples(K, 10)
-    ]
+    kinds = [kind for kind in (*sets.every(), *functions.every()) if kind is not functions.Custom]
+    made = [thing for kind in kinds for thing in kind.examples()]
+    for K in [K for K in made if isinstance(K, Simplex | FlowPolytope)]:
+        for kind in (*learners.every().values(), *baselines.every().values()):
+            made += kind.examples(K, 10)
+    return made
 
 
 def test_identities_are_the_same_in_another_process_with_another_hash_seed():
-    program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_values; "
-        "print(*map(test_values.identity, test_values.examples()))"
-    )
+    program = "from test_values import *; print(*map(identity, examples()))"
     here = [identity(value) for value in examples()]
-    found = subprocess.run(
-        [sys.executable, "-c", program, __file__.rpartition("/")[0]],
-        env={**os.environ, "PYTHONHASHSEED": "77"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout.split() == here
+    found = python("-c", program, env={**os.environ, "PYTHONHASHSEED": "77"})
+    assert found.split() == here
     assert len(set(here)) == len(here)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
 
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.vertices import (
@@ -49,11 +50,8 @@ KINDS = [sparse, dense, moved, twice_moved, strict_dense]
 
 
 def reference_of(vertex):
-    return (
-        strict.zeros(SHAPE)
-        if isinstance(vertex, Dense) and type(vertex.point) is not np.ndarray
-        else np.zeros(SHAPE)
-    )
+    is_strict = isinstance(vertex, Dense) and type(vertex.point) is not np.ndarray
+    return strict.zeros(SHAPE) if is_strict else np.zeros(SHAPE)
 
 
 def rows_of(vertices):
@@ -76,13 +74,12 @@ def test_a_vertex_is_its_dense_point(make, seed, step):
     asked = _like(d, reference_of(vertex))
     assert vertex.inner(asked) == pytest.approx(np.vdot(point, d), abs=1e-12)
     x = rng.standard_normal(SHAPE)
-    assert vertex.distance2(_like(x, reference_of(vertex)), float(np.vdot(x, x))) == pytest.approx(
-        np.vdot(x - point, x - point), abs=1e-11
-    )
-    np.testing.assert_allclose(
+    distance2 = vertex.distance2(_like(x, reference_of(vertex)), float(np.vdot(x, x)))
+    assert distance2 == pytest.approx(np.vdot(x - point, x - point), abs=1e-11)
+    assert_allclose(
         np.asarray(vertex.blend(asked, step)), (1 - step) * d + step * point, atol=1e-12
     )
-    np.testing.assert_array_equal(np.asarray(asked), d)
+    assert_array_equal(np.asarray(asked), d)
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -94,18 +91,14 @@ def test_a_table_agrees_with_dense_arithmetic(make, seed, count):
     first = int(rng.integers(1, count + 1))
     weights, d = rng.standard_normal(first), rng.standard_normal(SHAPE)
     assert len(table) == count
-    np.testing.assert_allclose(
+    assert_allclose(
         table.inner(_like(d, reference), first), points[:first] @ d.reshape(-1), atol=1e-12
     )
     combined = table.combine(weights, reference)
     assert type(combined) is type(reference)
-    np.testing.assert_allclose(
-        np.asarray(combined).reshape(-1), weights @ points[:first], atol=1e-11
-    )
-    np.testing.assert_allclose(
-        lengths(table.gram[:count, :count]), lengths(points @ points.T), atol=1e-10
-    )
-    np.testing.assert_array_equal(table.gram, table.gram.T)
+    assert_allclose(np.asarray(combined).reshape(-1), weights @ points[:first], atol=1e-11)
+    assert_allclose(lengths(table.gram[:count, :count]), lengths(points @ points.T), atol=1e-10)
+    assert_array_equal(table.gram, table.gram.T)
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -118,14 +111,12 @@ def test_appending_to_an_old_view_forks_the_table(make, seed, kept, more):
     fork = table.append(other, kept)
     assert fork is not table
     assert (len(table), len(fork)) == (kept + more, kept + 1)
-    np.testing.assert_array_equal(table.gram, before)
-    np.testing.assert_allclose(rows_of(table.vertices), points, atol=0)
-    np.testing.assert_allclose(
-        rows_of(fork.vertices), np.vstack([points[:kept], rows_of([other])]), atol=0
-    )
+    assert_array_equal(table.gram, before)
+    assert_allclose(rows_of(table.vertices), points, atol=0)
+    assert_allclose(rows_of(fork.vertices), np.vstack([points[:kept], rows_of([other])]), atol=0)
     d = rng.standard_normal(SHAPE)
     products = table.inner(_like(d, reference_of(other)), kept + more)
-    np.testing.assert_allclose(products, points @ d.reshape(-1), atol=1e-12)
+    assert_allclose(products, points @ d.reshape(-1), atol=1e-12)
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -143,12 +134,8 @@ def test_appending_at_the_end_shares_the_table_and_old_views_stay(make):
 def test_find_knows_a_point_made_again_and_gives_its_first_row(make):
     vertices = [make(np.random.default_rng(seed)) for seed in (1, 2, 1, 3)]
     table = table_of(vertices)
-    assert [table.find(make(np.random.default_rng(seed)), 4) for seed in (1, 2, 3, 4)] == [
-        0,
-        1,
-        3,
-        None,
-    ]
+    found = [table.find(make(np.random.default_rng(seed)), 4) for seed in (1, 2, 3, 4)]
+    assert found == [0, 1, 3, None]
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -163,14 +150,11 @@ def test_rows_kept_in_order_are_a_table_made_anew_bit_for_bit(make, seed, count)
     for vertex in more:
         part, anew = part.append(vertex, len(part)), anew.append(vertex, len(anew))
     kept = len(rows) + 10
-    np.testing.assert_array_equal(part.gram[:kept, :kept], anew.gram[:kept, :kept])
+    assert_array_equal(part.gram[:kept, :kept], anew.gram[:kept, :kept])
     d, reference = rng.standard_normal(SHAPE), reference_of(more[0])
-    np.testing.assert_array_equal(
-        part.inner(_like(d, reference), kept), anew.inner(_like(d, reference), kept)
-    )
-    assert [part.find(vertex, kept) for vertex in vertices + more] == [
-        anew.find(vertex, kept) for vertex in vertices + more
-    ]
+    assert_array_equal(part.inner(_like(d, reference), kept), anew.inner(_like(d, reference), kept))
+    for vertex in vertices + more:
+        assert part.find(vertex, kept) == anew.find(vertex, kept)
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -178,7 +162,7 @@ def test_a_vertex_comes_back_from_its_parts(make):
     vertex = make(np.random.default_rng(5))
     again = Stored._kinds[vertex.tag].restored(vertex.parts())
     assert again.key() == vertex.key()
-    np.testing.assert_array_equal(rows_of([again]), rows_of([vertex]))
+    assert_array_equal(rows_of([again]), rows_of([vertex]))
 
 
 def test_dense_points_are_read_only_and_in_the_reference_dtype():
@@ -190,8 +174,8 @@ def test_dense_points_are_read_only_and_in_the_reference_dtype():
 
 def test_a_sparse_vertex_of_a_point_holds_its_nonzeros():
     vertex = Sparse.of(np.array([[0.0, 2.0, 0.0], [-1.0, 0.0, 0.0]], dtype=np.float32))
-    np.testing.assert_array_equal(vertex.indices, [1, 3])
-    np.testing.assert_array_equal(vertex.values, [2.0, -1.0])
+    assert_array_equal(vertex.indices, [1, 3])
+    assert_array_equal(vertex.values, [2.0, -1.0])
     assert Sparse.of(np.zeros(3)).distance2(np.zeros(3), 0.0) == 0.0
 
 
@@ -203,29 +187,21 @@ def test_sparse_kernels_agree_with_their_naive_twins(seed, count):
     indices, values = np.nonzero(matrix)[1].astype(np.int32), matrix[matrix != 0]
     first = int(rng.integers(0, count + 1))
     weights, d = rng.standard_normal(first) * (rng.random(first) < 0.8), rng.standard_normal(9)
-    for inner, combine in (
-        (sparse_inner, sparse_combine),
-        (sparse_inner.plain, sparse_combine.plain),
-    ):
+    plain = sparse_inner.plain, sparse_combine.plain
+    for inner, combine in ((sparse_inner, sparse_combine), plain):
         products, point = np.empty(first), np.zeros(9)
         inner(starts, indices, values, d, products)
         combine(starts, indices, values, weights, point)
-        np.testing.assert_allclose(products, matrix[:first] @ d, atol=1e-12)
-        np.testing.assert_allclose(point, weights @ matrix[:first], atol=1e-12)
+        assert_allclose(products, matrix[:first] @ d, atol=1e-12)
+        assert_allclose(point, weights @ matrix[:first], atol=1e-12)
     for store in (sparse_store, sparse_store.plain):
-        table = (
-            np.zeros(count + 1, dtype=np.int64),
-            np.zeros_like(indices),
-            np.zeros_like(values),
-            np.zeros((count, count)),
-        )
+        gram = matrix @ matrix.T
+        table = [np.zeros_like(part) for part in (starts, indices, values, gram)]
         for row in range(count):
             new = slice(starts[row], starts[row + 1])
             store(*table, row, indices[new], values[new], np.zeros(9))
-        for stored, expected in zip(
-            table, (starts, indices, values, matrix @ matrix.T), strict=True
-        ):
-            np.testing.assert_allclose(stored, expected, atol=1e-12)
+        for stored, expected in zip(table, (starts, indices, values, gram), strict=True):
+            assert_allclose(stored, expected, atol=1e-12)
 
 
 def _like(d, reference):
