@@ -114,13 +114,14 @@ def figure(page, title):
 
 def test_the_numbers_are_at_the_pointer(visit, files, runs):
     page = visit(files["routing"])
-    plot = page.locator(".plot > svg").first
+    page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    plot = figure(page, "Cumulative violation").locator(".plot > svg")
     said = hover(page, plot, 0.5, 0.4).split("\n")
     at = int(re.fullmatch(r"round (\d+)", said[0])[1])
     assert 60 < at < 90
     for name, value, run in zip(said[1::2], said[2::2], runs, strict=True):
         assert name == type(run.learner).__name__
-        assert float(value) == pytest.approx(run.losses[:at].sum(), rel=1e-3)
+        assert float(value) == pytest.approx(run.violations[:at].sum(), rel=1e-3)
     page.mouse.move(2, 2)
     assert not page.locator(".tip").is_visible()
     plot.focus()
@@ -181,7 +182,7 @@ def test_colours_stand_out_on_the_screen_and_paper_is_white(visit, files, scheme
 
 def test_without_scripts_the_numbers_are_there(visit, files, runs):
     page = visit(files["routing"], java_script_enabled=False)
-    text = page.locator("main").inner_text()
+    text = page.locator("main").text_content()
     for run in runs:
         assert f"{run.oracle_calls:,} in all" in text
     page.locator("summary").first.click()

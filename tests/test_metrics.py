@@ -130,7 +130,7 @@ def test_the_numbers_of_a_run_agree_with_its_rounds():
     assert told["loss"]["total"] == pytest.approx(run.losses.sum())
     assert told["violation"] == pytest.approx(run.violations.sum())
     lines = repr(run).splitlines()
-    head = next(i for i, line in enumerate(lines) if line.split()[:2] == ["a", "round"])
+    head = next(i for i, line in enumerate(lines) if line.split()[:2] == ["per", "round"])
     rows = [line.split()[0] for line in lines[head + 1 : head + 4]]
     assert rows == ["loss", "violation", "churn"]
     assert f"broken in {percent(run.broken)} of rounds" in lines[head + 2]

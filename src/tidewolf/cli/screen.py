@@ -291,8 +291,9 @@ def show_results(
     if verbose:
         sees = ((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs)
         _print(who_sees_what(sees))
-    for who, note in learner_notes(runs, labels) if verbose else ():
-        _print((f"{who}: ", "bold"), note)
+    for who, note in learner_notes(runs, labels):
+        if verbose or who == "Incumbent":  # what was made of the user's own file
+            _print((f"{who}: ", "bold"), note)
     for who, why in left_out.items():
         _print((f"{who}: ", "bold"), f"left out. {why}")
     for note in notes:
