@@ -12,6 +12,7 @@ import pytest
 import theorems
 import tidewolf as tw
 from covering import few, thinned
+from hostile_runs import exceeded
 from pairs import takes
 from tidewolf import baselines, learners
 from tidewolf.core.oracle import Answer
@@ -34,6 +35,7 @@ SHARP = {"PrimalDual": {"block": 1, "calls_per_round": 1e3}}
 take about 1e4 rounds, and 1e5 to promise anything; those of the paper's constants are five times
 the trivial at 3e5.
 """
+HUNDREDS = range(0, 2000, 100)
 NONVACUOUS = ("LyapunovDescent", "PrimalDual", "SinhaVaze")
 
 
@@ -103,6 +105,17 @@ def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
     assert found.regret.guarantee is None
     assert "its condition holds for its own settings from a horizon of" in " ".join(found.reasons)
     assert found.violation.ratio > 1.0
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [range(30), *(pytest.param(range(i, i + 100), marks=pytest.mark.soak) for i in HUNDREDS)],
+    ids=lambda seeds: f"from-{seeds[0]}-to-{seeds[-1]}",
+)
+def test_no_bound_is_exceeded_in_hostile_runs(seeds):
+    """Late, batched, overridden, around outages, with contexts and with advisers that break."""
+    broken = [words for seed in seeds for words in exceeded(seed)]
+    assert not broken, broken
 
 
 # --- broken on purpose ----------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core.arrays import is_array
+from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo, is_present
@@ -57,6 +58,8 @@ def proposed(adviser: Adviser, args: tuple[Any, ...]) -> Proposals:
     for z in found.points:
         if z is not None and not (is_array(z) and tuple(z.shape) == shape and is_present(z)):
             raise ValueError(f"it proposed what is no array of shape {shape}, all finite")
+        if z is not None and not (adviser.gives_members or is_member(args[0], z)):
+            raise ValueError("it proposed a point outside the set")
     return found
 
 

@@ -54,8 +54,8 @@ class Adviser(Value, ABC):
 
     An adviser of your own says what its members are called (`names`), whether it wants to be asked
     when it is known what the round will be like (`waits`; else it is asked right after the round
-    before, with `info=None`), and proposes a point for each of its names. Who raises an error
-    sleeps in that round of a session.
+    before, with `info=None`), and proposes a point for each of its names. Who raises an error, or
+    proposes a point outside the set, sleeps in that round of a session.
 
     Examples
     --------
@@ -78,6 +78,8 @@ class Adviser(Value, ABC):
 
     needs_functions: ClassVar[bool] = False
     """whether `observe` has use for the functions themselves"""
+    gives_members: ClassVar[bool] = False
+    """whether its points are members of the set for sure; others are checked in every round"""
 
     @property
     @abstractmethod

@@ -14,7 +14,7 @@ next.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -69,6 +69,8 @@ class Named(Adviser):
     >>> adviser.propose(K, adviser.start(K), info, 0, 1, ()).points
     (array([0.25, 0.75]),)
     """
+
+    gives_members: ClassVar[bool] = True
 
     name: Annotated[str, Text()]
 

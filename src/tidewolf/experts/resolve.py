@@ -191,6 +191,7 @@ class Resolve(Adviser):
     """
 
     needs_functions: ClassVar[bool] = True
+    gives_members: ClassVar[bool] = True
 
     data: Annotated[str | int, RoundsBack()] = "last"
     headroom: Annotated[tuple[float, ...], Headrooms()] = (0.0, 1.0, 2.0, 4.0)
