@@ -50,8 +50,6 @@ again.
 """
 _STEPS = 40
 """Steps of the solver of a quadratic program."""
-_DENSE = 10**6
-"""Equations with more entries in all, zeros included, are not made orthonormal."""
 
 
 class Bases(NamedTuple):
@@ -288,36 +286,13 @@ class BestPoint(Described):
         """
         if self.K.dimension == rows.shape[1]:
             return rows
-        if self._normals is not None:
-            along = rows - (rows @ self._normals) @ self._normals.T
-        else:
-            points = [like(row.reshape(self.K.shape), self.K.center) for row in rows]
-            tangents = [to_numpy(self.K.tangent(point)) for point in points]
-            along = np.array(tangents, dtype=np.float64).reshape(rows.shape)
+        points = [like(row.reshape(self.K.shape), self.K.center) for row in rows]
+        tangents = [to_numpy(self.K.tangent(point)) for point in points]
+        along = np.array(tangents, dtype=np.float64).reshape(rows.shape)
         left, sizes = np.linalg.norm(along, axis=1), np.linalg.norm(rows, axis=1)
         along[left <= ROUNDING * np.finfo(float).eps * sizes] = 0.0
         across = left < ACROSS * sizes
         return np.where(across[:, None], along, rows) if across.any() else rows
-
-    @cached_property
-    def _normals(self) -> Any:
-        """Orthonormal directions that the set's equations say to be across it; None where there are
-        none, or too many.
-        """
-        from scipy.sparse import csr_array
-
-        d = self._description
-        if d.lift is not None or d.A_eq is None:
-            return None
-        A = csr_array(d.A_eq)
-        if np.bincount(A.indices, minlength=1).max() <= 1:  # no two share an entry: as they are
-            return csr_array(rows_times(A, 1.0 / np.sqrt(A.multiply(A).sum(axis=1))).T)
-        if np.prod(A.shape) > _DENSE:
-            return None
-        A = A.toarray()
-        rows = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
-        across, sizes, _ = np.linalg.svd(rows.T, full_matrices=False)
-        return across[:, sizes > 1e-9 * max(1.0, float(sizes.max(initial=0.0)))]
 
     def feasible_best(
         self, p: Program, s: float = 0.0, basis: Basis | None = None
