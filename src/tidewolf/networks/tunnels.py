@@ -43,7 +43,7 @@ from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
 from tidewolf.functions.loads import MaxUtilization
 from tidewolf.sets import graph_tools
-from tidewolf.sets.graphs import node_number, number_nodes, numbers_of
+from tidewolf.sets.graphs import Links, node_number, number_nodes, numbers_of
 from tidewolf.sets.simplices import SimplexProduct
 
 
@@ -112,31 +112,19 @@ class LinkRows(Check):
 GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
 
 
-class _Pairs(Check):
+class _Pairs(Links):
     """Ordered pairs of nodes, each once."""
 
     words: ClassVar[str] = "a list of [source, target] pairs"
+    key: ClassVar[str] = "pairs"
 
     def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
-        pairs = dict[Link, int]()
-        if (graph := edges_of(value, what)) is not None:
-            value = graph.links()
-        for i, pair in enumerate(as_items(value, what, "[('SEA', 'NYC')]")):
-            try:
-                source, target = tuple(() if isinstance(pair, str) else pair)
-                hash((source, target))
-            except (TypeError, ValueError):
-                words = f"Pair {i} of {what} must be (source, target), not {shown(pair)}."
-                raise WrongType(words) from None
-            if pairs.setdefault((source, target), i) != i:
-                raise InvalidInput(f"{what}: {shown(source)} to {shown(target)} is there twice.")
-        if not pairs:
-            raise InvalidInput(f"{what} must be at least one (source, target).")
-        return tuple(pairs)
-
-    def read(self, value: Any) -> tuple[Any, ...] | None:
-        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
-        return tuple(map(tuple, value)) if listed else None
+        pairs = super().__call__(value, what)
+        if not pairs or len(set(pairs)) < len(pairs):
+            several = [pair for pair in pairs if pairs.count(pair) > 1][:1]
+            found = f"{shown(several[0])} is there twice" if pairs else "there is none"
+            raise InvalidInput(f"{what} must be pairs (source, target), each once; {found}.")
+        return pairs
 
 
 class OnLinks(Value):

@@ -44,6 +44,7 @@ from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
 from tidewolf.problems.data import RECORDS, reading
 from tidewolf.problems.graphs import HOUR, activity, flow_problem, gravity, path_counts, spread
 from tidewolf.sets.graph_tools import away, shortest
+from tidewolf.sets.graphs import connected_parts, number_nodes
 
 ROUNDS = 2000  # the usual number of rounds
 # the shortest cable, the longest being 1; standard deviation of the logarithm of a node's weight
@@ -212,13 +213,10 @@ def link_rows_of(network: str) -> list[tuple[int, int]]:
 
 def largest_part(link_rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The cables of the part that has the most nodes."""
-    both = [*link_rows, *((head, tail) for tail, head in link_rows)]
-    left, best = {node for link_row in link_rows for node in link_row}, set[Hashable]()
-    while left:
-        part = set(shortest(both, np.ones(len(both)), min(left))[0])
-        left -= part
-        best = max(best, part, key=len)
-    return [link_row for link_row in link_rows if link_row[0] in best]
+    nodes, tails, heads = number_nodes(link_rows)
+    part = connected_parts(tails, heads, len(nodes))
+    largest = np.bincount(part).argmax()
+    return [link_rows[i] for i in np.flatnonzero(part[tails] == largest).tolist()]
 
 
 def ends(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,23 +52,20 @@ from tidewolf.sets.spectra import BoundedPSD
 class Image(Composed, ConvexSet):
     """Abstract: { offset + scale v : v in K }.
 
-    A subclass is a frozen dataclass whose first field is K.
+    A subclass is a frozen dataclass whose first field is K, and calls `_move` once it is checked.
     """
 
     _capabilities = (Projectable, Polyhedral, Relaxable, CostlyMembership)
 
     K: ConvexSet
+    scale: float
+    offset: Array
 
     def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
         return cls._with(able for able in cls._capabilities if isinstance(K, able))
 
-    @property
-    @abstractmethod
-    def scale(self) -> float: ...
-
-    @property
-    @abstractmethod
-    def offset(self) -> Array: ...
+    def _move(self, scale: float, offset: Array) -> None:
+        self.__dict__.update(scale=scale, offset=frozen(offset))
 
     @cached_property
     def center(self) -> Array:
@@ -211,14 +207,7 @@ class Translated(Image):
         super().__post_init__()
         require_shape(self, "shift", self.shape)
         object.__setattr__(self, "shift", frozen(like(self.shift, self.K.center)))
-
-    @property
-    def scale(self) -> float:
-        return 1.0
-
-    @property
-    def offset(self) -> Array:
-        return self.shift
+        self._move(1.0, self.shift)
 
     @classmethod
     def examples(cls) -> Sequence[Translated]:
@@ -259,14 +248,7 @@ class Scaled(Image):
         if not math.isfinite(self.factor * (self.K.diameter + length(self.K.center))):
             words = f"factor of Scaled = {self.factor:g} makes the set larger than numbers are."
             raise InvalidInput(words, setting="factor")
-
-    @property
-    def scale(self) -> float:
-        return self.factor
-
-    @cached_property
-    def offset(self) -> Array:
-        return frozen(0.0 * self.K.center)
+        self._move(self.factor, 0.0 * self.K.center)
 
     @classmethod
     def examples(cls) -> Sequence[Scaled]:
@@ -300,13 +282,9 @@ class Shrunk(Image):
     K: Annotated[ConvexSet, InnerSet()]
     factor: Annotated[float, Number(above=0.0, most=1.0)]
 
-    @property
-    def scale(self) -> float:
-        return self.factor
-
-    @cached_property
-    def offset(self) -> Array:
-        return frozen((1.0 - self.factor) * self.K.center)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._move(self.factor, (1.0 - self.factor) * self.K.center)
 
     @property
     def center(self) -> Array:

@@ -143,8 +143,8 @@ class Links(Check):
     words: ClassVar[str] = "the name of a graph's file, or a list of [tail, head] pairs"
     key: ClassVar[str] = "graph"
 
-    def __call__(self, value: Any, what: str) -> list[Link]:
-        return as_links(value, what, both_ways=self.directed)
+    def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
+        return tuple(as_links(value, what, both_ways=self.directed))
 
     def read(self, value: Any) -> str | tuple[Link, ...] | None:
         if isinstance(value, str):
