@@ -12,10 +12,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 @pytest.fixture(scope="module")
 def browser():
-    playwright = pytest.importorskip(
-        "playwright.sync_api",
-        reason="The browser is driven by playwright, which is not installed here.",
-    )
+    missing = "The browser is driven by playwright, which is not installed here."
+    playwright = pytest.importorskip("playwright.sync_api", reason=missing)
     if CHROMIUM is None:
         pytest.skip("There is no Chromium here to show the pages in.")
     with playwright.sync_playwright() as driver:
@@ -52,10 +50,10 @@ def visit(browser):
 
 def luminance(color):
     parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
-    linear = [
+    red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def contrast(one, other):

@@ -170,11 +170,9 @@ def pytest_sessionfinish(session, exitstatus):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if path := os.environ.get("TIDEWOLF_SKIPPED"):
         why = Counter((where.partition("::")[0], why) for where, why in skips(reporter))
-        Path(path).write_text(
-            "".join(
-                f"{where} ({count}): {reason}\n" for (where, reason), count in sorted(why.items())
-            )
-        )
+        each = sorted(why.items())
+        lines = [f"{where} ({count}): {reason}\n" for (where, reason), count in each]
+        Path(path).write_text("".join(lines))
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -90,14 +90,9 @@ class Server:
         (self.folder / "settings").write_text(lines)
         if self._who:
             os.chown(self.folder, self._who["user"], self._who["group"])
-        self._life = subprocess.Popen(
-            ["/bin/sh", "-c", _LIFE, "sh", str(folder), str(self.folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            **self._who,
-        )
+        command = ["/bin/sh", "-c", _LIFE, "sh", str(folder), str(self.folder)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self._life = subprocess.Popen(command, **pipes, start_new_session=True, **self._who)
         atexit.register(self.stop)
         self._count = itertools.count()
         said = self._life.stdout.readline()
@@ -129,18 +124,10 @@ class Server:
         """pg_ctl, waited for: ("stop", "-m", "immediate"), ("restart", ...), ("start",)."""
         log = ["-l", str(self.folder / "log")] if words[0] != "stop" else []
         command = [str(self._programs / "pg_ctl"), *words, "-w", "-s", *log]
-        with open(os.devnull, "r+") as nothing:
-            subprocess.run(
-                [*command, "-D", str(self.folder / "data")],
-                stdin=nothing,
-                stdout=nothing,
-                stderr=nothing,
-                check=True,
-                cwd=self.folder,
-                timeout=60,
-                start_new_session=True,
-                **self._who,
-            )
+        command += ["-D", str(self.folder / "data")]
+        nothing = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        how = {**nothing, **self._who, "cwd": self.folder, "start_new_session": True}
+        subprocess.run(command, check=True, timeout=60, **how)
 
     def stop(self) -> None:
         """Twice does no harm."""

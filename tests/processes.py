@@ -16,7 +16,6 @@ import traceback
 from contextlib import redirect_stdout
 from importlib import import_module
 from io import StringIO
-from tempfile import TemporaryDirectory
 
 from tidewolf.cli import main as command
 
@@ -44,26 +43,11 @@ def prepare() -> None:
     for name in NEEDED:
         import_module(name)
     from tidewolf.service.description import Description
-    from tidewolf.service.models import DecisionRequest, Observation
-    from tidewolf.service.requests import Caller
-    from tidewolf.service.sessions import Sessions
-    from tidewolf.storage.session_store import SessionStore
+    from tidewolf.service.warming import warm_up
 
-    with TemporaryDirectory() as folder:
-        store, caller = SessionStore.open(folder), Caller("anonymous", "writer", "")
-        sessions = Sessions(store)
-        for learner in ("LyapunovDescent", "Ensemble"):
-            for n in (3, 4):
-                name, learners = f"{learner}.{n}", [{"name": learner}]
-                what = {"set": {"kind": "Simplex", "n": n}, "learners": learners}
-                sessions.put(name, Description.read(what), caller)
-                told = {"costs": list(range(n)), "capacities": [0.4] * n}
-                for ahead in (0, 0, 1, 1):  # in order, and late
-                    number = sessions.get(name).body["round"]
-                    sessions.decide(name, DecisionRequest.read({"round": number + ahead}))
-                    sessions.observe(name, Observation.read({"round": number, **told}))
-        sessions.close()
-        store.close()
+    for learner in ("LyapunovDescent", "Ensemble"):
+        what = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": learner}]}
+        warm_up(Description.read(what).build())
 
 
 def fork(

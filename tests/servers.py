@@ -65,13 +65,9 @@ class Servers:
             count.write_bytes(bytes(8))
             settings["LD_PRELOAD"] = str(compiled(SLOW_DISK, library=True))
             settings["TIDEWOLF_SYNC_COUNT"] = str(count)
-        self._process = subprocess.Popen(
-            [sys.executable, "-W", "error", str(SCRIPT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | settings,
-            text=True,
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        command = [sys.executable, "-W", "error", str(SCRIPT)]
+        self._process = subprocess.Popen(command, **pipes, env=os.environ | settings)
         self._turn = threading.Lock()
         self._made: list[Server] = []
 

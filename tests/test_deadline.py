@@ -265,6 +265,8 @@ def test_a_session_with_deadlines_saves_without_waiting(tmp_path):
 READS = {
     "notes": lambda session: session.notes,
     "overrides": lambda session: session.overrides,
+    "oracle calls": lambda session: session.oracle_calls,
+    "migrate": lambda session: session.migrate(session.learner),
     "explain": lambda session: session.explain(),
     "state": lambda session: session.state,
     "play": lambda session: session.play(),

@@ -118,11 +118,8 @@ def test_a_round_is_broken_where_its_limit_is_by_more_than_rounding():
 def test_the_numbers_of_a_run_agree_with_its_rounds():
     run = _run(0.75)
     told = json.loads(json.dumps(run.summary(), allow_nan=False))
-    for name, values in (
-        ("loss", run.losses),
-        ("violation_by_round", run.violations),
-        ("churn", np.asarray(run.churn)),
-    ):
+    rounds = {"loss": run.losses, "violation_by_round": run.violations, "churn": run.churn}
+    for name, values in rounds.items():
         assert told[name]["mean"] == pytest.approx(values.mean())
         assert told[name]["p99"] == pytest.approx(np.quantile(values, 0.99))
         assert told[name]["worst"] == values.max()

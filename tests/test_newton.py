@@ -12,14 +12,8 @@ from covering import few
 from tidewolf.functions import Affine, Capacity, Linear, LogWealth, MaxAffine, Quadratic
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
 
-SETS = [
-    Simplex(4),
-    Simplex(1),
-    CappedSimplex(5, 0.4),
-    Box([-1.0, 0.0], [2.0, 3.0]),
-    L2Ball((3,), 2.0),
-    FlowPolytope.examples()[0],
-]
+BOX, FLOW = Box([-1.0, 0.0], [2.0, 3.0]), FlowPolytope.examples()[0]
+SETS = [Simplex(4), Simplex(1), CappedSimplex(5, 0.4), BOX, L2Ball((3,), 2.0), FLOW]
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -96,9 +90,7 @@ def test_limits_that_exclude_each_other_are_proved_to():
     assert tw.best_in_hindsight(K, tw.Stream(limits, limits)[1:2], 0, 1).feasible
 
 
-@pytest.mark.parametrize(
-    "K", [Simplex(3), CappedSimplex(4, 0.5), FlowPolytope.examples()[0]], ids=repr
-)
+@pytest.mark.parametrize("K", [Simplex(3), CappedSimplex(4, 0.5), FLOW], ids=repr)
 def test_limits_without_room_inside_are_met(K):
     y = np.arange(1.0, K.shape[0] + 1)
     flat = K.center - K.tangent(K.center)  # constant on the set's hull
@@ -126,10 +118,9 @@ def test_functions_are_asked_in_their_domain_only():
 @pytest.mark.parametrize("seed", few(1, range(3)))
 def test_the_portfolio_has_a_certified_comparator_and_its_cap_binds(seed):
     problem = tw.problems.portfolio(seed=seed)
-    best = tw.best_in_hindsight(problem.K, problem.stream)
-    free = tw.best_in_hindsight(
-        problem.K, tw.Stream(problem.stream.losses, loose(problem.K, len(problem)))
-    )
+    K, losses = problem.K, problem.stream.losses
+    best = tw.best_in_hindsight(K, problem.stream)
+    free = tw.best_in_hindsight(K, tw.Stream(losses, loose(K, len(problem))))
     assert best.feasible
     assert best.upper - best.lower <= 1e-6 * abs(best.upper)
     assert free.upper < best.lower - 0.1

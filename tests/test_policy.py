@@ -57,9 +57,8 @@ def streams(seed, T, n):
     C, kinds = rng.normal(size=(T, n)), rng.integers(0, 3, T)
     room = Capacity(1.2 / n + 0.5 * rng.random((T, n)))
     budget = Affine(A := rng.normal(size=(T, n)), A @ np.full(n, 1.0 / n) + 0.05)
-    links = MaxUtilization(
-        csr_array(rng.random((2, n)) < 0.7), rng.random((T, n)), [1, 2], range(n)
-    )
+    incidence = csr_array(rng.random((2, n)) < 0.7)
+    links = MaxUtilization(incidence, rng.random((T, n)), [1, 2], range(n))
     return [
         tw.Stream(Linear(C), room, context=kinds),
         tw.Stream(Affine(csr_array(C), C[:, 0]), Max(room, budget), context=kinds),

@@ -109,10 +109,7 @@ def test_cut_at_any_message_of_an_observation_it_goes_on_to_the_bit(
 @pytest.fixture
 def pair(postgres_url):
     """Two servers of one database, and a session that the first holds."""
-    stores = (
-        SessionStore.open(postgres_url, holder="first"),
-        SessionStore.open(postgres_url, holder="second"),
-    )
+    stores = [SessionStore.open(postgres_url, holder=holder) for holder in ("first", "second")]
     stores[0].create("one", "{}").result()
     go_on(stores[0], "one", 3)
     yield stores
@@ -322,9 +319,8 @@ class Balancer:
 def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_bit(
     servers, postgres_url, tmp_path, kills
 ):
-    both = [
-        servers.start(tmp_path / name, "--database", postgres_url) for name in ("first", "second")
-    ]
+    folders = (tmp_path / "first", tmp_path / "second")
+    both = [servers.start(folder, "--database", postgres_url) for folder in folders]
     rounds, names = 12 * (kills + 1), [f"s{n}" for n in range(3)]
     costs = np.random.default_rng(8).random((rounds, 4)).tolist()
     answers: dict[str, list[Any]] = {name: [] for name in names}

@@ -60,15 +60,20 @@ def test_the_damping_is_the_smallest_root(T, B):
 def test_what_is_promised_has_the_stated_constants():
     for B in (0.5, 1.0, 4.0):
         for T in (int(calls / B) for calls in (1e4, 1e5, 1e6, 1e8)):
-            regret, violation, reason = PrimalDual(
-                L2Ball(2, 3.0), T, B, loss_lipschitz=2.0, constraint_lipschitz=5.0
-            ).guarantee()
+            learner = PrimalDual(L2Ball(2, 3.0), T, B, loss_lipschitz=2.0, constraint_lipschitz=5.0)
+            regret, violation, reason = learner.guarantee()
             assert regret <= 5.9 * 6.0 * T**0.75 / B**0.25
             assert 6.0 * 15.0 * T**0.875 / B**0.125 <= violation <= 6.9 * 15.0 * T**0.875 / B**0.125
             assert reason == ""
 
 
 # --- theory is executable -------------------------------------------------------------------------
+
+
+def grown(stream, growth):
+    """The same with every round so many times as steep."""
+    C, A, b = stream.losses.C.T, stream.constraints.A.T, stream.constraints.b
+    return tw.Stream(Linear((growth * C).T), Affine((growth * A).T, growth * b))
 
 
 def regret_of(run):
@@ -79,10 +84,9 @@ def regret_of(run):
 @pytest.mark.parametrize("K", SETS[:5], ids=repr)
 def test_what_is_measured_stays_below_what_is_promised(K):
     for seed, T in ((1, 300), (2, 130)):
-        stream, growth = hostile(K, T, seed), np.logspace(-2, 0, T)
+        stream = hostile(K, T, seed)
         if seed == 2:  # slopes that grow a hundredfold
-            C, A, b = stream.losses.C.T, stream.constraints.A.T, stream.constraints.b
-            stream = tw.Stream(Linear((growth * C).T), Affine((growth * A).T, growth * b))
+            stream = grown(stream, np.logspace(-2, 0, T))
         for learner in (
             PrimalDual(K, T),
             PrimalDual(K, T, block=1),
@@ -99,21 +103,16 @@ def test_what_is_measured_stays_below_what_is_promised(K):
             assert run.bound.reason == ""
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.3}, {"loss_lipschitz": 9.0}],
-    ids=str,
-)
+OPTIONS = [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.3}, {"loss_lipschitz": 9.0}]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("K", [DIAMOND, HULL], ids=lambda K: type(K).__name__)
 def test_bounds_are_those_of_the_files_written_plainly(K, options):
     """Three stretches, slopes that grow: what each block costs, what a G_f that grows costs, what a
     stretch leaves behind.
     """
-    stream, growth = hostile(K, 130, 7), np.logspace(-1, 0.5, 130)
-    stream = tw.Stream(
-        Linear(growth[:, None] * stream.losses.C),
-        Affine(growth[:, None] * stream.constraints.A, growth * stream.constraints.b),
-    )
+    stream = grown(hostile(K, 130, 7), np.logspace(-1, 0.5, 130))
     learner = PrimalDual(K, 20, **options)
     run, R, D = tw.run(learner, stream), K.radius, K.diameter
     given = options.get("loss_lipschitz", 0.0)
@@ -132,18 +131,14 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
             before = before._replace(point=before.point.at_rest(), saddle=learner.start().saddle)
         s, n = learner.steps(T), len(played.losses)
         x, y, lam, rounds = before.point.x, before.point.y, before.saddle.lam, slice(t, t + n)
-        C, A, g = (
-            stream.losses.C[rounds],
-            stream.constraints.A[rounds],
-            stream.constraints[rounds].values(x),
-        )
+        C, limits = stream.losses.C[rounds], stream.constraints[rounds]
+        A, g = limits.A, limits.values(x)
         grad_f, grad_g = K.tangent(C.sum(0)), K.tangent(A[g > 0].sum(0))
         G_f, G_g = max(G_f, np.linalg.norm(grad_f) / n), max(G_g, np.linalg.norm(grad_g) / n)
         d, q = grad_f / G_f + lam * grad_g / (G_g or 1.0), g[g > 0].sum() / ((G_g or 1.0) * R)
         price = d @ (x - y) / R + s.eta * d @ d / 2.0 - lam * q
-        energy += (
-            price + lam * q + s.nu * (q - n * s.theta * lam) ** 2 / 2.0 - n * s.theta * lam**2 / 2.0
-        )
+        energy += price + lam * q + s.nu * (q - n * s.theta * lam) ** 2 / 2.0
+        energy -= n * s.theta * lam**2 / 2.0
         reach = R if t == 0 else min(2.0 * R, D + np.linalg.norm(x - y))
         regret += G_f * R * price + (G_f - paid_for) * reach**2 / (2.0 * s.eta * R)
         paid_for, before, t = G_f, played.state, t + n
@@ -174,11 +169,8 @@ def naive(learner, stream, start):
     x, y, lam, played = start, start, 0.0, []
     for first in range(0, T, b):
         rounds = slice(first, min(first + b, T))
-        C, A, level = (
-            stream.losses.C[rounds],
-            stream.constraints.A[rounds],
-            stream.constraints.b[rounds],
-        )
+        C, limits = stream.losses.C[rounds], stream.constraints[rounds]
+        A, level = limits.A, limits.b
         played.append(x)
         breach = np.maximum(A @ x - level, 0.0)
         y = y - eta * (C.sum(0) + lam * A[breach > 0].sum(0))
@@ -212,9 +204,7 @@ def test_starts_outside_and_slopes_above_those_given_are_refused():
     with pytest.raises(NotAMember, match="starting point"):
         PrimalDual.theorem(L2Ball(2), horizon=9, start=[2.0, 0.0], **slopes)
     steep = FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)
-    for learner in (
-        PrimalDual(L2Ball(2), 50, loss_lipschitz=4.9),
-        theorems.primal_dual(L2Ball(2), 50, 4.9, 1.0),
-    ):
+    plain, theorem = PrimalDual(L2Ball(2), 50, loss_lipschitz=4.9), theorems.primal_dual
+    for learner in (plain, theorem(L2Ball(2), 50, 4.9, 1.0)):
         with pytest.raises(InvalidInput, match=r"slope 5 .* loss_lipschitz = 4\.9"):
             learner.update(learner.start(), steep)

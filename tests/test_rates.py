@@ -5,6 +5,7 @@ learners.
 import json
 import math
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -59,12 +60,11 @@ def test_slower_than_theory_is_said_where_the_interval_decides():
 
 
 def runs(kind, horizons=(60, 120, 240)):
-    streams = [
-        tw.problems.adversarial(T, seed, kind="opposing", phase=T // 8).stream
-        for T in horizons
-        for seed in (0, 1)
-    ]
-    return [tw.run(kind(Simplex(6), horizon=len(stream)), stream) for stream in streams]
+    found = []
+    for T, seed in product(horizons, (0, 1)):
+        problem = tw.problems.adversarial(T, seed, kind="opposing", phase=T // 8)
+        found.append(tw.run(kind(Simplex(6), horizon=T), problem.stream))
+    return found
 
 
 def test_rates_of_runs():

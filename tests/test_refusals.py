@@ -25,24 +25,17 @@ from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore
 
 HERE = Path(__file__).parent / "refusals"
-CASES = [
-    json.loads(line)
-    for path in sorted(HERE.glob("*.jsonl"))
-    for line in path.read_text().splitlines()
-]
+LINES = [line for path in sorted(HERE.glob("*.jsonl")) for line in path.read_text().splitlines()]
+CASES = [json.loads(line) for line in LINES]
 SIMPLEX = {"kind": "Simplex", "n": 3}
 LINKS = [["SEA", "DEN"], ["SEA", "SFO"], ["SFO", "DEN"], ["DEN", "NYC"]]
+NETWORK = {"graph": LINKS, "source": "SEA", "target": "NYC"}
+ENSEMBLE = {"name": "Ensemble", "experts": ["mine"], "season": 4}
 SESSIONS = {
     "simplex": {"set": SIMPLEX, "learners": [{"name": "LyapunovDescent"}]},
-    "ensemble": {
-        "set": SIMPLEX,
-        "learners": [{"name": "Ensemble", "experts": ["mine"], "season": 4}],
-    },
+    "ensemble": {"set": SIMPLEX, "learners": [ENSEMBLE]},
     "values": {"set": {"kind": "L2Ball", "n": 3}, "rounds": 9, "learners": ["BanditPrimalDual"]},
-    "network": {
-        "set": {"graph": LINKS, "source": "SEA", "target": "NYC"},
-        "learners": [{"name": "LyapunovDescent"}],
-    },
+    "network": {"set": NETWORK, "learners": [{"name": "LyapunovDescent"}]},
 }
 TOLD = (
     *("round", "rounds", "decision", "source", "cost", "violation", "mode", "pinned", "learner"),
@@ -70,13 +63,8 @@ class Service:
         async def send(message):
             answer.append(message)
 
-        scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "query_string": _bytes(query),
-            "headers": [(name.encode(), value.encode()) for name, value in headers],
-        }
+        scope = {"type": "http", "method": method, "path": path, "query_string": _bytes(query)}
+        scope["headers"] = [(name.encode(), value.encode()) for name, value in headers]
         self.runner.run(self.app(scope, receive, send))
         return answer[0]["status"], json.loads(answer[1]["body"], parse_float=_rounded)
 

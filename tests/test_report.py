@@ -36,10 +36,8 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 def both(problem):
-    return [
-        tw.run(learner(problem.K, horizon=len(problem)), problem.stream)
-        for learner in (LyapunovDescent, SinhaVaze)
-    ]
+    made = [kind(problem.K, horizon=len(problem)) for kind in (LyapunovDescent, SinhaVaze)]
+    return [tw.run(learner, problem.stream) for learner in made]
 
 
 def brief(*runs):
@@ -148,10 +146,8 @@ def test_without_a_feasible_point_the_page_says_so():
 
 def test_cautions_that_move_name_the_runs():
     problem = routing(rounds=60, seed=1)
-    swept = [
-        tw.run(LyapunovDescent(problem.K, horizon=60, caution=caution), problem.stream)
-        for caution in (1.0, 30.0)
-    ]
+    made = [LyapunovDescent(problem.K, horizon=60, caution=caution) for caution in (1.0, 30.0)]
+    swept = [tw.run(learner, problem.stream) for learner in made]
     text = set(Reader(report.page(brief(*swept), **ABOUT)).text)
     assert {"LyapunovDescent, caution 1", "LyapunovDescent, caution 30"} <= text
     other = tw.run(SinhaVaze(problem.K, horizon=60), problem.stream)

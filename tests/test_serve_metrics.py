@@ -35,14 +35,8 @@ def test_sums_are_over_all_sessions():
         Overview("a", rounds=5, pending=2, oldest_pending=7.0, stale=True, limits={"x": 2.0}),
         Overview("b", rounds=6, violations=(0.0, 3.0), breached=True, limits={"x": 1.0, "\n": 0.5}),
     ]
-    counters = {
-        ("decisions", "learner"): 4,
-        ("decisions", "last"): 1,
-        ("fallbacks", "last"): 1,
-        ("observations", ""): 11,
-        ("refused", ""): 2,
-        ("breaches", ""): 1,
-    }
+    counters = {("decisions", "learner"): 4, ("decisions", "last"): 1, ("fallbacks", "last"): 1}
+    counters |= {("observations", ""): 11, ("refused", ""): 2, ("breaches", ""): 1}
     got = metrics(seen, counters)
     plain = {name: of[()] for name, of in got.items() if () in of}
     expected = {"sessions": 2, "rounds_total": 11, "pending": 2, "oldest_pending_seconds": 7}
@@ -80,10 +74,8 @@ def test_requests_are_counted_and_timed():
 
 
 def test_the_worst_are_the_worst_of_all_sessions_and_the_others_are_in_the_sums():
-    seen = [
-        Overview(f"s{i}", limits={f"l{j}": float(100 * i + j) for j in range(100)}, violations=(i,))
-        for i in range(30)
-    ]
+    limits = [{f"l{j}": float(100 * i + j) for j in range(100)} for i in range(30)]
+    seen = [Overview(f"s{i}", limits=limits[i], violations=(i,)) for i in range(30)]
     got = metrics(seen)
     assert set(got["limit_violation_total"].values()) == set(range(3_000 - WORST, 3_000))
     assert got["violation_total"] == {(): sum(range(3_000))}

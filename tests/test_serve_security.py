@@ -84,17 +84,13 @@ def test_readers_change_nothing(guarded):
 
 
 def test_a_prefix_hides_what_does_not_begin_with_it(guarded):
-    for method, path, body in [
-        *[("GET", part, None) for part in READS if part != "/audit"],
-        *[each for each in WRITES if each[0] != "PUT"],
-    ]:
+    reads = [("GET", part, None) for part in READS if part != "/audit"]
+    for method, path, body in [*reads, *(each for each in WRITES if each[0] != "PUT")]:
         hidden = call(guarded, method, f"/v1/sessions/b-one{path}", body, bearer("a-writes"))
         absent = call(guarded, method, f"/v1/sessions/a-not{path}", body, bearer("a-writes"))
         assert hidden.status == absent.status == 404
-        assert hidden.body == {
-            **absent.body,
-            "detail": absent.body["detail"].replace("a-not", "b-one"),
-        }
+        detail = absent.body["detail"].replace("a-not", "b-one")
+        assert hidden.body == {**absent.body, "detail": detail}
     for name in ("b-one", "b-not"):  # an audit log outlives its session
         path = f"/v1/sessions/{name}/audit"
         assert call(guarded, "GET", path, headers=bearer("a-writes")).status == 404
@@ -237,14 +233,9 @@ def test_names_are_plain(name):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A server that takes little of anything; its address and its traffic."""
-    traffic = Traffic(most=2)
-    with in_thread(
-        tmp_path_factory.mktemp("small"),
-        traffic=traffic,
-        longest_body=1000,
-        body_seconds=0.4,
-        connections={"seconds": 0.4, "longest": 5000, "most": 12},
-    ) as url:
+    traffic, few = Traffic(most=2), {"seconds": 0.4, "longest": 5000, "most": 12}
+    how = {"longest_body": 1000, "body_seconds": 0.4, "connections": few}
+    with in_thread(tmp_path_factory.mktemp("small"), traffic=traffic, **how) as url:
         call(url, "PUT", "/v1/sessions/one", SIMPLEX)
         yield url, traffic
 

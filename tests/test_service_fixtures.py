@@ -32,9 +32,8 @@ def test_a_database_of_this_version_opens_in_the_next(copied):
         warnings.simplefilter("ignore", OtherVersions)
         with opened(copied) as sessions:
             listed = kept(sessions.list())["sessions"]
-            assert {each["name"]: each["rounds"] for each in listed} == {
-                name: expected[name]["rounds"] for name in SESSIONS
-            }
+            rounds = {name: expected[name]["rounds"] for name in SESSIONS}
+            assert {each["name"]: each["rounds"] for each in listed} == rounds
             past = {name: kept(sessions.history(name))["rounds"] for name in SESSIONS}
             who = {entry["who"] for entry in kept(sessions.audit(None))["entries"]}
             found = goes_on(sessions)
@@ -42,7 +41,7 @@ def test_a_database_of_this_version_opens_in_the_next(copied):
             for name in SESSIONS:
                 assert kept(sessions.get(name))["rounds"] == ROUNDS + len(found[name]["decisions"])
     assert who == {"fixture"}
-    assert [len(past[name]) for name in SESSIONS] == [expected[n]["rounds"] for n in SESSIONS]
+    assert {name: len(past[name]) for name in SESSIONS} == rounds
     assert list(found) == list(expected)
     for name, shown in expected.items():
         decisions = shown.pop("decisions")

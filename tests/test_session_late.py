@@ -219,10 +219,8 @@ def test_learners_that_take_feedback_in_order_say_so(name):
     session = tw.Session(LEARNERS[name])
     met(session, 0)
     before, x = saved(session), 0.5 * session.play()
-    for do in (
-        lambda: session.play(round=4),
-        lambda: met(session, 1, round=1, played=x if name == "BanditPrimalDual" else OTHERS[0]),
-    ):
+    x = x if name == "BanditPrimalDual" else OTHERS[0]
+    for do in (lambda: session.play(round=4), lambda: met(session, 1, round=1, played=x)):
         with pytest.raises(errors.NotSupported, match=f"{name} takes feedback in order"):
             do()
         assert saved(session) == before
@@ -248,9 +246,8 @@ def test_rounds_that_expired_then_are_expired_again(tmp_path):
 
 
 def test_what_was_thrown_away_cannot_be_gone_back_to(tmp_path):
-    with tw.Session.open(
-        tmp_path / "session.db", PLAIN, snapshot_every=4, keep_history=False
-    ) as session:
+    how = {"snapshot_every": 4, "keep_history": False}
+    with tw.Session.open(tmp_path / "session.db", PLAIN, **how) as session:
         for t in range(7):
             met(session, t)
         before = saved(session)

@@ -21,14 +21,11 @@ from tidewolf.sets import CappedSimplex, L2Ball, Simplex
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import hostile_stream
 
-each_kind = pytest.mark.parametrize("kind", [PrimalDual, DriftPlusPenalty, BanditPrimalDual])
+KINDS = [PrimalDual, DriftPlusPenalty, BanditPrimalDual]
+each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-@thinned(
-    3,
-    number={f"{i}-{K!r}": i for i, K in enumerate(SETS)},
-    kind=[PrimalDual, DriftPlusPenalty, BanditPrimalDual],
-)
+@thinned(3, number={f"{i}-{K!r}": i for i, K in enumerate(SETS)}, kind=KINDS)
 def test_the_laws_hold_for_the_theorems_learners_on_every_set(kind, number):
     found = theorems.examples(kind, SETS[number], 20)
     learner = found[number % len(found)]
@@ -129,12 +126,9 @@ def test_where_the_condition_holds_there_is_a_guarantee_and_no_warning(kind):
 @each_kind
 def test_a_guarantee_that_cannot_be_made_says_why(kind):
     unknown, short = kind(DIAMOND, 10**6), kind(DIAMOND, 50, 0.1, **sizes_of(kind, 1.0))
-    for guarantee, named in (
-        (unknown.guarantee(), "loss_lipschitz"),
-        (short.guarantee(), "locks of "),
-    ):
-        assert guarantee[:2] == (None, None)
-        assert named in guarantee.reason
+    for learner, named in ((unknown, "loss_lipschitz"), (short, "locks of ")):
+        assert learner.guarantee()[:2] == (None, None)
+        assert named in learner.guarantee().reason
     assert MAKE[BanditPrimalDual](POINT, 10, 1.0, 1.0, 1.0, 1.0).guarantee() == (0.0, 0.0, "")
 
 
@@ -204,11 +198,8 @@ def test_a_setting_that_is_refused_is_named(kind, given, named):
 
 def test_files_and_requests_have_the_same_settings(tmp_path):
     settings = {"eta": 0.01, "delta": 2.0, "eps": 0.5, "block": 4, "calls_per_round": 3.0}
-    body = {
-        "set": {"kind": "Simplex", "n": 4},
-        "rounds": 100,
-        "learners": [{"name": "PrimalDual", **settings}],
-    }
+    body = {"set": {"kind": "Simplex", "n": 4}, "rounds": 100}
+    body["learners"] = [{"name": "PrimalDual", **settings}]
     made = Description.read(body).build().learner
     assert made == PrimalDual(Simplex(4), horizon=100, **settings)
     del body["learners"][0]["calls_per_round"]
@@ -216,8 +207,7 @@ def test_files_and_requests_have_the_same_settings(tmp_path):
         Description.read(body)
     lines = "\n".join(f"{name} = {value}" for name, value in settings.items())
     path = tmp_path / "mine.toml"
-    path.write_text(
-        f'[stream]\nproblem = "adversarial"\n[[learners]]\nname = "PrimalDual"\n{lines}\n'
-    )
+    learner = f'[[learners]]\nname = "PrimalDual"\n{lines}\n'
+    path.write_text(f'[stream]\nproblem = "adversarial"\n{learner}')
     (choice,) = load(path).learners
     assert choice.given == settings
