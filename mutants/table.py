@@ -274,8 +274,8 @@ PATCHES = (
     Patch(
         "rounds without a limit that are broken",
         "core/batch.py",
-        "return arrays.full(self.rounds, -1.0, x)",
-        "return arrays.full(self.rounds, 1.0, x)",
+        "return -arrays.ones(self.rounds, x)",
+        "return arrays.ones(self.rounds, x)",
         REFERENCES,
     ),
     Patch(
