@@ -109,7 +109,7 @@ def in_thread(
         finally:
             server.should_exit = True
             thread.join(SECONDS)
-            for pool in app.state.pools:
+            for pool in app.pools:
                 pool.shutdown()
             sessions.close()
             store.close()

@@ -69,7 +69,7 @@ class Service:
         return answer[0]["status"], json.loads(answer[1]["body"], parse_float=_rounded)
 
     def close(self):
-        for pool in self.app.state.pools:
+        for pool in self.app.pools:
             pool.shutdown()
         self.runner.close()
         self.sessions.close()

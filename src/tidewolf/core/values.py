@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from typing import Any, ClassVar, Self, TypeAlias
@@ -130,8 +130,11 @@ def identity(value: object) -> str:
         Where it holds something without content to compare, such as a function of Python.
     """
     digest = hashlib.sha256()
-    for part in _parts(value):
-        digest.update(_exact(part))
+
+    def add(part: Any) -> None:
+        digest.update(f"float:{part!r};".encode() if isinstance(part, float) else part)
+
+    _give_parts(value, add)
     return f"{IDENTITY}:{digest.hexdigest()[:32]}"
 
 
@@ -150,12 +153,14 @@ def fingerprint(value: object) -> str:
     single u_i that differs by more than twice the tolerance is always noticed, as w_i >= 1/2.
     """
     exact, terms, rounding = hashlib.sha256(), [np.zeros(0)], _FORGIVEN
-    for part in _parts(value):
+    parts: list[_Part] = []
+    _give_parts(value, parts.append)
+    for part in parts:
         if isinstance(part, float):
             exact.update(b"float:")
             part = np.array([part])
         if isinstance(part, bytes) or part.dtype.kind != "f":
-            exact.update(_exact(part))
+            exact.update(part if isinstance(part, bytes) else part.data)
             continue
         rounding = max(rounding, 100.0 * float(np.finfo(part.dtype).eps))
         entries = part.astype(np.float64).ravel()
@@ -185,45 +190,38 @@ def is_same(one: str, other: str) -> bool:
     return bool((np.abs(sums[0] - sums[1]) <= float(mine[2])).all())
 
 
-def _exact(part: _Part) -> Any:
-    """A part as bytes."""
-    if isinstance(part, float):
-        return f"float:{part!r};".encode()
-    return part.data if isinstance(part, np.ndarray) else part
-
-
-def _parts(value: Any) -> Iterator[_Part]:
+def _give_parts(value: Any, take: Callable[[_Part], None]) -> None:
     """What a value is, in parts: kinds, names and exact settings as bytes, numbers as they are."""
     if isinstance(value, Value):
         kind, given = type(value), _given_settings(value)
         kind_name = kind.__dict__.get("kind_name") or kind.__name__.lstrip("_")
-        yield f"{kind_name} {len(given)}:".encode()
+        take(f"{kind_name} {len(given)}:".encode())
         for name, part in given.items():
-            yield f"{name}=".encode()
-            yield from _parts(part)
+            take(f"{name}=".encode())
+            _give_parts(part, take)
     elif isinstance(value, np.generic):
-        yield from _parts(value.item())
+        _give_parts(value.item(), take)
     elif isinstance(value, float):
-        yield value + 0.0  # -0.0 equals 0.0
+        take(value + 0.0)  # -0.0 equals 0.0
     elif value is None or isinstance(value, bool | int | str):
-        yield f"{type(value).__name__}:{value!r};".encode()
+        take(f"{type(value).__name__}:{value!r};".encode())
     elif isinstance(value, tuple | list):
-        yield f"sequence {len(value)}:".encode()
+        take(f"sequence {len(value)}:".encode())
         for item in value:
-            yield from _parts(item)
+            _give_parts(item, take)
     elif isinstance(value, Mapping) and type(value) is not dict:  # a dict may change
-        yield f"mapping {len(value)}:".encode()
+        take(f"mapping {len(value)}:".encode())
         for name in sorted(value):
-            yield from _parts(name)
-            yield from _parts(value[name])
+            _give_parts(name, take)
+            _give_parts(value[name], take)
     elif is_array(value):
         array = np.ascontiguousarray(to_numpy(value))
-        yield f"array {array.dtype.str} {array.shape}:".encode()
-        yield np.atleast_1d(array + 0.0 if array.dtype.kind == "f" else array)
+        take(f"array {array.dtype.str} {array.shape}:".encode())
+        take(np.atleast_1d(array + 0.0 if array.dtype.kind == "f" else array))
     elif is_sparse(value):
-        yield f"sparse {value.shape}:".encode()
+        take(f"sparse {value.shape}:".encode())
         for part in (value.data, value.indices.astype(np.int64), value.indptr.astype(np.int64)):
-            yield from _parts(part)
+            _give_parts(part, take)
     else:
         raise NotSupported(
             f"A {type(value).__name__} has no identity: settings are numbers, text, arrays, and "

@@ -24,7 +24,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Coroutine, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
@@ -36,7 +36,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
-from starlette.routing import Match, Route
+from starlette.routing import BaseRoute, Match, Route
 
 from tidewolf import __version__
 from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
@@ -104,7 +104,7 @@ def make_app(
     body_seconds: float = requests.SECONDS,
     loopback_only: bool = False,
     log: bool = False,
-) -> FastAPI:
+) -> App:
     """The app that serves sessions over HTTP.
 
     Parameters
@@ -128,58 +128,70 @@ def make_app(
 
     Returns
     -------
-    FastAPI
+    App
         To be run by uvicorn.
     """
-    app = FastAPI(
-        title="tidewolf",
-        version=__version__,
-        description=_ABOUT,
-        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
-        openapi_url=None,
-        redirect_slashes=False,
-        exception_handlers={HTTPException: _http_problem},
-    )
-    app.router.routes.extend(api.routes)
-    app.state.pools = pools = (
+    pools = (
         ThreadPoolExecutor(THREADS, f"{POOL}quick"),
         ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow"),
     )
     own = (sessions, tokens or Tokens(), quotas or Quotas(), traffic or Traffic())
-    app.state.service = service = Service(*own, *pools, longest_body, body_seconds)
-    app.add_middleware(Middleware, service=service, loopback_only=loopback_only, log=log)
-    return app
+    return App(Service(*own, *pools, longest_body, body_seconds), loopback_only, log)
 
 
-async def _http_problem(request: Request, error: Exception) -> Response:
+@final
+class App(FastAPI):
+    """FastAPI has the routes and describes them; requests come to them through `Middleware`
+    alone.
+    """
+
+    def __init__(self, service: Service, loopback_only: bool, log: bool) -> None:
+        super().__init__(
+            title="tidewolf",
+            version=__version__,
+            description=_ABOUT,
+            license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
+            openapi_url=None,
+            redirect_slashes=False,
+        )
+        self.router.routes.extend(api.routes)
+        self.service, self.pools = service, (service.quick, service.slow)
+        self._front = Middleware(self.router, service, loopback_only, log)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return self._front
+
+
+def _no_such(scope: Scope, routes: Sequence[BaseRoute]) -> Refused:
     """What the router refuses: an address, or a method of an address, that does not exist."""
-    routes = [each for each in request.app.routes if isinstance(each, Route)]
-    there = [each for each in routes if each.matches(request.scope)[0] is not Match.NONE]
+    known = [each for each in routes if isinstance(each, Route)]
+    there = [each for each in known if each.matches(scope)[0] is not Match.NONE]
     if there:
         allowed = ", ".join(sorted({method for each in there for method in each.methods or ()}))
-        detail = f"{there[0].path} has {allowed}, not {request.method}."
-        return problem_of(Refused(405, detail, allow=allowed))
-    last = request.url.path.rpartition("/")[2]
+        detail = f"{there[0].path} has {allowed}, not {scope['method']}."
+        return Refused(405, detail, allow=allowed)
+    last = scope["path"].rpartition("/")[2]
     near = did_you_mean(last, RENAMED.values()) if last in RENAMED else ""
     detail = f"There is nothing at this address; /docs lists those that exist.{near}"
-    return problem_of(Refused(404, detail))
+    return Refused(404, detail)
 
 
 @final
 class Middleware:
     """The outermost part of the app: who gets in, and how much at a time."""
 
-    def __init__(self, app: ASGIApp, service: Service, loopback_only: bool, log: bool) -> None:
-        self.app, self._service = app, service
+    def __init__(self, router: APIRouter, service: Service, loopback_only: bool, log: bool) -> None:
+        self._router, self._service = router, service
         self._loopback_only, self._log = loopback_only, log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            await self._router(scope, receive, send)
             return
         began, status, entered = time.perf_counter(), 0, False
         method = scope["method"]
-        scope = {**scope, "method": "GET" if method == "HEAD" else method}
+        if method == "HEAD":
+            scope = {**scope, "method": "GET"}
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -191,12 +203,14 @@ class Middleware:
         try:
             entered = self._admit(scope)
             await asyncio.sleep(0)  # all that have come are counted before one is answered
-            await self.app(scope, receive, sent)
+            await self._router(scope, receive, sent)
         except (asyncio.CancelledError, Exception) as error:
             if isinstance(error, asyncio.CancelledError):
                 error = Overloaded("The server is stopping: come again.")
             elif status != 0:
                 raise
+            elif isinstance(error, HTTPException):
+                error = _no_such(scope, self._router.routes)
             if status == 0:
                 await problem_of(error)(scope, receive, sent)
         finally:
@@ -269,7 +283,7 @@ class Call(Request):
 
     def __init__(self, scope: Any, receive: Any) -> None:
         super().__init__(scope, receive)
-        self.service: Service = self.app.state.service
+        self.service: Service = scope["app"].service
         self.caller: Caller = scope[CALLER]
 
 
@@ -296,18 +310,17 @@ class Operation(APIRoute):
         more |= {"summary": endpoint.__doc__, "description": " ", "response_description": "Done."}
         more["response_model"] = more["response_model"] or None
         super().__init__(path, endpoint, **more)
+        self._is_async = iscoroutinefunction(endpoint)
+        self.app = self._respond
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The function that answers requests."""
-        return self._answer
+    async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = Call(scope, receive)
+        response = await (self.endpoint(call) if self._is_async else self._answer(call))
+        await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> Response:
+    async def _answer(self, call: Call) -> Response:
         """The response, once what was written is on disk."""
-        call, held = Call(request.scope, request.receive), 0
-        if iscoroutinefunction(self.endpoint):
-            found: Response = await self.endpoint(call)
-            return found
-        service, traffic = call.service, call.service.traffic
+        service, traffic, held = call.service, call.service.traffic, 0
         try:
             values = self._address(call)
             if self._body is None:

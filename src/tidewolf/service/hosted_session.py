@@ -46,13 +46,14 @@ import numpy as np
 
 from tidewolf.core import errors
 from tidewolf.core.arrays import SILENCE, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
 from tidewolf.core.names import listed
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
+from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.live.rows import NUMBERS
 from tidewolf.live.runner import follows_clock, given_demands
 from tidewolf.methods.available import entries_out
@@ -327,7 +328,11 @@ class ReadFeedback(NamedTuple):
                 losses, limits = built.reader.functions(given, "The observation")
             except InvalidInput as error:  # it reads a row as it does a table, which has lines
                 raise type(error)(str(error).replace(", line 1:", ":")) from None
-            return cls({"loss": losses, "constraint": limits}, (losses, limits))
+            arguments: dict[str, Any] = {"loss": losses, "constraint": limits}
+            if isinstance(losses, Linear) and isinstance(limits, Capacity | Unlimited):
+                c = limits.c[0] if isinstance(limits, Capacity) else None
+                arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
+            return cls(arguments, (losses, limits))
         if "constraint_value" not in values:
             what = f"The observation has {min(values)}: give constraint_value, too, such as 0."
             raise InvalidInput(what)

@@ -185,8 +185,7 @@ def _run(
     )
     _prepare_process()
     Server(config, traffic, address, lambda: warm_store(sessions.store)).run([listener])
-    pools: Iterable[ThreadPoolExecutor] = app.state.pools
-    return pools
+    return app.pools
 
 
 def ended(seconds: float, name: str) -> bool:
