@@ -5,37 +5,17 @@ without any extra, which `make bare` shows. Tests are listed here, not found by 
 fails: a package that the library itself should do without must never turn into a skip.
 """
 
+import re
 from importlib import import_module
+from importlib.metadata import requires
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
-EXTRA = {
-    "cvxpy": "cvx",
-    "fastapi": "serve",
-    "hatchling": "dev",
-    "httpx": "serve",
-    "jax": "jax",
-    "joblib": "sweep",
-    "matplotlib": "app",
-    "nbclient": "dev",
-    "networkx": "app",
-    "openpyxl": "app",
-    "orjson": "serve",
-    "pandas": "app",
-    "playwright": "dev",
-    "prometheus_client": "serve",
-    "psycopg": "serve",
-    "pydantic": "app",
-    "pyarrow": "app",
-    "sphinx": "docs",
-    "polars": "dev",
-    "skfolio": "dev",
-    "torch": "torch",
-    "typer": "app",
-}
-"""The extra that brings each package."""
+DECLARED = [re.match(r"([\w-]+).*extra == .(?!ci\b)(\w+)", line) for line in requires("tidewolf")]
+EXTRA = {found[1].replace("-", "_"): found[2] for found in reversed(DECLARED) if found}
+"""The first extra that brings each package."""
 
 NEEDS = {
     "test_allocator.py": "skfolio",

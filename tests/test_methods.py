@@ -14,13 +14,7 @@ import theorems
 import tidewolf as tw
 from tidewolf.baselines import SinhaVaze
 from tidewolf.functions import Affine, Linear
-from tidewolf.learners import (
-    BanditPrimalDual,
-    DriftPlusPenalty,
-    LyapunovDescent,
-    LyapunovFrankWolfe,
-    PrimalDual,
-)
+from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.sets import FlowPolytope, L2Ball, Simplex
 
@@ -172,7 +166,7 @@ def test_lyapunov_weights(T, caution):
     for K in (L2Ball(3, 1.7), Simplex(5)):
         R, sizes = K.radius, (T, caution, 2.3, 5.1, K.diameter)
         of_frank_wolfe = of_lyapunov(*sizes, 3 / 4, 2.65, 2.65)
-        close(LyapunovFrankWolfe(K, **given).guarantee(), *of_frank_wolfe)
+        close(tw.LyapunovFrankWolfe(K, **given).guarantee(), *of_frank_wolfe)
         close(SinhaVaze(K, **given).guarantee(), *of_lyapunov(*sizes, 1 / 2, 2, sqrt(2)))
         for b, share in ((1, 0.02), (2, 0.001)):
             e, D = sqrt(share / T) * R, K.diameter
@@ -217,7 +211,7 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
     C = rng.standard_normal(K.shape) + rng.standard_normal((rounds, *K.shape))
     A = -0.5 * C + rng.standard_normal(C.shape)
     run = tw.run(
-        LyapunovFrankWolfe(K, horizon=T, caution=3.0), tw.Stream(Linear(C), Affine(A, A @ star))
+        tw.LyapunovFrankWolfe(K, horizon=T, caution=3.0), tw.Stream(Linear(C), Affine(A, A @ star))
     )
     total, M, G_f, G_g, Q = np.zeros(K.shape), 0.0, 0.0, 0.0, 0.0
     for t in range(1, rounds + 1):

@@ -12,20 +12,10 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from refused import refused
+from tidewolf import functions
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.experts import Categories, Season
-from tidewolf.functions import (
-    Affine,
-    Capacity,
-    Custom,
-    Linear,
-    LogWealth,
-    Max,
-    MaxAffine,
-    MaxUtilization,
-    Quadratic,
-    Sum,
-)
+from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.policy import policy_batch
 from tidewolf.sets import Box, CappedSimplex, L2Ball, Simplex
 from tidewolf.testing import check_function
@@ -58,13 +48,13 @@ def streams(seed, T, n):
     room = Capacity(1.2 / n + 0.5 * rng.random((T, n)))
     budget = Affine(A := rng.normal(size=(T, n)), A @ np.full(n, 1.0 / n) + 0.05)
     incidence = csr_array(rng.random((2, n)) < 0.7)
-    links = MaxUtilization(incidence, rng.random((T, n)), [1, 2], range(n))
+    links = functions.MaxUtilization(incidence, rng.random((T, n)), [1, 2], range(n))
     return [
         tw.Stream(Linear(C), room, context=kinds),
-        tw.Stream(Affine(csr_array(C), C[:, 0]), Max(room, budget), context=kinds),
+        tw.Stream(Affine(csr_array(C), C[:, 0]), functions.Max(room, budget), context=kinds),
         tw.Stream(Linear(C), context=kinds),
         tw.Stream(links, budget, context=kinds),
-        tw.Stream(Sum(links, Linear(C)), context=kinds),
+        tw.Stream(functions.Sum(links, Linear(C)), context=kinds),
     ]
 
 
@@ -103,7 +93,7 @@ def test_no_policy_that_keeps_the_limits_is_below_the_lower_bound(seed):
     ("K", "losses", "limits"),
     [
         (L2Ball(3), Linear, lambda A: Affine(A, np.full(6, 0.4))),
-        (Simplex(3), lambda A: LogWealth(1.5 + 0.3 * np.tanh(A)), None),
+        (Simplex(3), lambda A: functions.LogWealth(1.5 + 0.3 * np.tanh(A)), None),
         (Box(-np.ones(3), np.ones(3)), lambda A: Quadratic(np.eye(3), A), None),
         (Simplex(3), Linear, lambda A: Quadratic(np.eye(3), 0.1 * A, np.full(6, -0.4))),
     ],
@@ -167,7 +157,7 @@ def odd(given, cells=2):
     ],
 )
 def test_what_no_policy_can_go_by_is_refused(context, error):
-    wild = Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, 2, rounds=2)
+    wild = functions.Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, 2, rounds=2)
     with refused(NotSupported):
         tw.best_in_hindsight(Simplex(2), tw.Stream(wild), context=Season(2, 2))
     with refused(error):

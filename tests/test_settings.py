@@ -13,19 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf.core import settings
 from tidewolf.core.errors import EmptySet, InvalidInput, TidewolfError, WrongShape, WrongType
-from tidewolf.core.settings import (
-    Count,
-    Flag,
-    Number,
-    Numbers,
-    Seed,
-    Size,
-    Text,
-    constructor_of,
-    names_in_files,
-    settings_of,
-)
+from tidewolf.core.settings import Count, Flag, Number, Numbers, Seed, Size, Text
 from tidewolf.core.values import Value
 
 if TYPE_CHECKING:
@@ -40,7 +30,7 @@ class Declared(Value):
     kind: Annotated[str, Text("Which kind.", choices=("one", "two"))] = "one"
 
     @classmethod
-    @names_in_files
+    @settings.names_in_files
     def of(cls, sizes: Annotated[Any, Numbers("The sizes.")], *, kind: str = "one") -> Declared:
         return cls(len(sizes), kind=kind)
 
@@ -90,21 +80,21 @@ def test_none_passes_only_where_it_is_the_default():
 def test_a_dataclass_without_checks_needs_nothing():
     made = Plain("anything", tau=-1)
     assert (made.n, made.tau) == ("anything", -1)
-    keys = {name: setting.words for name, setting in settings_of(Plain).items()}
+    keys = {name: setting.words for name, setting in settings.settings_of(Plain).items()}
     assert keys == {
         "n": "a whole number",
         "tau": "a number",
         "name": "text",
         "odd": "a list of numbers or the name of a table",
     }
-    assert not any(setting.declared for setting in settings_of(Plain).values())
+    assert not any(setting.declared for setting in settings.settings_of(Plain).values())
 
 
 def test_a_marked_constructor_is_what_files_use():
-    make = constructor_of(Declared)
-    assert list(settings_of(make)) == ["sizes", "kind"]
+    make = settings.constructor_of(Declared)
+    assert list(settings.settings_of(make)) == ["sizes", "kind"]
     assert make(sizes=[4.0, 4.0]).n == 2
-    assert constructor_of(Plain) is Plain
+    assert settings.constructor_of(Plain) is Plain
 
 
 @given(st.one_of(st.integers(), st.floats(), st.text(), st.booleans(), st.none()))
@@ -137,7 +127,7 @@ def test_seeds_take_128_bits_and_sizes_their_shapes():
 
 @pytest.mark.parametrize("kind", [*tw.sets.every(), *tw.functions.every()])
 def test_every_set_and_function_declares_all_its_settings(kind):
-    undeclared = [s.name for s in settings_of(kind).values() if not s.declared and s.check]
+    undeclared = [s.name for s in settings.settings_of(kind).values() if not s.declared and s.check]
     assert not undeclared or kind.__name__ in ("Custom",)
 
 

@@ -9,15 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from tidewolf.core import vertices as core
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.vertices import (
-    Compound,
-    Dense,
-    Sparse,
-    sparse_combine,
-    sparse_inner,
-    sparse_store,
-)
+from tidewolf.core.vertices import Compound, Dense, Sparse
 from tidewolf.testing.sets import lengths
 
 SHAPE = (2, 3)
@@ -187,14 +181,14 @@ def test_sparse_kernels_agree_with_their_naive_twins(seed, count):
     indices, values = np.nonzero(matrix)[1].astype(np.int32), matrix[matrix != 0]
     first = int(rng.integers(0, count + 1))
     weights, d = rng.standard_normal(first) * (rng.random(first) < 0.8), rng.standard_normal(9)
-    plain = sparse_inner.plain, sparse_combine.plain
-    for inner, combine in ((sparse_inner, sparse_combine), plain):
+    plain = core.sparse_inner.plain, core.sparse_combine.plain
+    for inner, combine in ((core.sparse_inner, core.sparse_combine), plain):
         products, point = np.empty(first), np.zeros(9)
         inner(starts, indices, values, d, products)
         combine(starts, indices, values, weights, point)
         assert_allclose(products, matrix[:first] @ d, atol=1e-12)
         assert_allclose(point, weights @ matrix[:first], atol=1e-12)
-    for store in (sparse_store, sparse_store.plain):
+    for store in (core.sparse_store, core.sparse_store.plain):
         gram = matrix @ matrix.T
         table = [np.zeros_like(part) for part in (starts, indices, values, gram)]
         for row in range(count):
