@@ -211,7 +211,7 @@ def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_wh
     )
     assert len(found.steps("routing")) == 2
     assert "in % of the least mean loss of any point" in repr(found)
-    assert "No fixed decision keeps every limit: those of rounds " in repr(found)
+    assert "No fixed decision satisfies every constraint: those of rounds " in repr(found)
 
 
 def test_runs_stand_where_the_comparator_fails(monkeypatch):
@@ -402,13 +402,13 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
     headrooms = [p.value for p in found.frontier("adversarial", "Resolve")]
     assert headrooms == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0]
     said = (
-        "Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two numbers a "
+        "Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two numbers per "
         "round; the others see gradients."
     )
     assert said in printed.out.replace("\n", " ").replace("  ", " ")
     assert said in repr(found)
     for html in ((folder / "comparison.html").read_text(), found._repr_html_()):
-        assert html.count("<small>sees two numbers a round</small>") == 1
+        assert html.count("<small>sees two numbers per round</small>") == 1
         assert html.count("<small>sees whole functions</small>") == 2
 
 

@@ -60,7 +60,7 @@ def test_no_regret_where_no_point_keeps_every_limit():
     assert run.regret is run.regret_curve() is run.bound.regret is None
     assert run.comparator.feasible is run.summary()["feasible_in_hindsight"] is False
     assert "regret against points that keep 44 of 60 rounds" in repr(run)
-    assert "No fixed decision keeps every limit" in repr(run)
+    assert "No fixed decision satisfies every constraint" in repr(run)
 
 
 def test_progress_is_told_and_ends_at_the_end(problem, run):

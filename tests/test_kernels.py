@@ -1,4 +1,4 @@
-"""Compiled loops stand apart: each says which naive twin it agrees with, and where that is."""
+"""Compiled loops stand apart: each names a reference that it agrees with, and where that is."""
 
 import ast
 import re
@@ -23,10 +23,10 @@ def kernels(file):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_every_kernel_or_its_file_names_its_twin_in_a_file_that_exists(file):
+def test_every_kernel_or_its_file_names_its_reference_in_a_file_that_exists(file):
     head = ast.get_docstring(ast.parse(file.read_text())) or ""
     for name, doc in kernels(file):
         assert doc, f"{name} has no docstring"
-        assert "twin" in (doc + head).lower(), f"{name} names no twin"
+        assert "reference" in (doc + head).lower(), f"{name} names no reference"
     for path in re.findall(r"tests/\w+\.py", file.read_text()):
         assert (TESTS.parent / path).exists(), path

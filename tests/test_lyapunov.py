@@ -116,8 +116,8 @@ def test_a_promise_that_cannot_be_made_says_why():
         (tw.Ensemble(K, **NEAR, **ONES), "needs horizon"),
         (LyapunovDescent(K, horizon=9, **ONES), "1 oracle calls per round"),
         (tw.Ensemble(K, horizon=9, **ONES), "1 oracle calls per round"),
-        (LyapunovDescent(K, horizon=10**6, **NEAR, **ONES), "nothing to promise: bounds"),
-        (tw.Ensemble(K, horizon=4, step_scales=(0.01,), **NEAR, **ONES), "nothing to promise"),
+        (LyapunovDescent(K, horizon=10**6, **NEAR, **ONES), "nothing to guarantee: bounds"),
+        (tw.Ensemble(K, horizon=4, step_scales=(0.01,), **NEAR, **ONES), "nothing to guarantee"),
     ):
         assert learner.guarantee().regret is None
         assert named in learner.guarantee().reason

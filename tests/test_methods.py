@@ -177,7 +177,7 @@ def test_lyapunov_weights(T, caution):
                 how = {"calls_per_round": calls, "tolerance": share / T, "block": b}
                 found.append(LyapunovDescent(K, **how, **given).guarantee())
             close(found[0], *of_lyapunov(*sizes, 1 / 2, 2, c_base))
-            assert "no distance of x and y can be promised" in found[1].reason
+            assert "no distance of x and y can be guaranteed" in found[1].reason
 
 
 @pytest.mark.parametrize("k", [2, 7])

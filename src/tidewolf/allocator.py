@@ -125,7 +125,7 @@ class OnlineAllocator(_Estimator):
     proved_ : Bound
         What is proved of the rows so far: the most that was lost to the best fixed weights.
     experts_ : Experts
-        Whom the learner mixed, and the most that was lost to each.
+        What the learner mixed, and the most that was lost to each.
     n_features_in_ : int
         How many assets there are.
     feature_names_in_ : array
@@ -187,7 +187,7 @@ class OnlineAllocator(_Estimator):
         Parameters
         ----------
         X : array or DataFrame
-            Returns, such as 0.01 for one percent: a row a round, oldest first; a column an asset.
+            Returns, such as 0.01 for one percent: a row per round, oldest first; a column an asset.
         y : None
             Of no use.
         limits : DataFrame or mapping, optional
@@ -207,7 +207,7 @@ class OnlineAllocator(_Estimator):
         Parameters
         ----------
         X : array or DataFrame
-            Returns, a row a round, oldest first.
+            Returns, a row per round, oldest first.
         y : None
             Of no use.
         limits : DataFrame or mapping, optional
@@ -288,13 +288,13 @@ class OnlineAllocator(_Estimator):
 
     @property
     def proved_(self) -> Bound | None:
-        """What is proved of the rows so far; None where nothing is."""
+        """What is proved of the rows so far; None if nothing is."""
         proved: Bound | None = self.session_.explain().proved
         return proved
 
     @property
     def experts_(self) -> Experts:
-        """Whom the learner mixed; prints as a table."""
+        """What the learner mixed; prints as a table."""
         return Experts(experts_of(self.session_.learner, self.session_.state))
 
     @property

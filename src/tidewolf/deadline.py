@@ -7,9 +7,9 @@ its adviser is not asked again, and no further thread is started for it; its ans
     1. all are asked, as though none before them had answered;
     2. they are heard in order; who was asked otherwise than the answers of those before make it (an
        oracle call less is left, or there are new vertices) is asked again, after its first answer;
-    3. the round is settled with what was heard, and who slept goes along with what is known of it.
+    3. the round is closed with what was heard, and who slept goes along with what is known of it.
 
-So what is settled is what asking in order gives where those who slept are left out, to the bit.
+So what is closed is what asking in order gives where those who slept are left out, bit for bit.
 Who is asked twice in a round, because its first answer uses entries that are out, and sleeps the
 second time sleeps the first time, too.
 Python code that holds the interpreter's lock holds everybody up.

@@ -64,12 +64,12 @@ class Played(NamedTuple):
     """Rounds that shared one update."""
 
     x: Array
-    """the point played in each of them; one point a round, (k, *shape), where the learner needs
+    """the point played in each of them; one point per round, (k, *shape), where the learner needs
     Bandit feedback
     """
     losses: Array
     constraints: Array
-    """their values; positive ones are breaches"""
+    """their values; positive ones are violations"""
     state: Any
     """the state after them"""
     seen: bool = True
@@ -107,9 +107,9 @@ def play(
     Raises
     ------
     WrongType
-        Where the learner, the stream or the state is something else.
+        If the learner, the stream or the state is something else.
     WrongShape
-        Where the stream's functions take points of another shape than the learner's set has.
+        If the stream's functions take points of another shape than the learner's set has.
     NotSupported
         Where feedback comes late, or other points were played, and the learner cannot take that.
 
@@ -239,7 +239,7 @@ def functions_of(stream: Stream, rounds: slice) -> feedback.FullInformation:
 
 
 def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | None:
-    """The functions of a stream as the learner's kernel reads them; None where there is no kernel,
+    """The functions of a stream as the learner's kernel reads them; None if there is no kernel,
     or rounds need more than it can do.
     """
     kernel = kernel_of(learner)

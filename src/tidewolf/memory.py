@@ -67,7 +67,7 @@ class Memory(Generic[S]):
         return False
 
     def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
-        """Move to what a kernel left that played a round."""
+        """Move to what a kernel left that played per round."""
         self.arrays = found.after
 
     def copy(self) -> Memory[S]:

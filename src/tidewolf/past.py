@@ -52,7 +52,7 @@ class RoundFeedback(NamedTuple):
 
     @property
     def last(self) -> Feedback:
-        """On the last of the rounds that were observed together, if they can be told apart."""
+        """On the last of the rounds that were observed together, if they can be distinguished."""
         given = self.given
         if not isinstance(given, Feedback):
             loss, c = Linear._unchecked(C=given[0]), given[1]

@@ -158,7 +158,7 @@ class Session(Generic[S]):
         name: str = "session",
     ) -> Session[S]:
         """Open the durable session at `path`, a new one if there is no file. Killed at any
-        instruction, it resumes, to the bit on the same machine and versions.
+        instruction, it resumes, bit for bit on the same machine and versions.
 
         When `observe` returns, the observation is in the file; it survives the process and, if
         the disk honours fsync, a power cut. One session writes at a time. If the file was deleted,
@@ -331,7 +331,7 @@ class Session(Generic[S]):
         network with a new link, or with other settings.
 
         What still exists is kept by name: the points that decisions are made of, the weights of
-        experts, gradient norms, the violation so far; bounds are settled. The current round keeps
+        experts, gradient norms, the violation so far; bounds are closed. The current round keeps
         its number and, if the set still contains it, its decision. Its side information may be
         given again.
         Feedback on rounds that are pending is given in the entries of the new set; those that
@@ -421,7 +421,7 @@ class Session(Generic[S]):
                     self._past = past
 
     def history(self) -> Iterator[Feedback]:
-        """What a durable session observed and still holds, oldest first, as its learner was told
+        """What a durable session observed and still holds, oldest first, as its learner was given
         it.
 
         Returns
@@ -454,7 +454,8 @@ class Session(Generic[S]):
     def load(
         cls, path: str | os.PathLike[str], learner: Learner[S], *, expire_after: int | None = None
     ) -> Session[S]:
-        """The session saved at `path`, to resume from: to the bit on the same machine and versions.
+        """The session saved at `path`, to resume from: bit for bit on the same machine and
+        versions.
 
         Parameters
         ----------
@@ -909,8 +910,8 @@ class Session(Generic[S]):
             The most that every entry of a point should have.
         loss, constraint : Batch, optional
             The functions of one round, or of several that shared the point (or, where the learner
-            sees values alone, met the points of `learner.acts`). Several constraints a round are a
-            list of batches.
+            sees values alone, met the points of `learner.acts`). Several constraints per round are
+            a list of batches.
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
@@ -918,7 +919,7 @@ class Session(Generic[S]):
             also an array, one of each limit.
         constraint_gradient : array, optional
             The gradient of the constraint itself at the point, not of its positive part; of each
-            limit, where there are several values.
+            limit, if there are several values.
         loss_value : float, optional
             The value of the loss at the point.
 
@@ -984,7 +985,7 @@ class Session(Generic[S]):
             self._observe(number, seen, played)
 
     def _observe_costs(self, costs: Any, capacities: Any, number: Any) -> bool:
-        """Observe a round of costs and capacities through the learner's kernel; False if that
+        """Observe per round of costs and capacities through the learner's kernel; False if that
         cannot be.
         """
         kernel = capabilities.kernel_of(self._keeper.learner)
@@ -1015,7 +1016,7 @@ class Session(Generic[S]):
         return self._observe_at_once(kernel, Functions.from_first_order(seen), seen, number)
 
     def _observe_at_once(self, kernel: Any, functions: Functions, given: Any, number: Any) -> bool:
-        """Observe a round of these functions through the learner's kernel, if rounds come one by
+        """Observe per round of these functions through the learner's kernel, if rounds come one by
         one and nothing is known before them; False if that cannot be.
         """
         keeper = self._keeper

@@ -23,5 +23,5 @@ __all__ = [
 
 
 def every() -> dict[str, type[Learner[Any]]]:
-    """The rivals by name."""
+    """The baselines by name."""
     return {name: globals()[name] for name in __all__}

@@ -24,7 +24,7 @@ with; here it never rises. Published without constraints: `OnlineFrankWolfe.blin
 the regret on g is at most B then, as g_t^+(x*) = 0,
 
     regret  <=  B - sum_t w_t g_t^+(x_t),     w_t the prices:
-        O(T^{3/4}). Of the violation nothing is promised below order T.
+        O(T^{3/4}). Of the violation nothing is guaranteed below order T.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Leader(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Where a round leads, and the oracle calls that it took."""
+    """Where per round leads, and the oracle calls that it took."""
 
     x: Array
     leader: Leader
@@ -128,7 +128,8 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
-    """Online Frank-Wolfe with a fixed price on breaches; `OnlineFrankWolfe.blind` does not look at
+    """Online Frank-Wolfe with a fixed price on violations; `OnlineFrankWolfe.blind` does not look
+    at
     the limits at all.
 
     Parameters
@@ -142,10 +143,10 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
         does not look at them.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
 
     Examples
     --------
@@ -194,7 +195,7 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
         return Bound(
             state.leader.regret_bound - state.paid,
             None,
-            "A price that never rises promises no violation below the order of the rounds.",
+            "A price that never rises guarantees no violation below the order of the rounds.",
         )
 
     def limit_price(self, state: State) -> float:

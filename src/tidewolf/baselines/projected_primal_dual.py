@@ -2,13 +2,14 @@
 (after Yi et al. 2021): descent in x, damped ascent in one multiplier.
 
     x    <-  Proj_K( x - eta R (grad f_t/G_f + lam grad g_t^+/G_g) )
-    lam  <-  max(0, lam + nu (g_t^+/(G_g R) - theta lam)),       gradients and breach at the old x
+    lam  <-  max(0, lam + nu (g_t^+/(G_g R) - theta lam)),       gradients and violation at the old
+    x
 
 eta = 1/sqrt(2T), nu = k/(2 sqrt T), theta = theta_1/k, with theta_1 the least number with
-theta_1/2 >= eta + theta_1^2/(4 sqrt T) (1/2 where there is none, T < 3). `caution` moves
-k = caution/10: after the same breaches the weight of constraints against losses is proportional to
-caution, as with V = T^{-p}/caution in the learners with Lyapunov weights, and the default is k = 1,
-for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
+theta_1/2 >= eta + theta_1^2/(4 sqrt T) (1/2 if there is none, T < 3). `caution` moves
+k = caution/10: after the same violations the weight of constraints against losses is proportional
+to caution, as with V = T^{-p}/caution in the learners with Lyapunov weights, and the default is k =
+1, for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
 
 Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/saddle.py, which holds for
 every k; a G_f that grows costs (G_f' - G_f) D^2/(2 eta R) more.
@@ -42,14 +43,14 @@ from tidewolf.sets.base import ConvexSet
 
 
 class State(NamedTuple):
-    """Where it stands, the stretch it is in, the slopes, and the measured bounds."""
+    """Where it stands, the epoch it is in, the slopes, and the measured bounds."""
 
     t: int
     x: Array
     epoch: Epoch
     slopes: Slopes
     saddle: SaddleSums = SaddleSums()
-    """of this stretch, but for its regret bound, which is one since the first round"""
+    """of this epoch, but for its regret bound, which is one since the first round"""
     calls: int = 0
     distance: float = 0.0
     pending: tuple[Deferred, ...] = ()
@@ -60,7 +61,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[State]):
-    """Primal-dual play, the textbook's way: an exact projection a round.
+    """Primal-dual play, the textbook's way: an exact projection per round.
 
     Parameters
     ----------
@@ -72,10 +73,10 @@ class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[St
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
 
     Examples
     --------

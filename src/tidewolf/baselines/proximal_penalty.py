@@ -7,7 +7,7 @@
 
 alpha = k (G_f/2R) sqrt T, delta = k (G_f/G_g) sqrt T. `caution` moves k = caution/10: both divided
 by k, it is the losses that weigh V = 1/k, against the limits and against moving; a larger delta
-alone would change nothing, as the last limit is kept already where it can be. The default is k = 1,
+alone would change nothing, as the last limit is kept already if it can be. The default is k = 1,
 for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
 
 Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/drift.py for any k and on every
@@ -46,7 +46,7 @@ from tidewolf.sets.base import ConvexSet
 
 
 class State(NamedTuple):
-    """Where it stands, the stretch it is in, the slopes, and the sums of the bounds."""
+    """Where it stands, the epoch it is in, the slopes, and the sums of the bounds."""
 
     t: int
     x: Array
@@ -72,10 +72,10 @@ class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
 
     Examples
     --------

@@ -2,12 +2,12 @@
 try first.
 
     x_{t+1}  =  argmin { f_t(x) : x in K, g_t(x) <= -h },
-    where no point keeps the limit, among those that breach it least
+    if no point keeps the limit, among those that violation it least
 
 It is `tidewolf.experts.Resolve` (experts/resolve.py), played alone. It forgets every round
-but that one, and promises nothing: costs that turn round every time mislead it every time.
+but that one, and guarantees nothing: costs that turn round every time mislead it every time.
 Losses and limits that are made of linear pieces, sets with a linear description; or any set, by
-column generation, with at most one oracle call a round.
+column generation, with at most one oracle call per round.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Resolve(Learner[State]):
         return waiting
 
     def _advised(self, state: State, info: RoundInfo | None) -> State:
-        """The state with the point that is proposed; the point it has where there is none."""
+        """The state with the point that is proposed; the point it has if there is none."""
         number = next_round(state)
         found = self._adviser.propose(self.K, state.advice, info, number, 1, ())
         (x,) = found.points
@@ -172,7 +172,9 @@ class Resolve(Learner[State]):
         return Adviser(self.data, (self.headroom,), columns=self.columns)
 
     def bound(self, record: Record) -> Bound:
-        return Bound(None, None, "The best point of the last round promises nothing for the next.")
+        return Bound(
+            None, None, "The best point of the last round guarantees nothing for the next."
+        )
 
     def notes(self, state: State) -> tuple[str, ...]:
         solves = "It solves a linear program every round and asks no oracle."

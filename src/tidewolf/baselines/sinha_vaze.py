@@ -6,7 +6,7 @@
 
 Published for a known T with V = 1 beside w = Phi'(Q), that is V = sqrt(T) in the units of
 methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner here. Regret O(sqrt T),
-violation O(sqrt T log T), at the price of an exact projection a round.
+violation O(sqrt T log T), at the price of an exact projection per round.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class SinhaVaze(ProjectsExactly[State], AnytimeLyapunovLearner[State]):
     K : ConvexSet
         The set that every played point belongs to; it has a projection or a linear description.
     horizon : int, optional
-        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
         to nothing: nothing restarts. Unit: rounds.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
 
     Examples
     --------

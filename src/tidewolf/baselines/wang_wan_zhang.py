@@ -1,12 +1,12 @@
 """Lyapunov weights on online Frank-Wolfe with a doubling guess
-(Wang, Wan & Zhang 2025, OFW-TVC, arXiv 2501.16046): one call a round.
+(Wang, Wan & Zhang 2025, OFW-TVC, arXiv 2501.16046): one call per round.
 
     g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, theta = 1/2, p = 3/4
     x  <-  online Frank-Wolfe (baselines/online_frank_wolfe.py) on g
 
 Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of
 methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner here. Its Frank-Wolfe
-needs T: past it, or without one, it restarts with twice as much, and the bounds of past stretches
+needs T: past it, or without one, it restarts with twice as much, and the bounds of past epochs
 are added up. Two things are kinder to it than its paper: the guess starts at the first gradient of
 the surrogate, not at 1, and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}), violation
 O(T^{3/4} log T).
@@ -38,7 +38,7 @@ class State(NamedTuple):
     dual: DualState
     """since the last restart"""
     leader: Leader
-    """in units of 2^exponent of the ledger"""
+    """in units of 2^exponent of the dual state"""
     calls: int = 0
     distance: float = 0.0
     pending: tuple[Deferred, ...] = ()
@@ -49,7 +49,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WangWanZhang(LyapunovLearner[State]):
-    """Wang, Wan & Zhang's method: one oracle call a round, with constants made for the proof.
+    """Wang, Wan & Zhang's method: one oracle call per round, with constants made for the proof.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ class WangWanZhang(LyapunovLearner[State]):
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
 
     Examples
     --------

@@ -3,11 +3,10 @@
     x_t  =  the center of K   in rounds 1 to w
     x_t  =  argmin { sum_{s<=w} f_s(x) : x in K, g_s(x) <= 0 for every s <= w }         from then on
 
-where no point keeps every limit of the window, among those whose worst breach is least. w is
-`window`, or a twentieth of the horizon. If rounds were drawn from one distribution it would be near
-the best fixed point; as they need not be, it promises nothing.
-Linear losses, limits made of half-spaces, sets with a linear description. The window's limits are
-kept until it ends.
+if no point satisfies every constraint of the window, among those whose worst violation is least. w
+is `window`, or a twentieth of the horizon. If rounds were drawn from one distribution it would be
+near the best fixed point; as they need not be, it guarantees nothing. Linear losses, limits made of
+half-spaces, sets with a linear description. The window's limits are kept until it ends.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class WarmUp(Learner[State]):
     K : ConvexSet
         The set that every played point belongs to; it has a linear description.
     horizon : int, optional
-        How many rounds will be played; a twentieth of them is the window where none is given.
+        How many rounds will be played; a twentieth of them is the window if none is given.
         None: 256. Unit: rounds.
     window : int, optional
         How many rounds it learns from. None: a twentieth of the horizon. Unit: rounds.
@@ -121,7 +120,7 @@ class WarmUp(Learner[State]):
 
     def bound(self, record: Record) -> Bound:
         return Bound(
-            None, None, "The best point of the first rounds promises nothing for the others."
+            None, None, "The best point of the first rounds guarantees nothing for the others."
         )
 
     def notes(self, state: State) -> tuple[str, ...]:

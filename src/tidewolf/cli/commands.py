@@ -74,12 +74,12 @@ def live_command(
     if that was not the decision; and unavailable, the entries that are out in the next round. A
     line with unavailable alone has the next round decided again.
 
-    Everything is kept in DB: killed at any moment, the same command resumes (to the bit on the same
-    machine). The same row twice is the same row and gets the same answer. The same time with other
-    values, or a line that is not a row, is answered with {"error", "line"} and changes nothing.
-    --follow takes the tables of [stream] instead; a row counts once every table has it. With --once
-    it takes the rows that are there and prints the next decision. The first of the file's learners
-    decides, Ensemble if it names none.
+    Everything is kept in DB: killed at any moment, the same command resumes (bit for bit on the
+    same machine). The same row twice is the same row and gets the same answer. The same time with
+    other values, or a line that is not a row, is answered with {"error", "line"} and changes
+    nothing. --follow takes the tables of [stream] instead; a row counts once every table has it.
+    With --once it takes the rows that are there and prints the next decision. The first of the
+    file's learners decides, Ensemble if it names none.
 
     \b
     Examples:
@@ -444,7 +444,7 @@ def serve_command(
 
     Prints `tidewolf serves http://...` when it is ready: what its sessions need is compiled, which
     takes up to a minute for each kind of session on a new machine, once. Every answer is durable:
-    after a kill the same command resumes (to the bit on the same machine). SIGTERM and SIGINT let
+    after a kill the same command resumes (bit for bit on the same machine). SIGTERM and SIGINT let
     it finish what is under way. /docs describes every address; / shows all sessions.
 
     A line of the file of tokens is TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN, or ROLE PREFIX TOKEN

@@ -4,7 +4,7 @@
 
     x = session.play();   session.observe(costs=..., capacities=...);   ...
 
-and the decisions are the same to the bit. Rounds count from 0 here, and from 1 on the way there.
+and the decisions are the same bit for bit. Rounds count from 0 here, and from 1 on the way there.
 
 Every observation carries the number of its round: that of the last decision this client was given
 while it waits, else the one that stands. So whatever is sent twice, because an answer was lost,
@@ -159,14 +159,14 @@ class Client:
     Parameters
     ----------
     url : str
-        Where the service is, such as "http://127.0.0.1:8000".
+        If the service is, such as "http://127.0.0.1:8000".
     session : str
         The name of the session: letters, digits, dots, dashes and underscores, at most 100.
     token : str, optional
         What the service knows the caller by. None: it asks for none.
     experiment : mapping, optional
         What the session is, with the keys of an experiment file, such as `{"set": {"kind":
-        "Simplex", "n": 3}}`; it is made where it is not there. None: it is there.
+        "Simplex", "n": 3}}`; it is made if it is not there. None: it is there.
     timeout : float, default 10.0
         How long an answer may take. Unit: seconds.
     attempts : int, default 5
@@ -176,11 +176,11 @@ class Client:
     Raises
     ------
     InvalidInput
-        Where the address or the name is none.
+        If the address or the name is none.
     AlreadyThere
-        Where a session of this name is something else than `experiment`.
+        If a session of this name is something else than `experiment`.
     NoAnswer
-        Where the service cannot be reached.
+        If the service cannot be reached.
 
     Examples
     --------
@@ -265,7 +265,7 @@ class Client:
         InvalidInput, NotSupported, CheckpointError
             As those of `Session.play`.
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
-            Where the service has no such session, another server holds it, or it cannot answer.
+            If the service has no such session, another server holds it, or it cannot answer.
         """
         if forecast is not None:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
@@ -353,9 +353,9 @@ class Client:
         OtherContent
             If the round was observed before, with other numbers, which are kept.
         NotSupported
-            Where it is a function that JSON has no numbers for.
+            If it is a function that JSON has no numbers for.
         CheckpointError
-            Where the service could not keep it.
+            If the service could not keep it.
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
@@ -407,7 +407,7 @@ class Client:
         Raises
         ------
         InvalidInput
-            Where the round has not come yet, or is not remembered.
+            If the round has not come yet, or is not remembered.
         """
         number = as_count(round, "The round to go back to", least=0)
         try:
@@ -428,7 +428,7 @@ class Client:
         Raises
         ------
         InvalidInput, NotSupported
-            Where the session cannot go on so; it stays as it was.
+            If the session cannot go on so; it stays as it was.
         """
         body = {**_as_experiment(experiment), "why": as_text(why, "why")}
         try:

@@ -297,7 +297,7 @@ def less_rows(w: Array, h: Array, Q: Array) -> Array:
 
 
 def with_diagonal(x: Array, number: float) -> Array:
-    """x + number I for a square matrix that is the caller's own, in place where it can be."""
+    """x + number I for a square matrix that is the caller's own, in place if it can be."""
     if number == 0.0:
         return x
     entries = flat(x)

@@ -63,7 +63,7 @@ def _with_checks(method: Any, name: str) -> Any:
 
 
 class Batch(Value, ABC):
-    """Convex functions f_1 .. f_k on points of one shape, one a round.
+    """Convex functions f_1 .. f_k on points of one shape, one per round.
 
     A class of one's own defines `__len__`, `shape`, `values`, `subgradient`, `view` and
     `examples`; it is tried by `tidewolf.testing.check_function`.
@@ -81,7 +81,7 @@ class Batch(Value, ABC):
     """Where the functions are defined, in words; None when everywhere."""
     exp_concavity: float | None = None
     """A number alpha > 0 for which exp(-alpha f_t) is concave in every round, on the points that
-    the functions are asked at; None where none is declared.
+    the functions are asked at; None if none is declared.
     """
 
     def __init_subclass__(cls) -> None:
@@ -115,7 +115,7 @@ class Batch(Value, ABC):
     @classmethod
     @abstractmethod
     def examples(cls) -> Sequence[Batch]:
-        """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
+        """Small instances, degenerate ones among them, for the checks of `tidewolf.testing`."""
 
     def values_at(self, points: Array) -> Array:
         """(f_1(x_1), .., f_k(x_k)): each round at a point of its own; points has shape
@@ -126,7 +126,7 @@ class Batch(Value, ABC):
 
     def pieces(self, x: Array) -> Array | None:
         """Where each round has several limits and its value is the largest: theirs at x,
-        (rounds, limits); None where it has one.
+        (rounds, limits); None if it has one.
         """
         return None
 
@@ -157,7 +157,7 @@ class Batch(Value, ABC):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        """One batch with the rounds of all parts, or None where their arrays do not fit
+        """One batch with the rounds of all parts, or None if their arrays do not fit
         together.
         """
         return None
@@ -253,7 +253,7 @@ class Unlimited(Batch, PiecewiseLinear):
         return np.zeros(self.rounds)
 
     def halfspaces(self) -> Halfspaces:
-        """One that holds all points, 0 <= 1, where there are rounds: solvers want one."""
+        """One that holds all points, 0 <= 1, if there are rounds: solvers want one."""
         from scipy.sparse import csr_array
 
         rows = min(1, self.rounds)
@@ -279,8 +279,8 @@ class Stream(Value):
     losses : Batch
         The losses.
     constraints : Batch or sequence of Batch, optional
-        The constraints: as many, on points of the same shape; several a round as a list of
-        batches, which become one `functions.Max`, each told apart. None: there are none, which
+        The constraints: as many, on points of the same shape; several per round as a list of
+        batches, which become one `functions.Max`, each distinguished. None: there are none, which
         `functions.Unlimited` stands for.
     seen : array, optional
         Round by round, whether feedback reaches the learner, True or False. None: always.
@@ -294,7 +294,7 @@ class Stream(Value):
         is absent.
     unavailable : sequence or array, optional
         The entries that are out in each round: names and places as `RoundInfo` takes them, None
-        where there are none; or an array of True and False for each entry, rounds first.
+        if there are none; or an array of True and False for each entry, rounds first.
     arrives : array of int, optional
         For each round the round, from 0, at whose end its feedback comes: itself or a later one; a
         number beyond the last round for never. None: every round's comes at its own end.
@@ -317,7 +317,7 @@ class Stream(Value):
     RoundInfo(time=1772409600.0)
     >>> tw.Stream(costs, limits, unavailable=[["SEA > DEN"], None]).info(0)
     RoundInfo(unavailable=('SEA > DEN',))
-    >>> tw.Stream(costs, limits, arrives=[1, 1])[1:].arrives  # the first comes a round late
+    >>> tw.Stream(costs, limits, arrives=[1, 1])[1:].arrives  # the first comes per round late
     array([0])
     """
 
@@ -431,12 +431,12 @@ class Stream(Value):
         return int(np.count_nonzero((self.arrives >= len(self)) & seen))
 
     def override(self, t: int) -> Array | None:
-        """What was played in round t in place of the decision; None where that was played."""
+        """What was played in round t in place of the decision; None if that was played."""
         point = None if self.played is None else self.played[t, ...]
         return point if point is not None and is_present(point) else None
 
     def info(self, t: int) -> RoundInfo | None:
-        """What is known before round t, counted from 0; None where the stream says nothing of
+        """What is known before round t, counted from 0; None if the stream says nothing of
         it.
         """
         if all(part is None for part in (self.time, self.context, self.advice, self.unavailable)):

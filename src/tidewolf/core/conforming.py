@@ -28,7 +28,7 @@ SIGNED = frozenset({"exponent"})
 
 def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> Any:
     """A NamedTuple of this kind of fields that fit it; `begun` is one before the first round, over
-    the set K, or None where there was none yet.
+    the set K, or None if there was none yet.
     """
     hints, known = _hints(kind), set(kind._fields)
     unknown, missing = fields.keys() - known, known - fields.keys() - kind._field_defaults.keys()

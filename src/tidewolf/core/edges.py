@@ -60,7 +60,7 @@ def is_graph(x: object) -> bool:
 
 
 def edges_of(x: Any, what: str) -> Edges | None:
-    """The edges of a graph of networkx, or of an edge list in a frame; None where it is neither."""
+    """The edges of a graph of networkx, or of an edge list in a frame; None if it is neither."""
     if is_frame(x):
         if not hasattr(x, "to_dict"):
             raise WrongType(f"{what}: a LazyFrame has no rows yet; give frame.collect().")

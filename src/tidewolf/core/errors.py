@@ -35,7 +35,7 @@
         `-- HeldElsewhere               another server holds it
 
     TidewolfWarning (UserWarning)
-    |-- ShortHorizon                    too few rounds for a theorem's promise
+    |-- ShortHorizon                    too few rounds for a theorem's guarantee
     |   `-- FrozenRegime                so few that the theorem's settings never move
     |-- NotCached                       compiled code that cannot be kept for the next process
     |-- NegativeCapacity                a limit that no point of the set keeps
@@ -142,7 +142,7 @@ class MissingExtra(TidewolfError, ImportError):
 
 
 class Interrupted(TidewolfError):
-    """A run that was told to stop before its end, and can go on from there."""
+    """A run that was asked to stop before its end, and can go on from there."""
 
 
 class ClusterLost(TidewolfError):
@@ -232,7 +232,7 @@ class TidewolfWarning(UserWarning):
 
 
 class ShortHorizon(TidewolfWarning):
-    """A horizon too short for a theorem to promise anything."""
+    """A horizon too short for a theorem to guarantee anything."""
 
 
 class FrozenRegime(ShortHorizon):

@@ -35,7 +35,7 @@ class FullInformation(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Each limit that was broken for itself, where a round has several: sums over the rounds in
+    """Each limit that was broken for itself, if a round has several: sums over the rounds in
     which it was, at the played point.
     """
 
@@ -112,7 +112,7 @@ class FirstOrder(NamedTuple):
 
 
 class Bandit(NamedTuple):
-    """Two numbers a round, at the point of that round."""
+    """Two numbers per round, at the point of that round."""
 
     loss_values: Array
     constraint_values: Array
@@ -126,7 +126,7 @@ Feedback: TypeAlias = FullInformation | FirstOrder | Bandit
 
 
 class Instead(NamedTuple):
-    """What a round cost at the point that was played, and what it would have at the decision."""
+    """What per round cost at the point that was played, and what it would have at the decision."""
 
     loss: float
     violation: float
@@ -141,7 +141,7 @@ class Arrival(NamedTuple):
     feedback: Feedback
     # what was played in place of the decision; None: the decision
     played: Array | None = None
-    # None where the functions were not seen, or the decision was played; where it is there, what
+    # None if the functions were not seen, or the decision was played; where it is there, what
     # is seen is of the decision
     instead: Instead | None = None
 
@@ -153,7 +153,11 @@ class Arrival(NamedTuple):
 
 # What a learner that needs such feedback sees, in words: learners that see less are not compared
 # with those that see more.
-SEES = {FullInformation: "whole functions", FirstOrder: "gradients", Bandit: "two numbers a round"}
+SEES = {
+    FullInformation: "whole functions",
+    FirstOrder: "gradients",
+    Bandit: "two numbers per round",
+}
 
 
 def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
@@ -225,7 +229,7 @@ def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = 
     which, due = np.flatnonzero(table > 0.0), (len(table), *loss_gradient.shape)
     if gradients is None and len(which):
         raise InvalidInput(
-            f"A constraint_value of {table[which[0]]:g}, a breach, was given: give "
+            f"A constraint_value of {table[which[0]]:g}, a violation, was given: give "
             "constraint_gradient, that of each limit, too."
         )
     given = np.zeros(due) if gradients is None else as_array(gradients, "constraint_gradient")
@@ -262,7 +266,7 @@ def _by_limit(given: Limits) -> Limits:
 
 
 def compared(feedback: FullInformation, played: Array, x: Array) -> Instead | None:
-    """What the round cost, and would have at the decision x; None where a function has no value
+    """What the round cost, and would have at the decision x; None if a function has no value
     there.
     """
     try:

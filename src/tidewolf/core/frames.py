@@ -1,6 +1,6 @@
 """Tables of pandas and polars, as numbers, names and times.
 
-    frame    ->  numbers (rows first), the names of its columns, times where it has them
+    frame    ->  numbers (rows first), the names of its columns, times if it has them
     series   ->  numbers, and names where its index has some
     {name: number}, a named series   ->  numbers in the order of the entries of a point
 
@@ -33,11 +33,11 @@ _KINDS = ("DataFrame", "Series", "Index", "LazyFrame")
 class Frame(NamedTuple):
     """What a frame holds."""
 
-    # numbers, rows first; NaN where one is missing
+    # numbers, rows first; NaN if one is missing
     values: NDArray
-    # of the columns; None where they are numbered
+    # of the columns; None if they are numbered
     names: tuple[str, ...] | None
-    # one a row, as the library has them; None where there are none
+    # one a row, as the library has them; None if there are none
     times: Any
 
 
@@ -97,7 +97,7 @@ def read_frame(x: Any, what: str) -> Frame:
 
 
 def numbers_of(x: Any, what: str) -> NDArray:
-    """The numbers of a frame, a series or an index, NaN where one is missing."""
+    """The numbers of a frame, a series or an index, NaN if one is missing."""
     if is_frame(x):
         return read_frame(x, what).values
     return np.asarray(x) if _kind(x) == "pandas.Index" else _numbers(x, what, "series")
@@ -215,7 +215,7 @@ def _is_date(dtype: Any) -> bool:
 
 
 def _numbers(column: Any, what: str, name: str) -> NDArray:
-    """The numbers of a series, NaN where one is missing; anything else is refused."""
+    """The numbers of a series, NaN if one is missing; anything else is refused."""
     dtype, text = column.dtype, str(column.dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
         return np.asarray(column)

@@ -67,7 +67,7 @@ class Kernel(Generic[R]):
 
     @cached_property
     def key(self) -> str | None:
-        """The cache key; None where it cannot be told what a part is: then nothing is kept."""
+        """The cache key; None if it cannot be told what a part is: then nothing is kept."""
         try:
             return hashlib.sha256(self._content().encode()).hexdigest()
         except _Unknown:

@@ -39,7 +39,7 @@ class SparsePlusLowRank:
     WrongType
         Where `sparse` is no sparse matrix, or one of `left` and `right` is missing.
     WrongShape
-        Where the shapes do not fit together.
+        If the shapes do not fit together.
 
     Examples
     --------

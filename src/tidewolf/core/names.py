@@ -49,7 +49,7 @@ def listed(names: Iterable[str], most: int = 3) -> str:
 
 
 def nearest_names(name: str, known: Iterable[str]) -> str:
-    """A sentence's end with the names most like this one; empty where there are no names."""
+    """A sentence's end with the names most like this one; empty if there are no names."""
     known = tuple(known)[:MOST_SEARCHED]
     near = get_close_matches(name, known, n=3, cutoff=0.5)
     return f"the nearest are {listed(map(repr, near))}" if near else ""

@@ -2,7 +2,7 @@
 
 - `LinearTotal`: the sum over the rounds is one affine function,
 - `PiecewiseLinear`: every round is a maximum of affine pieces, so that "g_t(x) <= 0 for every t" is
-  a list of half-spaces; where that is much larger than the batch, `ManyRows` makes some at a time.
+  a list of half-spaces; if that is much larger than the batch, `ManyRows` makes some at a time.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class PiecewiseLinear(ABC):
         Returns
         -------
         ManyRows or None
-            What makes some of them at a time; None where they are not that many.
+            What makes some of them at a time; None if they are not that many.
         """
         return None
 

@@ -30,5 +30,5 @@ def presenter_of(shown: object) -> Presenter:
 
 
 def largest_of(parts: Sequence[Any]) -> Any:
-    """The largest of these batches, round by round, each told apart; a single one is itself."""
+    """The largest of these batches, round by round, each distinguished; a single one is itself."""
     return parts[0] if len(parts) == 1 else import_module("tidewolf.functions").Max(*parts)

@@ -83,7 +83,7 @@ class RoundInfo(_Fields):
     Raises
     ------
     WrongType, InvalidInput, NotFinite
-        Where a part is none of these.
+        If a part is none of these.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class RoundInfo(_Fields):
 
     @property
     def identity(self) -> str | None:
-        """A digest of all of it, the same for equal content; None where a forecast is a function of
+        """A digest of all of it, the same for equal content; None if a forecast is a function of
         Python, which has none.
         """
         functions = None if self.forecast is None else tuple(self.forecast)
@@ -246,7 +246,7 @@ def is_present(point: Array) -> bool:
 
 
 def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
-    """Names and places of entries in one order, each once; None where there are none."""
+    """Names and places of entries in one order, each once; None if there are none."""
     entries = set[int | str]()
     for one in (x,) if isinstance(x, str) else as_items(x, "What is unavailable", _ENTRIES):
         place = isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0

@@ -13,7 +13,7 @@ problem, a constructor such as `FlowPolytope.from_edges`) is declared once. From
 - `error.setting`, the name of what was refused, by which a file's line is found,
 - the keys of experiment files (`settings_of`, `constructor_of`),
 - the types in the Parameters section of the docstring (`python -m tools.docstrings` writes them, a
-  law compares), and from that section what `tidewolf list` says of each setting.
+  check compares), and from that section what `tidewolf list` says of each setting.
 
 A field without a check is taken as it is, so that a dataclass of one's own needs nothing from here;
 where its type says what it takes (int, float, bool, str, an array), a file can set it all the same.
@@ -58,7 +58,7 @@ class Check(ABC):
     words: ClassVar[str]
     """what a file may write, such as "a whole number" """
     key: ClassVar[str] = ""
-    """the key in files, where it is not the name of the setting"""
+    """the key in files, if it is not the name of the setting"""
     file_type: ClassVar[type] = object
     """what a file writes, if `read` is not defined: a value of this type"""
 
@@ -67,7 +67,7 @@ class Check(ABC):
         """The value in its plain form; refused with a sentence that begins with `what`."""
 
     def read(self, value: Any) -> Any:
-        """What a file says, frozen; None where it is of another kind. The value is checked
+        """What a file says, frozen; None if it is of another kind. The value is checked
         later.
         """
         return value if type(value) is self.file_type else None
@@ -222,7 +222,7 @@ class Setting(NamedTuple):
     name: str
     # its type, without the check
     takes: Any
-    # None where nothing can be said of it, so that no file can set it
+    # None if nothing can be said of it, so that no file can set it
     check: Check | None
     # whether the check was declared; otherwise the type alone says what a file may write
     declared: bool

@@ -37,7 +37,7 @@ class Value:
     content.
     """
 
-    # what files call the class, where that is not its name: a class that is renamed has its old
+    # what files call the class, if that is not its name: a class that is renamed has its old
     # name here, and a private variant the name of its public class
     kind_name: ClassVar[str]
 
@@ -127,7 +127,7 @@ def identity(value: object) -> str:
     Raises
     ------
     NotSupported
-        Where it holds something without content to compare, such as a function of Python.
+        If it holds something without content to compare, such as a function of Python.
     """
     digest = hashlib.sha256()
 

@@ -11,10 +11,11 @@
                  them that had entries out
     guards       V sum (f_t(x_t) - f_t(z_t)) + sum w_t (g_t^+(x_t) - g_t^+(z_t)) <= A for every
                  member z of those a learner mixes, where the functions were seen there
-    regret       total loss - the comparator's <= the learner's bound; <= its promise
-    violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its promise
+    regret       total loss - the comparator's <= the learner's bound; <= its guarantee
+    violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its guarantee
     limits       sum of max(g_ti(x_t), 0)      <= the learner's bound, for each limit i that has one
-    promises     the bounds, from what the run measured, <= the promises, from what was known before
+    guarantees     the bounds, from what the run measured, <= the guarantees, from what was known
+    before
                  it
 
 (I) takes one oracle answer v: with s = aimed - y the maximum is |y - c|^2 - |aimed - c|^2 + 2 max_z
@@ -24,12 +25,11 @@ very many entries); its calls are the certificate's own. Squares are compared di
 so that everything is a length and rounding allows the same everywhere.
 
 A measured number is an interval. A check holds when all of it is allowed, fails when none of it is,
-and is undecided between. Bounds speak of streams on which some point keeps every constraint: where
-that is not known, a violation above them decides nothing.
-Where feedback comes late, bounds cover the rounds it has come of; each other one adds its slope
-times D, for the losses |grad f_t(x_t)| D, for a limit that was broken |grad g_t(x_t)| D.
-The trivial values G_f D T and G_g D T hold for any member, whatever it does: a bound at or above
-them is vacuous.
+and is undecided between. Bounds speak of streams on which some point satisfies every constraint:
+where that is not known, a violation above them decides nothing. Where feedback comes late, bounds
+cover the rounds it has come of; each other one adds its slope times D, for the losses |grad
+f_t(x_t)| D, for a limit that was broken |grad g_t(x_t)| D. The trivial values G_f D T and G_g D T
+hold for any member, whatever it does: a bound at or above them is vacuous.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _NUMBERS = 1 << 21
 updates are always in it.
 """
 _ROUNDING = 1e-9
-"""By which share of a promise a measured bound may be above it."""
+"""By which share of a guarantee a measured bound may be above it."""
 _LAWS = {
     "distances": "|x - y| is what the learner says it is",
     "tolerance": "|x - y| is within tolerance while oracle calls are left",
@@ -103,7 +103,7 @@ def untold_in_words(run: Run) -> str:
 
 
 class CertificateCheck(NamedTuple):
-    """One law, what was measured, and what is allowed."""
+    """One check, what was measured, and what is allowed."""
 
     name: str
     law: str
@@ -113,16 +113,16 @@ class CertificateCheck(NamedTuple):
     """the measured number lies between these"""
     allowed: float
     how: str = ""
-    """by what it was measured, where there are several ways"""
+    """by what it was measured, if there are several ways"""
 
     @property
     def holds(self) -> bool | None:
-        """None where the interval does not decide."""
+        """None if the interval does not decide."""
         return self.upper <= self.allowed or (None if self.lower <= self.allowed else False)
 
     @property
     def named(self) -> str:
-        """Its name, and how it was measured where that is not the usual way."""
+        """Its name, and how it was measured if that is not the usual way."""
         return self.name if self.how in ("", EVERY_POINT) else f"{self.name} {self.how}"
 
     @property
@@ -145,7 +145,7 @@ def all_hold(checks: Sequence[CertificateCheck]) -> bool | None:
 
 
 class Total(NamedTuple):
-    """A total over the run beside what theory allows it; None where there is no such number."""
+    """A total over the run beside what theory allows it; None if there is no such number."""
 
     measured: tuple[float, float] | None
     bound: float | None
@@ -169,13 +169,13 @@ class Certificate(Value):
     Parameters
     ----------
     checks : tuple of CertificateCheck
-        Each a law, what was measured, and what is allowed.
+        Each a check, what was measured, and what is allowed.
     regret : Total
-        The regret beside its measured bound, its promise, and what no run of members can exceed.
+        The regret beside its measured bound, its guarantee, and what no run of members can exceed.
     violation : Total
         The same of the violation.
     reasons : tuple of str
-        Why bound or promise are missing, where they are.
+        Why bound or guarantee are missing, where they are.
     guards : tuple of Guard, default ()
         Of each member of those a learner mixes, what the run lost to it, and what it may lose.
 
@@ -199,7 +199,7 @@ class Certificate(Value):
 
     @property
     def holds(self) -> bool | None:
-        """Whether every check holds; None where none fails but some are undecided."""
+        """Whether every check holds; None if none fails but some are undecided."""
         return all_hold(self.checks)
 
     @property
@@ -336,7 +336,7 @@ class Audit(Tracker):
         return super().parts()
 
     def checks(self, allowed: float) -> list[CertificateCheck]:
-        """The four checks; none where there was no projection."""
+        """The four checks; none if there was no projection."""
         if not self.updates:
             return []
         members = [_weighed(last) for last in self.sample]
@@ -453,10 +453,10 @@ def _feasible(run: Run) -> bool:
 
 
 def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]:
-    """Both totals against bound and promise, where there are such."""
+    """Both totals against bound and guarantee, if there are such."""
     breaches, checks, denied = float(run.violations.sum()), list[CertificateCheck](), violation
     if _feasible(run) and run.bound.violation is None and run.bound.reason == HOPELESS:
-        denied = violation._replace(bound=0.0)  # it denies a point that keeps every constraint
+        denied = violation._replace(bound=0.0)  # it denies a point that satisfies every constraint
     ends = regret.measured or (-math.inf, math.inf)
     least, slack = breaches if _feasible(run) else -math.inf, feasibility_slack(run, run.rounds)
     for name, what in (("bound", "measured bound"), ("guarantee", "guarantee")):

@@ -36,30 +36,30 @@ from tidewolf.evaluation.frontier import Point
 
 COMPARISON_FORMAT = 4
 BASELINE = "SinhaVaze"
-"""Whom the others are measured by, where it takes part: exact projections."""
+"""What the others are measured by, where it takes part: exact projections."""
 FILES = ("comparison.json", "comparison.csv")
 
 
 class Entry(NamedTuple):
-    """One run, a round; numbers are None where it was refused, with the sentence in `failure`."""
+    """One run, a round; numbers are None if it was refused, with the sentence in `failure`."""
 
     stream: str
     learner: str
     seed: int
     caution: float | None
-    """None where the learner has no such setting"""
+    """None if the learner has no such setting"""
     budget: float | None
-    """oracle calls allowed a round; None where the learner has no such setting"""
+    """oracle calls allowed per round; None if the learner has no such setting"""
     loss: float | None = None
     regret: tuple[float, float] | None = None
-    """a certified interval; None where no point is feasible or no comparator is known"""
+    """a certified interval; None if no point is feasible or no comparator is known"""
     violation: float | None = None
     calls: float | None = None
     seconds: float | None = None
     infeasibility: float | None = None
     """largest infeasibility of a played point over the set"""
     certificate: bool | None = None
-    """whether everything the run can prove about itself holds; None where that is undecided"""
+    """whether everything the run can prove about itself holds; None if that is undecided"""
     failure: str = ""
     sees: str = ""
     """what the learner sees of a round, in words; unknown if it was refused at once"""
@@ -92,11 +92,11 @@ class Venue(NamedTuple):
     upper: float
     feasible: bool | None
     reason: str = ""
-    """why there is no comparator, where there is none"""
+    """why there is no comparator, if there is none"""
 
     @property
     def mean(self) -> float | None:
-        """The comparator's mean loss; its lower end where no feasible point is known, None where
+        """The comparator's mean loss; its lower end where no feasible point is known, None if
         there is neither.
         """
         return next((end for end in (self.upper, self.lower) if math.isfinite(end)), None)
@@ -148,7 +148,7 @@ class Comparison(Value):
     venues : tuple of Venue
         Each stream under each seed, and what is known of its best fixed point.
     entries : tuple of Entry
-        The runs, each number a round.
+        The runs, each number per round.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Comparison(Value):
         stream, learner : str
             Their names.
         budget : float, default None
-            Oracle calls allowed a round; a learner without such a setting counts for all. None:
+            Oracle calls allowed per round; a learner without such a setting counts for all. None:
             the points of every budget.
         seconds : float, default None
             Only points that took at most so many seconds per round.
@@ -224,7 +224,7 @@ class Comparison(Value):
 
     def measure(self, stream: str) -> str:
         """What frontiers have beside the violation: "regret", or "loss" where a run has no
-        regret because no point keeps every limit or no comparator is known.
+        regret because no point satisfies every constraint or no comparator is known.
         """
         self._require(stream)
         played = [e for e in self.entries if e.stream == stream and e.loss is not None]
@@ -232,8 +232,8 @@ class Comparison(Value):
         return "regret" if known else "loss"
 
     def scale(self, stream: str) -> float | None:
-        """|the comparator's mean loss|, in the mean over seeds; where it is not known, |the least
-        mean loss| of any point; None where there is none.
+        """|the comparator's mean loss|, in the mean over seeds; if it is not known, |the least
+        mean loss| of any point; None if there is none.
         """
         self._require(stream)
         means = [venue.mean for venue in self.venues if venue.stream == stream]
@@ -467,7 +467,7 @@ class Comparison(Value):
         Parameters
         ----------
         folder : path
-            Where they go; it is made where it does not exist.
+            If they go; it is made where it does not exist.
         force : bool, default False
             Whether files that are there already may be overwritten.
         """
@@ -503,7 +503,7 @@ class Comparison(Value):
         if len(means) == len(venues):
             known = f"the best fixed point costs {statistics.fmean(means):.6g} per round"
         elif any(venue.feasible is False for venue in venues):
-            known = "no point keeps every limit"
+            known = "no point satisfies every constraint"
         else:
             known = "the best fixed point is not known"
         return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}; {known}"
@@ -625,7 +625,7 @@ TABLES = (("learner", RANKING_COLUMNS), ("per round", RANKING_ROUND_COLUMNS))
 
 
 def ranking_name(ranking: Ranking) -> str:
-    """A learner, and its budget where it has one."""
+    """A learner, and its budget if it has one."""
     budget = "" if ranking.budget is None else f" at {ranking.budget:g}"
     return f"{ranking.learner}{budget}"
 

@@ -36,12 +36,12 @@ class Point(NamedTuple):
     """What one setting of a learner came to, a round; the mean over seeds."""
 
     caution: float | None
-    """the knob; None where the learner has none"""
+    """the knob; None if the learner has none"""
     budget: float | None
-    """oracle calls allowed a round; None where the learner has no such setting"""
+    """oracle calls allowed per round; None if the learner has no such setting"""
     regret: float | None
     """its upper end; between two points of one stream the difference is exact, for the comparator
-    cancels. None where the stream has no comparator
+    cancels. None if the stream has no comparator
     """
     violation: float
     calls: float

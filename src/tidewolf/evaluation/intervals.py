@@ -42,9 +42,9 @@ class Interval(NamedTuple):
     start: int
     stop: int
     comparator: Comparator | None
-    """None where no exact method applies"""
+    """None if no exact method applies"""
     regret: tuple[float, float] | None
-    """as a certified interval; None where no point is feasible or none is known"""
+    """as a certified interval; None if no point is feasible or none is known"""
     violation: float
     bound: Bound
     """the learner's measured bound for these rounds"""
@@ -55,7 +55,8 @@ class Interval(NamedTuple):
 
     @property
     def feasible(self) -> bool | None:
-        """Whether some point keeps every constraint of these rounds; None where it is not known."""
+        """Whether some point satisfies every constraint of these rounds; None if it is not
+        known."""
         return None if self.comparator is None else self.comparator.feasible
 
     def __str__(self) -> str:
@@ -74,7 +75,7 @@ class Intervals(Value):
     every : tuple of Interval
         Its rounds, the comparator for these alone, regret, violation, and the measured bound.
     checks : tuple of CertificateCheck
-        Each interval against the learner's measured bound for it, where there is one.
+        Each interval against the learner's measured bound for it, if there is one.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class Intervals(Value):
 
     @property
     def holds(self) -> bool | None:
-        """Whether every interval is within its measured bound; None where there is no bound or
+        """Whether every interval is within its measured bound; None if there is no bound or
         something is undecided.
         """
         return certificate.all_hold(self.checks) if self.checks else None
@@ -186,7 +187,7 @@ def intervals(
     WrongType
         Where `run` is no run.
     InvalidInput
-        Where it has no rounds.
+        If it has no rounds.
 
     Examples
     --------

@@ -239,7 +239,7 @@ def _kept_details(run: Run) -> list[str]:
     if (found := run.least_breach) is None:
         return []
     least = interval((found.lower, found.upper))
-    return [f"{len(found.kept):,} of {found.rounds:,} rounds kept", f"least breach {least}"]
+    return [f"{len(found.kept):,} of {found.rounds:,} rounds kept", f"least violation {least}"]
 
 
 def _violation_details(run: Run) -> list[str]:
@@ -433,7 +433,7 @@ class Experts(tuple[Expert, ...]):
         return applying(EXPERT_COLUMNS, self)
 
     def lines(self, most: int | None = None) -> list[str]:
-        """A table, of those that were trusted most where there are more than `most`."""
+        """A table, of those that were trusted most if there are more than `most`."""
         columns, shown = self.columns(), self.by_trust[:most]
         if not shown:
             return []
@@ -486,7 +486,7 @@ class RunLimits(tuple[LimitBound, ...]):
         return [{**one._asdict(), "bound": finite_or_none(one.bound)} for one in self]
 
     def __repr__(self) -> str:
-        return "\n".join(self.lines()) or "limits are not told apart"
+        return "\n".join(self.lines()) or "limits are not distinguished"
 
 
 class BrokenLimit(NamedTuple):
@@ -497,7 +497,7 @@ class BrokenLimit(NamedTuple):
     """by how much in all"""
     breach: Breach
     bound: float | None
-    """the most that theory allows in all; None where the learner does not tell limits apart"""
+    """the most that theory allows in all; None if the learner does not tell limits apart"""
 
 
 def broken_limits(run: Run) -> list[BrokenLimit]:
@@ -519,8 +519,8 @@ def broken_limits(run: Run) -> list[BrokenLimit]:
 # --- hindsight ------------------------------------------------------------------------------------
 
 _HALF = (
-    "No fixed point that keeps every limit was found, and no proof that there is none: the regret "
-    "is known from above only."
+    "No fixed point that satisfies every constraint was found, and no proof that there is none: "
+    "the regret is known from above only."
 )
 
 
@@ -550,7 +550,8 @@ def _sentences(run: Run) -> list[str]:
 
 
 def contradiction(proof: Infeasibility, stream: Stream) -> str:
-    """That no point keeps every limit, in plain words: which rounds show it, by their times where
+    """That no point satisfies every constraint, in plain words: which rounds show it, by their
+    times where
     they have some, and by how much one of them is broken whatever is decided.
 
     The proof has weights of sum 1, so what it weighs is broken by `bound` somewhere at least.
@@ -564,12 +565,13 @@ def contradiction(proof: Infeasibility, stream: Stream) -> str:
         texts, what = time_texts(stream.stamps), " "
         names = [texts[t].replace("T", " ") for t in shown]
     if len(rounds) == 1:
-        return f"No decision keeps every limit: that of{what}{names[0]} is always broken {least}."
+        which = f"that of{what}{names[0]} is always broken {least}"
+        return f"No decision satisfies every constraint: {which}."
     more = len(rounds) - len(names)
     last = f"{more:,} more" if more else names.pop()
     return (
-        f"No fixed decision keeps every limit: those of{what}{', '.join(names)} and {last} "
-        f"contradict each other, and any one decision breaks one of them {least}."
+        f"No fixed decision satisfies every constraint: those of{what}{', '.join(names)} and "
+        f"{last} contradict each other, and any one decision breaks one of them {least}."
     )
 
 
@@ -583,7 +585,7 @@ def regret_words(run: Run) -> str:
 
 
 def plain_hindsight(run: Run) -> dict[str, Any] | None:
-    """What stands in place of a regret where no point keeps every limit, as plain data."""
+    """What stands in place of a regret if no point satisfies every constraint, as plain data."""
     found = run.least_breach
     if found is None:
         return None

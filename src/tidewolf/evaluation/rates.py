@@ -41,11 +41,11 @@ class Growth(NamedTuple):
     theory: float | None
     """the learner's own, up to logarithms"""
     reason: str = ""
-    """why there is no exponent, where there is none"""
+    """why there is no exponent, if there is none"""
 
     @property
     def slower(self) -> bool | None:
-        """Whether it grows no faster than theory allows: None where the interval does not decide,
+        """Whether it grows no faster than theory allows: None if the interval does not decide,
         or there is nothing to compare.
         """
         if self.interval is None or self.theory is None:
@@ -128,9 +128,9 @@ def rates(runs: Sequence[Run]) -> Rates:
     Raises
     ------
     WrongType
-        Where these are no runs, or one alone.
+        If these are no runs, or one alone.
     InvalidInput
-        Where they are of several learners, or of one length.
+        If they are of several learners, or of one length.
 
     Examples
     --------

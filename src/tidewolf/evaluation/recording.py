@@ -2,7 +2,7 @@
 
 It can stop after any update and resume elsewhere: `save` keeps all of it as bytes, and `load` gives
 a recording that continues, with the same learner and stream only. On the same machine and versions
-it continues to the bit. A stream that was generated or read from files is the same if its recipe,
+it continues bit for bit. A stream that was generated or read from files is the same if its recipe,
 or the bytes of the files, are (`source`): what a generator computes may differ in the last digits
 on another processor.
 """
@@ -279,7 +279,7 @@ class Recording:
             self.breaches.see(t, to_numpy(limits))
 
     def _count_slopes(self, played: Played) -> None:
-        """What a round without feedback may have cost, over the diameter."""
+        """What per round without feedback may have cost, over the diameter."""
         K, x, one = self.learner.K, played.x, slice(self.t, self.t + 1)
         weight, broken = ones(1, x), float(played.constraints[0]) > 0.0
         loss = norm(K.tangent(self.stream.losses.view(one).subgradient(x, weight)))

@@ -86,7 +86,7 @@ class Run(Record):
     audit : Audit
         What was gathered of the learner's projections; see `certificate`.
     each_violation : array of float, default None
-        By how much each limit was broken in all, where a round has several: a capacity for each
+        By how much each limit was broken in all, if a round has several: a capacity for each
         link, the pieces of a MaxAffine.
     known : Comparator, default None
         The comparator, if it is known already.
@@ -101,9 +101,9 @@ class Run(Record):
         The slopes of the losses, and of the limits that were broken, summed over the rounds whose
         feedback did not come.
     breaches : Breaches, default None
-        When each limit was broken, where a round has several; pages say it by name.
+        When each limit was broken, if a round has several; pages say it by name.
     decisions : Decisions, default None
-        What was played, round by round, with times and names; None where that was not asked for.
+        What was played, round by round, with times and names; None if that was not asked for.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class Run(Record):
 
     @property
     def regret(self) -> tuple[float, float] | None:
-        """Total loss minus the comparator's, as a certified interval; None where no point is
+        """Total loss minus the comparator's, as a certified interval; None if no point is
         feasible or none is known.
         """
         best = self.comparator
@@ -265,9 +265,10 @@ class Run(Record):
 
     @cached_property
     def least_breach(self) -> LeastBreach | None:
-        """Where no point keeps every limit, what can be said instead: by how much any fixed point
-        breaks them at least, how many rounds one of the least breach keeps, and the best point that
-        keeps those. None where some point keeps every limit, or nothing is known.
+        """If no point satisfies every constraint, what can be said instead: by how much any fixed
+        point
+        breaks them at least, how many rounds one of the least violation satisfies, and the best
+        point that keeps those. None if some point satisfies every constraint, or nothing is known.
         """
         best = self.comparator
         if best is None or best.feasible is not False:
@@ -279,8 +280,9 @@ class Run(Record):
 
     @property
     def regret_kept(self) -> tuple[float, float] | None:
-        """Where no point keeps every limit: total loss minus that of the best point that keeps the
-        rounds of `least_breach`, as an interval; None where those are none.
+        """If no point satisfies every constraint: total loss minus that of the best point that
+        keeps the
+        rounds of `least_breach`, as an interval; None if those are none.
         """
         found, total = self.least_breach, float(self.losses.sum())
         if found is None or not len(found.kept):
@@ -293,7 +295,7 @@ class Run(Record):
         Returns
         -------
         array of float or None
-            One number for each round; None where there is no such point.
+            One number for each round; None if there is no such point.
         """
         best = self.comparator
         if best is None or best.point is None:
@@ -338,15 +340,15 @@ class Run(Record):
                 the mean, what 99 % of the rounds do not exceed, and the worst.
             regret, in units of the losses; less is better
                 The total loss less that of the best fixed point in hindsight, as a
-                certified interval; None where no point keeps every limit, or no method
+                certified interval; None if no point satisfies every constraint, or no method
                 knows the best one.
             hindsight
-                Where no point keeps every limit: the least that any fixed point breaks
-                them by in all, how many rounds one of the least breach keeps, the loss
+                If no point satisfies every constraint: the least that any fixed point breaks
+                them by in all, how many rounds one of the least violation satisfies, the loss
                 of the best point that keeps those, and the regret against it, as
                 intervals; else None.
             violation, in units of the constraints; less is better
-                By how much limits were broken in all; surplus never pays for a breach.
+                By how much limits were broken in all; surplus never pays for a violation.
             violation_by_round, in units of the constraints; less is better
                 The same of the rounds: the mean, what 99 % of them do not exceed, and
                 the worst.
@@ -354,23 +356,23 @@ class Run(Record):
                 The share of rounds in which the limit was broken by more than rounding.
             oracle_calls, in oracle calls; less is better
                 How often the hard set was asked for a linear minimiser.
-            calls_per_round, in oracle calls a round; less is better
+            calls_per_round, in oracle calls per round; less is better
                 The same on average over the rounds.
             solves, in linear programs; less is better
                 How many linear programs the learner solved.
-            solves_per_round, in linear programs a round; less is better
+            solves_per_round, in linear programs per round; less is better
                 The same on average over the rounds.
             seconds, in seconds; less is better
                 What acting, evaluating and learning took, compiling not counted.
             max_infeasibility, in units of points; less is better
                 How far a played point ever was outside the hard set.
             feasible_in_hindsight
-                Whether some fixed point keeps every limit; None where that is not
+                Whether some fixed point satisfies every constraint; None if that is not
                 known.
             hindsight_method
-                What found the best fixed point; None where nothing did.
+                What found the best fixed point; None if nothing did.
             bound
-                The measured bounds on regret and violation; None where there are none.
+                The measured bounds on regret and violation; None if there are none.
             certificate
                 Whether everything holds that the run can check of itself, and each
                 check's numbers.
@@ -385,7 +387,7 @@ class Run(Record):
                 that in units of the losses, and the totals there and at the decisions
                 where the functions were seen.
             each_violation, in units of the constraints; less is better
-                By how much each limit was broken, where a round has several.
+                By how much each limit was broken, if a round has several.
             limit_names
                 What the limits of each_violation are called, in their order.
             limits
@@ -497,11 +499,11 @@ def run(
     Raises
     ------
     WrongType
-        Where the learner, the stream or the comparator is something else.
+        If the learner, the stream or the comparator is something else.
     WrongShape
-        Where the stream's functions take points of another shape than the learner's set has.
+        If the stream's functions take points of another shape than the learner's set has.
     NotFinite
-        Where a loss or a constraint is no number, or so large that totals would overflow.
+        If a loss or a constraint is no number, or so large that totals would overflow.
 
     Examples
     --------

@@ -360,7 +360,7 @@ class Decisions:
     rounds : array of int
         Which rounds they are of, counted from 0.
     times : array or None
-        When these rounds were, as the stream was told: dates (datetime64) or numbers; None where it
+        When these rounds were, as the stream was given: dates (datetime64) or numbers; None if it
         has no times.
     names : tuple of str
         What each entry of a point is called, in C order.
@@ -400,7 +400,7 @@ class Decisions:
         Returns
         -------
         pandas.DataFrame
-            One row a round, under its time where the stream has times, else under its number from
+            One row per round, under its time where the stream has times, else under its number from
             0; one column an entry, by name.
         """
         frame = data_frame(dict(zip(self.names, self.table.T, strict=True)))
@@ -448,7 +448,7 @@ def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:
 
 def time_texts(times: NDArray) -> list[str]:
     """Times as people and files write them: dates in ISO form, all to the unit that they need;
-    numbers with the digits they have; empty where it is not known.
+    numbers with the digits they have; empty if it is not known.
     """
     if times.dtype.kind != "M":
         return ["" if one != one else _number_text(one) for one in times.tolist()]

@@ -438,7 +438,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     }
     paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
     if tables.losses is None and not paths.keys() & set(TABLES):
-        ways = "give costs, capacities or demands under [stream], a row a round"
+        ways = "give costs, capacities or demands under [stream], a row per round"
         raise InvalidInput(f"{place.words()}an experiment needs rounds: {ways}.")
     is_info = {name: name not in TABLES for name in paths}
     read = {

@@ -104,7 +104,7 @@ class Tables:
     Parameters
     ----------
     costs : Path, optional
-        A table with a row a round and a column a coordinate. None where `losses` are given.
+        A table with a row per round and a column a coordinate. None if `losses` are given.
     capacities : Path, optional
         A table of the same shape: what each coordinate may be at most.
     weights : Path, optional
@@ -296,7 +296,7 @@ class Experiment:
         return build_problem(self, seed)
 
     def entrants(self) -> tuple[Choice, ...]:
-        """The learners that play, each at every value of caution where it has one to set.
+        """The learners that play, each at every value of caution if it has one to set.
 
         Returns
         -------
@@ -400,7 +400,7 @@ class Experiment:
         Parameters
         ----------
         rounds : int, optional
-            The length of its problem, where that is at hand. None: the problem is built to see.
+            The length of its problem, if that is at hand. None: the problem is built to see.
 
         Returns
         -------

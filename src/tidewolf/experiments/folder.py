@@ -1,6 +1,6 @@
 """A run folder: an experiment and its results.
 
-It can be killed at any moment and resumed: to the bit on the same machine and versions.
+It can be killed at any moment and resumed: bit for bit on the same machine and versions.
 
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one per learner and seed: the recording so far, replaced whole every few

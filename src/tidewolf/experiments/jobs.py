@@ -11,7 +11,7 @@ files of an experiment, so a worker elsewhere must find them under the same path
 
 A row is plain data: the job, the run's summary, what is known of its comparator, or the error that
 refused it. It is a function of the job, of the versions installed and of the processor; only
-`seconds` depends on more. A job that is killed half way resumes from its checkpoint: to the bit on
+`seconds` depends on more. A job that is killed half way resumes from its checkpoint: bit for bit on
 the same machine and versions. `play_jobs` has an engine play the jobs of a sweep or a
 comparison, and keeps their rows in a folder:
 

@@ -4,7 +4,7 @@
 
 `ask(name, adviser, args)` is what `adviser.propose(*args)` gives, or None: then it is skipped in
 this round, and its state stays as it was. With a deadline, or once an adviser failed, it is asked
-elsewhere (tidewolf.deadline); a round that is gone through again is settled without those who
+elsewhere (tidewolf.deadline); a round that is gone through again is closed without those who
 slept in it.
 """
 
@@ -51,7 +51,7 @@ def is_refusal(error: Exception | None, args: tuple[Any, ...]) -> bool:
 
 
 def proposed(adviser: Adviser, args: tuple[Any, ...]) -> Proposals:
-    """What anybody's adviser proposes, refused where no point can be mixed with others."""
+    """What anybody's adviser proposes, refused if no point can be mixed with others."""
     found, shape = adviser.propose(*args), args[0].shape
     if not isinstance(found, Proposals) or len(found.points) != len(adviser.names):
         raise TypeError(f"it gave no Proposals with a point, or None, for each of {adviser.names}")
@@ -77,7 +77,7 @@ _ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
 
 
 def proposals_of(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
-    """What an adviser proposes; None where it sleeps."""
+    """What an adviser proposes; None if it sleeps."""
     ask = _ASK.get()
     return adviser.propose(*args) if ask is None else ask(name, adviser, args)
 

@@ -50,7 +50,7 @@ class Context(Value, ABC):
 
     @abstractmethod
     def features(self, info: RoundInfo | None, t: int) -> Features | None:
-        """The cells of the coming round and their weights, at least 0 and with sum 1; None where
+        """The cells of the coming round and their weights, at least 0 and with sum 1; None if
         they are not known.
 
         `t` is the number of rounds seen so far.

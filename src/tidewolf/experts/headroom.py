@@ -4,7 +4,7 @@
 
 after n drops, x_t the point played: of capacities, how much less there was than l rounds before, l
 the age of the data that is solved with: 1, and more where feedback comes late. The divisor is the
-weight of the n drops in m, so that r does not begin too small. Where a round has another number of
+weight of the n drops in m, so that r does not begin too small. If a round has another number of
 limits than the one before, it begins anew.
 """
 
@@ -46,7 +46,7 @@ class Drops(NamedTuple):
 
     def moved(self, entries: Int64s, size: int) -> Drops:
         """Those of limits on single entries where these are in other places, as many as `size`; new
-        ones have the mean of the others. None where limits are not on single entries.
+        ones have the mean of the others. None if limits are not on single entries.
         """
         if len(self.mean2) != len(entries) or not (entries >= 0).any():
             return Drops.none()
@@ -56,7 +56,7 @@ class Drops(NamedTuple):
         return Drops(frozen(mean2), self.counted)
 
     def usual(self) -> Floats:
-        """The root of the mean, one a limit; empty where nothing is known."""
+        """The root of the mean, one a limit; empty if nothing is known."""
         if self.counted == 0:
             return np.zeros(0)
         return np.sqrt(self.mean2 / (1.0 - (1.0 - FORGETTING) ** self.counted))

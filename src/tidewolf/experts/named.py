@@ -33,7 +33,7 @@ from tidewolf.sets.base import ConvexSet, membership_tolerance
 
 SHARE = 1e-6
 """A point is brought in up to this share of radius^2, as a squared distance from its projection's
-companion.
+infeasible iterate.
 """
 
 
@@ -108,7 +108,7 @@ class Named(Adviser):
         return self._brought_in(K, state, z, budget, vertices)
 
     def _point(self, K: HasLMO, info: RoundInfo | None) -> Array | None:
-        """The point that is known, in the library of the set's own; None where there is none."""
+        """The point that is known, in the library of the set's own; None if there is none."""
         advice = None if info is None else info.advice
         given: Any = None if advice is None else advice.get(self.name)
         if given is None:
@@ -148,7 +148,7 @@ class Named(Adviser):
 
 def _nudged(K: HasLMO, z: Array) -> Array | None:
     """A point that is a member but for the rounding of its numbers, as a member: brought into
-    aff(K), and a little towards the center; None where that is not enough.
+    aff(K), and a little towards the center; None if that is not enough.
     """
     if K.infeasibility(z) <= membership_tolerance(z, K.radius):
         return z

@@ -69,11 +69,11 @@ class RecentRounds(Stored):
 
     @property
     def newest(self) -> int:
-        """The number of the newest; -1 where there is none."""
+        """The number of the newest; -1 if there is none."""
         return self.rounds[-1].number if self.rounds else -1
 
     def place(self, number: int) -> int | None:
-        """Where among them the round of this number is; None where it is not."""
+        """Where among them the round of this number is; None if it is not."""
         rounds = self.rounds
         if not rounds or not rounds[0].number <= number <= rounds[-1].number:
             return None

@@ -1,7 +1,7 @@
 """Re-solving with the data of an earlier round, and some headroom: what operators do.
 
     z_t  =  argmin { f_s(x) : x in K, g_s(x) <= -h },
-    where no point keeps the limit, among those that breach it least
+    if no point keeps the limit, among those that violation it least
 
 s = t - 1 ("last"), t - p (a period of p rounds), the round whose time is nearest to one period ago
 (a duration), or f and g as they are forecast for round t itself. With a window of w rounds, f is
@@ -134,7 +134,7 @@ class ResolveState(NamedTuple):
     bases: tuple[Bases, ...]
     """where the next programs of HiGHS start, one a headroom"""
     pool: Pool
-    """the vertices that are known; none where it has no use for them"""
+    """the vertices that are known; none if it has no use for them"""
     time: float | None = None
     """of the coming round"""
     lag: int = 1
@@ -170,8 +170,8 @@ class Resolve(Adviser):
     window : int, default 1
         How many rounds, the last of which `data` names, are solved together. Unit: rounds.
     columns : bool, default False
-        Whether the set is touched through its oracle alone, by column generation; always so
-        where it has no linear description.
+        Whether the set is touched through its oracle alone, by column generation; always so if
+        it has no linear description.
     even : bool, default False
         Whether the most even of all best points is proposed, the one nearest to the set's
         center, which takes longer; otherwise any vertex.
@@ -278,7 +278,7 @@ class Resolve(Adviser):
 
     @cached_property
     def _seconds(self) -> float | None:
-        """The duration to look back, where one is given."""
+        """The duration to look back, if one is given."""
         if isinstance(self.data, int) or self.data in ("last", "forecast"):
             return None
         return duration(self.data, "data of Resolve")
@@ -433,7 +433,7 @@ class Resolve(Adviser):
     def _rounds(
         self, K: HasLMO, state: ResolveState, info: RoundInfo | None, t: int
     ) -> tuple[tuple[Batch, Batch], ...]:
-        """The functions to solve with; empty where they are not known."""
+        """The functions to solve with; empty if they are not known."""
         feedback, last = state.recent.rounds, 0
         if self.data == "forecast":
             told = None if info is None else info.forecast

@@ -93,7 +93,7 @@ class Season(Context):
 
     @cached_property
     def seconds(self) -> float | None:
-        """The period in seconds; None where it is a number of rounds."""
+        """The period in seconds; None if it is a number of rounds."""
         return duration(self.period, "The period") if isinstance(self.period, str) else None
 
     def features(self, info: RoundInfo | None, t: int) -> Features | None:

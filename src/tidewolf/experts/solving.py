@@ -52,7 +52,7 @@ class Pool(NamedTuple):
     wait: int = 0
     """rounds to go until the next call"""
     breach_is_least: bool = False
-    """whether the last call for a lesser breach was in vain"""
+    """whether the last call for a lesser violation was in vain"""
     warm: Any = None
     """what the next oracle call may start from"""
 
@@ -72,7 +72,7 @@ class Pool(NamedTuple):
 def solve_each(
     solver: BestPoint, program: Program, rooms: Sequence[Floats | None], bases: Sequence[Bases]
 ) -> list[Best | None]:
-    """The best point for each headroom, None where its program was not solved."""
+    """The best point for each headroom, None if its program was not solved."""
     found: list[Best | None] = []
     for i, (room, start) in enumerate(zip(rooms, bases, strict=True)):
         # without headroom to keep the program is that of another without

@@ -136,9 +136,9 @@ def read_graph(
     Raises
     ------
     InvalidInput
-        Where the file is not there or cannot be read; file, line and column are told.
+        If the file is not there or cannot be read; file, line and column are named.
     EmptyGraph
-        Where no link joins two nodes.
+        If no link joins two nodes.
     MissingExtra
         Where GraphML or GML is read and networkx is not installed.
 

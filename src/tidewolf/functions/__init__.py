@@ -74,7 +74,7 @@ def every() -> tuple[type[Batch], ...]:
     Returns
     -------
     tuple of type
-        The classes: what the laws, the docs and experiment files go through.
+        The classes: what the checks, the docs and experiment files go through.
 
     Examples
     --------

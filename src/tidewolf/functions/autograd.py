@@ -9,7 +9,7 @@ it cannot, because the callable asks what a number is, one after another. A weig
 gradients is one gradient, that of sum_t w_t f_t over the rounds with w_t != 0. At a kink the
 library's choice is taken.
 
-What comes back is checked: a finite number a round, and a finite gradient.
+What comes back is checked: a finite number per round, and a finite gradient.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Autograd(Batch):
 
     @property
     def name(self) -> str | None:
-        """What the callable is called, where it has a name."""
+        """What the callable is called, if it has a name."""
         return name_of(self._engine.value)
 
     def view(self, rounds: slice) -> Self:
@@ -303,7 +303,7 @@ def from_torch(
     shape : int or tuple of int
         How many entries a point has, or its shape.
     rounds : int, optional
-        How many rounds there are, where no data say it; t counts from 0. None: a single one.
+        How many rounds there are, if no data say it; t counts from 0. None: a single one.
     data : array or sequence of array, optional
         What differs from round to round: an array, or several, rounds first. With them all rounds
         are computed at once. None: the callable knows.
@@ -311,14 +311,14 @@ def from_torch(
     Returns
     -------
     Batch
-        The functions, one a round: losses or constraints of a stream, or of one round.
+        The functions, one per round: losses or constraints of a stream, or of one round.
 
     Raises
     ------
     MissingExtra
         Where torch is not installed.
     WrongType, WrongShape
-        Where the callable is none, or data and rounds do not fit together.
+        If the callable is none, or data and rounds do not fit together.
 
     Examples
     --------
@@ -439,7 +439,7 @@ def from_jax(
     shape : int or tuple of int
         How many entries a point has, or its shape.
     rounds : int, optional
-        How many rounds there are, where no data say it; t counts from 0. None: a single one.
+        How many rounds there are, if no data say it; t counts from 0. None: a single one.
     data : array or sequence of array, optional
         What differs from round to round: an array, or several, rounds first. With them all rounds
         are computed at once. None: the callable knows.
@@ -447,14 +447,14 @@ def from_jax(
     Returns
     -------
     Batch
-        The functions, one a round: losses or constraints of a stream, or of one round.
+        The functions, one per round: losses or constraints of a stream, or of one round.
 
     Raises
     ------
     MissingExtra
         Where jax is not installed.
     WrongType, WrongShape
-        Where the callable is none, or data and rounds do not fit together.
+        If the callable is none, or data and rounds do not fit together.
 
     Examples
     --------

@@ -132,7 +132,7 @@ def checked_parts(
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Sum(Combined):
-    """The sum of several functions a round, weighted where weights are given.
+    """The sum of several functions per round, weighted where weights are given.
 
     In an experiment's file its parts are tables of their own, [[stream.losses.parts]].
 
@@ -249,7 +249,7 @@ def _weights(weights: Any, count: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Max(Combined):
-    """The largest of several functions a round: several constraints as one.
+    """The largest of several functions per round: several constraints as one.
 
     In an experiment's file its parts are tables of their own, [[stream.losses.parts]].
 

@@ -1,5 +1,5 @@
-"""Some entries of a point each round: a table (rounds, most entries a round) of places in the
-flattened point, -1 where there is none.
+"""Some entries of a point each round: a table (rounds, most entries per round) of places in the
+flattened point, -1 if there is none.
 
 Places live on the host, as integers, whatever the library of the points.
 """
@@ -41,7 +41,7 @@ class PointShape(Check):
 
 @dataclass(frozen=True)
 class EntryTable(Uncopied):
-    """A table of numbers, (rounds, most entries a round)."""
+    """A table of numbers, (rounds, most entries per round)."""
 
     def __call__(self, value: Any, what: str) -> Array:
         table = as_array(value, what)
@@ -52,20 +52,20 @@ class EntryTable(Uncopied):
 
 @dataclass(frozen=True)
 class Places(EntryTable):
-    """A table of places in the flattened point: whole numbers, -1 where there is none."""
+    """A table of places in the flattened point: whole numbers, -1 if there is none."""
 
     def __call__(self, value: Any, what: str) -> Int64s:
         if type(value) is not np.ndarray or value.dtype.kind != "i":
             value = to_numpy(super().__call__(value, what))
         too_large = value.size and not np.abs(value).max() < 2**53
         if too_large or (value != np.round(value)).any() or value.min(initial=0) < -1:
-            raise InvalidInput(f"{what} are whole numbers from 0, or -1 where there is none.")
+            raise InvalidInput(f"{what} are whole numbers from 0, or -1 if there is none.")
         whole: Int64s = value.astype(np.int64, copy=False)
         return whole
 
 
 class EntryBatch(ArrayBatch):
-    """A batch that looks at some entries a round, `places`, of points of the shape `sides`."""
+    """A batch that looks at some entries per round, `places`, of points of the shape `sides`."""
 
     places: Any
     sides: Any
@@ -76,7 +76,8 @@ class EntryBatch(ArrayBatch):
         return sides
 
     def _require_places(self, beside: str) -> None:
-        """Require a place for each number of a table, within the point, and none twice a round."""
+        """Require a place for each number of a table, within the point, and none twice per
+        round."""
         what, numbers = f"places of {type(self).__name__}", getattr(self, beside)
         self._match("places", tuple(numbers.shape), self.places)
         in_order = np.sort(self.places, axis=1)
@@ -131,7 +132,7 @@ def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
 
 
 def gather_entries(x: Array, places: Int64s) -> Array:
-    """The entries of x at these places, any where there is none; in the library of x."""
+    """The entries of x at these places, any if there is none; in the library of x."""
     if type(x) is np.ndarray:
         return x.reshape(-1)[places]
     from array_api_compat import device
@@ -150,7 +151,7 @@ def gather_each_round(points: Array, places: Int64s) -> Array:
 
 
 def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
-    """Numbers, 0 where there is no place, added up at their places in a point."""
+    """Numbers, 0 if there is no place, added up at their places in a point."""
     total = np.bincount(
         np.maximum(places, 0).reshape(-1), to_numpy(numbers).reshape(-1), math.prod(shape)
     )
@@ -184,7 +185,7 @@ class Squared(EntryBatch):
     Parameters
     ----------
     targets : array
-        What was seen, of shape (rounds, most entries a round).
+        What was seen, of shape (rounds, most entries per round).
     places : array
         The entries seen, places in the flattened point; -1: none.
     sides : tuple of int
@@ -270,7 +271,7 @@ class Squared(EntryBatch):
         return row_norms(self._errors(gather_entries(x, self.places)))
 
     def _errors(self, entries: Array) -> Array:
-        """What entries differ from their targets by, 0 where there is none."""
+        """What entries differ from their targets by, 0 if there is none."""
         return (entries - self.targets) * like(self.places >= 0, self.targets)
 
     @classmethod
@@ -301,7 +302,7 @@ class Range(EntryBatch, PiecewiseLinear):
     Parameters
     ----------
     low : array
-        The lower bounds, of shape (rounds, most entries a round).
+        The lower bounds, of shape (rounds, most entries per round).
     high : array
         The upper bounds, of the same shape.
     places : array

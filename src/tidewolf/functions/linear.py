@@ -118,7 +118,7 @@ class Affine(AffineRows):
         The coefficients, of shape (rounds, *shape of a point); for vectors also a frame of
         pandas or polars, or a sparse array of SciPy, (rounds, n).
     b : array
-        The offsets, one a round.
+        The offsets, one per round.
 
     Examples
     --------

@@ -523,7 +523,7 @@ class MaxUtilization(LinkLoads):
     pairs : array
         For each path the pair it serves, a column of `demands`.
     limit : array, default 0.0
-        What is subtracted: a number, or one a round.
+        What is subtracted: a number, or one per round.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from tidewolf.functions import base
 # Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and
 # positive semidefinite.
 #
-# The gradient is P_t x + q_t. P is one matrix for all rounds, or one a round.
+# The gradient is P_t x + q_t. P is one matrix for all rounds, or one per round.
 
 
 @final
@@ -32,7 +32,7 @@ class Quadratic(base.ArrayBatch):
     q : array
         The linear parts, of shape (rounds, n).
     r : array, optional
-        The constants, one a round. None: zeros.
+        The constants, one per round. None: zeros.
     exp_concavity : float, optional
         An alpha for which exp(-alpha f) is concave on the set. None: unknown.
 

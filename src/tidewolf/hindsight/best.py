@@ -17,8 +17,8 @@ Squared errors that are constraints leave no interior, and are solved as equatio
 
 If no point satisfies every constraint, the least possible violation is known instead:
 
-    least breach       min { sum_t max(0, g_t(x)) : x in K }               as a bracket
-    rounds kept        S = the rounds that the point x* of the least breach keeps
+    least violation       min { sum_t max(0, g_t(x)) : x in K }               as a bracket
+    rounds kept        S = the rounds that the point x* of the least violation keeps
     their best point   min { sum_t f_t(x) : x in K, g_t(x) <= 0 for t in S }    losses of all rounds
 
 The first is the best point in hindsight of the losses max(0, g_t), so every method does
@@ -32,7 +32,7 @@ sum_i w_i (<a_i, x> - b_i) >= bound > 0 on all of K prove, with W_t those of rou
 
     sum_t max(0, g_t(x))  >=  sum_t W_t max(0, g_t(x)) / max_t W_t  >=  bound / max_t W_t,
 
-and the centre of K has some breach.
+and the centre of K has some violation.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ nothing.
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Infeasibility(Value):
-    """A proof that no point of K keeps every constraint: row by row, the weighted sum is at least
+    """A proof that no point of K satisfies every constraint: row by row, the weighted sum is at
+    least
     `bound` > 0 on all of K.
     """
 
@@ -111,17 +112,18 @@ class Comparator(Value):
     Parameters
     ----------
     point : array or None
-        A point of K that keeps every constraint, in float64; None where none was found. With a
+        A point of K that satisfies every constraint, in float64; None if none was found. With a
         context a point for each cell, (cells, *shape), whose mixes keep it.
     lower : float
-        Proved by the set's oracle, and as sure as that is of its error; infinite where no point is
+        Proved by the set's oracle, and as sure as that is of its error; infinite if no point is
         feasible.
     upper : float
         The total loss of `point`, never below `lower`; infinite without one.
     feasible : bool or None
-        Whether some point keeps every constraint; None where neither a point nor a proof was found.
+        Whether some point satisfies every constraint; None if neither a point nor a proof was
+        found.
     infeasibility : Infeasibility, default None
-        The proof that no point keeps every constraint, where there is one.
+        The proof that no point satisfies every constraint, if there is one.
     method : str, default ""
         What found it, in words; whatever that is, the bounds were proved without it.
 
@@ -151,12 +153,12 @@ def best_in_hindsight(
     context: Any = None,
 ) -> Comparator:
     """The best fixed point over some rounds of a stream, or the best policy of a context, among
-    those that keep every constraint.
+    those that satisfy every constraint.
 
     Parameters
     ----------
     K : set
-        Where the point is to lie.
+        If the point is to lie.
     stream : Stream
         The losses and constraints of the rounds.
     start : int, default None
@@ -171,18 +173,18 @@ def best_in_hindsight(
     -------
     Comparator
         The point, and between which two numbers the least total loss lies; or the proof that no
-        point keeps every constraint.
+        point satisfies every constraint.
 
     Raises
     ------
     NotSupported
-        Where no method is known: limits that are a user's own functions, such losses under curved
+        If no method is known: limits that are a user's own functions, such losses under curved
         limits or with a context, or slopes of extreme sizes.
     InvalidInput
-        Where there is no round between `start` and `stop`, or one of which the context knows
+        If there is no round between `start` and `stop`, or one of which the context knows
         nothing.
     WrongShape
-        Where the stream's functions take points of another shape than the set has.
+        If the stream's functions take points of another shape than the set has.
 
     Examples
     --------
@@ -328,7 +330,7 @@ def _infeasibility(task: Task, proposed: Solution, first: int) -> Infeasibility 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LeastBreach(Value):
-    """What is known where no point keeps every limit.
+    """What is known if no point satisfies every constraint.
 
     Parameters
     ----------
@@ -366,16 +368,18 @@ class LeastBreach(Value):
 
 
 def least_breach(K: HasLMO, stream: Stream, proof: Infeasibility | None = None) -> LeastBreach:
-    """The least breach of all rounds by one point, the rounds that it keeps, and their best point.
+    """The least violation of all rounds by one point, the rounds that it keeps, and their best
+    point.
 
     Parameters
     ----------
     K : set
-        Where the point is to lie.
+        If the point is to lie.
     stream : Stream
         The losses and constraints of the rounds.
     proof : Infeasibility, default None
-        That no point keeps every limit, where it is known: very long streams are answered from it.
+        That no point satisfies every constraint, where it is known: very long streams are answered
+        from it.
 
     Returns
     -------
@@ -385,7 +389,7 @@ def least_breach(K: HasLMO, stream: Stream, proof: Infeasibility | None = None) 
     Raises
     ------
     NotSupported
-        Where no exact method is known: Custom functions, or slopes of extreme sizes.
+        If no exact method is known: Custom functions, or slopes of extreme sizes.
     """
     if (found := _known.get(stream)) is None or found[0] is not K:
         found = _known[stream] = K, _computed(K, stream, proof)
@@ -416,7 +420,9 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
             break
     else:  # x* keeps the last ones, whatever a solver makes of them
         total = float(flattened(stream.losses.values(point)).sum())
-        best = Comparator(frozen(point), -math.inf, total, True, None, "the point of least breach")
+        best = Comparator(
+            frozen(point), -math.inf, total, True, None, "the point of least violation"
+        )
     return LeastBreach(min(lower, upper), upper, point, frozen(np.flatnonzero(kept)), count, best)
 
 

@@ -5,11 +5,11 @@ for.
     f the sum of the losses, a_i and b_i the limits' half-spaces, h_i >= 0 what is kept in hand
 
 f = <c, x> + sum_k max_j (<d_kj, x> - e_kj): a variable for each maximum, a row for each piece.
-Where no point keeps every limit, the worst breach is made least first: s = min { s : x in K, <a_i,
-x> - b_i + h_i <= s for every i }, and then b_i + s stands in place of b_i. Rows, costs and points
-are brought to size 1 for the solver, and what is mostly across aff(K) is taken within it first, <a
-+ k 1, x> <= b + k on a simplex being one limit for every k; an answer that is a member only up to
-its tolerances is projected (exact.py).
+If no point satisfies every constraint, the worst violation is made least first: s = min { s : x in
+K, <a_i, x> - b_i + h_i <= s for every i }, and then b_i + s stands in place of b_i. Rows, costs and
+points are brought to size 1 for the solver, and what is mostly across aff(K) is taken within it
+first, <a + k 1, x> <= b + k on a simplex being one limit for every k; an answer that is a member
+only up to its tolerances is projected (exact.py).
 
 Capacities are bounds on variables where the variables are the entries of x; other limits are rows.
 The model is changed in place and starts from the basis of an earlier answer (sets/highs.py).
@@ -45,7 +45,8 @@ from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
 from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
 
 _ROOM = 1e-9
-"""How much more than the least worst breach is allowed, at size 1, so that the solver finds a point
+"""How much more than the least worst violation is allowed, at size 1, so that the solver finds a
+point
 again.
 """
 _STEPS = 40
@@ -53,7 +54,7 @@ _STEPS = 40
 
 
 class Bases(NamedTuple):
-    """Where the next program starts: with the limits, and with a breach of them."""
+    """Where the next program starts: with the limits, and with a violation of them."""
 
     kept: Basis | None = None
     breached: Basis | None = None
@@ -65,7 +66,7 @@ COLD = Bases()
 
 class Best(NamedTuple):
     """A best point, read-only, where the next program starts, how many were solved, and how the
-    last ones ended: the one with the limits, and the one that made their breach least, if any.
+    last ones ended: the one with the limits, and the one that made their violation least, if any.
     """
 
     x: Array
@@ -146,7 +147,7 @@ class BestPoint(Described):
         return Program(c, lower, upper, pieces, rows, b, unit, cost)
 
     def without(self, program: Program, out: Bools) -> Program | None:
-        """The program with 0 in these flat entries; None where entries are sums of variables, which
+        """The program with 0 in these flat entries; None if entries are sums of variables, which
         no bounds can hold at 0.
         """
         d, lower, upper = self._description, program.lower.copy(), program.upper.copy()
@@ -180,7 +181,7 @@ class BestPoint(Described):
     def most_even(
         self, loss: Objective, limits: HalfSpaces, headroom: Floats | None, best: Best
     ) -> Array:
-        """The point nearest to the center that costs no more, and breaches limits no more, than a
+        """The point nearest to the center that costs no more, and violations limits no more, than a
         best point; that point itself if the loss is a sum of several maxima, or none is found.
         """
         if loss.maxima > 1 or (loss.maxima and loss.c.any()):
@@ -281,7 +282,7 @@ class BestPoint(Described):
         return along, (A - along) @ to_numpy(self.K.center).reshape(-1)
 
     def _along(self, rows: Floats) -> Floats:
-        """Flat rows, those within aff(K) that are mostly across it; the same array where none
+        """Flat rows, those within aff(K) that are mostly across it; the same array if none
         is.
         """
         if self.K.dimension == rows.shape[1]:
@@ -297,7 +298,7 @@ class BestPoint(Described):
     def feasible_best(
         self, p: Program, s: float = 0.0, basis: Basis | None = None
     ) -> Solved | None:
-        """The best point that breaches no limit by more than s."""
+        """The best point that violations no limit by more than s."""
         if p.rows is None:
             upper = p.upper.copy()
             upper[: len(p.b)] = np.minimum(upper[: len(p.b)], p.b + s)
@@ -344,7 +345,7 @@ class BestPoint(Described):
         return Solved(v, np.zeros(0), np.zeros(0), None) if np.isfinite(v).all() else None
 
     def breached(self, p: Program, basis: Basis | None = None) -> Solved | None:
-        """The least s, the last variable, such that a point breaches no limit by more."""
+        """The least s, the last variable, such that a point violations no limit by more."""
         from scipy.sparse import eye_array
 
         n = len(p.c)

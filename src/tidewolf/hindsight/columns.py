@@ -10,7 +10,7 @@ x that keeps the limits
 
     f(x)  >=  f(V w) - (min_k <d, v_k> - min_{v in K} <d, v>).
 
-Where no combination keeps the limits, d = A' lam of the program that makes the worst breach least.
+If no combination keeps the limits, d = A' lam of the program that makes the worst violation least.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class BestOfVertices(BestPoint):
     def pricing(
         self, loss: Objective, limits: HalfSpaces, program: Program, found: Best, breach: bool
     ) -> Pricing | None:
-        """What to ask the oracle for, so that the loss, or the worst breach, gets less; None where
+        """What to ask the oracle for, so that the loss, or the worst violation, gets less; None if
         every vertex costs the same.
         """
         end = found.breach if breach else found.end

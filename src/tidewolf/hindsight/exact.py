@@ -1,6 +1,6 @@
 """Exact Euclidean projection, the thing learners here avoid:  argmin_{x in K} |x - y|^2.
 
-A set's own method where it has one, else its linear description given to PIQP
+A set's own method if it has one, else its linear description given to PIQP
 (interior point, sparse). With x = shift + L u,
 
     minimise 1/2 u' L'L u - <L'(y - shift), u>   subject to

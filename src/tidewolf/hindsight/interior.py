@@ -1,6 +1,6 @@
 """A primal-dual interior-point method for linear programs over symmetric matrices.
 
-    min <C, X>    with X psd, X <= cap (where there is one),
+    min <C, X>    with X psd, X <= cap (if there is one),
                   <A_i, X> = b_i for the first rows, <A_i, X> <= b_i for the others
 
 With multipliers y, free for equations and >= 0 for the others, slacks s of the others, and V of the

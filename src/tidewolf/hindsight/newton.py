@@ -122,7 +122,7 @@ class _Search:
         self.inside: Floats | None = None
 
     def minimise(self, x: Floats, *, costs: bool) -> Solution:
-        """Steps from x for the total loss, or for the largest limit alone; its point is None where
+        """Steps from x for the total loss, or for the largest limit alone; its point is None if
         it found none inside.
         """
         task, lam, weight, lower, upper = (
@@ -193,7 +193,7 @@ class _Search:
 
     def _line_search(self, w: Floats, target: Floats, weight: float, costs: bool) -> Floats:
         """The step to the target, halved until it leads down or, by less than what counts, up; w
-        itself where none does.
+        itself if none does.
         """
         slack = 0.1 * (_GAP * self.cost + self.rounding if costs else _GAP)
         height = self._merit(self._point(w), weight, costs) + slack
@@ -259,7 +259,7 @@ class _Search:
     def _step(self, w: Floats, lam: Floats, costs: bool) -> tuple[_Model, Floats, Floats] | None:
         """The model at the present point, the next weights of the atoms and the multipliers of all
         constraints; None if the solver gives up. With linear functions limits join until the next
-        point breaches no other.
+        point violations no other.
         """
         import piqp
 

@@ -23,7 +23,7 @@ If that gives no point either, or the bounds are apart, the same is done for
 
 If s > 0, its multipliers are weights that show that no point satisfies every row. If s = 0, as when
 entries are fixed such that no positive definite matrix has them, they expose the face that all such
-points lie in: the program is solved again in there, where it has an inside. Its multipliers prove a
+points lie in: the program is solved again in there, if it has an inside. Its multipliers prove a
 bound on the whole set once enough of the weights is added to them.
 
 A face is { B Y B' + S : Y psd }, B orthonormal: the eigenvectors that are left free, and S the cap
@@ -198,7 +198,7 @@ def _solve_over_rows(
 
 
 def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
-    """The point of L L', of the rank that Y has, on the equations and the bounds it breaches."""
+    """The point of L L', of the rank that Y has, on the equations and the bounds it violations."""
     values, vectors = np.linalg.eigh(Y)
     large = values > _RANK * values.max(initial=0.0)
     L = lifted.basis @ (vectors[:, large] * np.sqrt(values[large]))
@@ -330,7 +330,7 @@ class Span:
 
 
 def order_of(K: HasLMO) -> int | None:
-    """The order of the matrices a set is described by; None where it has no such description."""
+    """The order of the matrices a set is described by; None if it has no such description."""
     if type(K.center) is not np.ndarray or (isinstance(K, Fantope) and K.k == K.n):  # {I}
         return None
     if isinstance(K, BoundedPSD | Spectraplex | Fantope):
@@ -440,7 +440,7 @@ class Lifted(NamedTuple):
         return within, b - A @ self.shift.reshape(-1)
 
     def face(self, Y: Floats, D: Floats) -> Lifted | None:
-        """The face that D exposes, Y being a member in its inside; None where that is all."""
+        """The face that D exposes, Y being a member in its inside; None if that is all."""
         values, vectors = np.linalg.eigh(Y - D)
         kept, top = values > 0.0, np.zeros(self.order, dtype=bool)
         if self.cap is not None:

@@ -351,7 +351,7 @@ def positive(sizes: Any) -> Any:
 
 def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Floats:
     """x, moved towards a point that satisfies every constraint with this margin, twice as far as it
-    takes for a point with a violation of `breach` to satisfy them all.
+    takes for a point with a violation of `violation` to satisfy them all.
     """
     if breach <= 0.0 or margin <= 0.0:
         return x

@@ -42,7 +42,7 @@ PLACES = 8
 def dot(a, b):  # type: ignore[no-untyped-def]
     """<a, b> in eight sums, whatever the machine does with them: the same bits everywhere.
 
-    Naive twin: eight sums in Python, in tests/test_rounds.py.
+    Reference: eight sums in Python, in tests/test_rounds.py.
     """
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -63,21 +63,21 @@ def dot(a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def copy_to(a, out):  # type: ignore[no-untyped-def]
-    """`out[:] = a`, its naive twin, which numba takes ten times as long to compile."""
+    """`out[:] = a`, its reference, which numba takes ten times as long to compile."""
     for i in range(len(a)):
         out[i] = a[i]
 
 
 @kernel
 def fill(out, number):  # type: ignore[no-untyped-def]
-    """`out[:] = number`, its naive twin, for the same reason."""
+    """`out[:] = number`, its reference, for the same reason."""
     for i in range(len(out)):
         out[i] = number
 
 
 @kernel
 def distance2(a, b):  # type: ignore[no-untyped-def]
-    """|a - b|^2 in eight sums, as `dot`, whose twin it has."""
+    """|a - b|^2 in eight sums, as `dot`, whose reference it has."""
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
@@ -100,7 +100,7 @@ def pairwise_steps(gram, weights, slopes, chosen, steps, stop):  # type: ignore[
     """The steps, in place, among atoms with weight and idle ones that x would gain by: those whose
     slope is below its average; returns how many were taken. `chosen` has a place for each atom.
 
-    Naive twin: `naive_steps` in tests/test_projection.py.
+    Reference: `naive_steps` in tests/test_projection.py.
     """
     average = 0.0
     for q in range(len(weights)):
@@ -140,7 +140,7 @@ def pairwise_steps(gram, weights, slopes, chosen, steps, stop):  # type: ignore[
 def rescale(weights):  # type: ignore[no-untyped-def]
     """Tiny weights to 0, the rest to sum 1, in place; returns how many these are.
 
-    Naive twin: a division by the sum, in tests/test_projection.py.
+    Reference: a division by the sum, in tests/test_projection.py.
     """
     total, used = 0.0, 0
     for q in range(len(weights)):
@@ -162,7 +162,7 @@ def correct_from(  # type: ignore[no-untyped-def]
     place; r becomes x - y and `slopes` those of all atoms. `exact`: x is the sum of its atoms to
     the last bit, and stays where no step is taken.
 
-    Returns |x - y|^2 and how many atoms are in use. Naive twin: `corrected` of
+    Returns |x - y|^2 and how many atoms are in use. Reference: `corrected` of
     projection/weights.py.
     """
     starts, indices, values = rows
@@ -187,9 +187,9 @@ def correct_from(  # type: ignore[no-untyped-def]
 def on_a_grid(r, grain):  # type: ignore[no-untyped-def]
     """r rounded to multiples of a power of 2, at most `grain`, in place: sums of these are exact,
     so vertices that tie do so to the last bit, and the oracle's rule decides, not rounding.
-    Halfspaces are those of the rounded direction, so projections keep their promise.
+    Halfspaces are those of the rounded direction, so projections keep their guarantee.
 
-    Naive twin: `numpy.rint`, in tests/test_rounds.py.
+    Reference: `numpy.rint`, in tests/test_rounds.py.
     """
     if not grain > 0.0:  # a set of one point
         return
@@ -216,7 +216,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
     (tolerance, steps, stop, margin), where candidates whose slopes differ by less than `margin`
     times |x - y| tie, and go to the first row. `at` holds where it is, and what it found: see the
     names above. Comes back with DONE, or with NO_ROOM, TABLE_TAKEN for a vertex that waits in
-    `answer`, to go on where it was; with BAD_ORACLE where an answer is worse than x. Naive twin:
+    `answer`, to go on where it was; with BAD_ORACLE where an answer is worse than x. Reference:
     `ActiveSet.nearest` through `answer`, in tests/test_projection.py.
     """
     starts, columns, entries = rows
@@ -299,7 +299,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
 def find_row(rows, count, indices, values, size):  # type: ignore[no-untyped-def]
     """The first of `count` rows that holds just these entries, or -1.
 
-    Naive twin: rows told by hand, in tests/test_projection.py.
+    Reference: rows written by hand, in tests/test_projection.py.
     """
     starts, columns, entries = rows
     for row in range(count):

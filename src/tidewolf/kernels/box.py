@@ -1,5 +1,5 @@
 """The geometry of a box, as kernels/rounds.py asks for it: `floats` are the lower bounds, then the
-upper ones. Naive twins in the tests are the methods of `Box`.
+upper ones. Reference implementations in the tests are the methods of `Box`.
 """
 
 from __future__ import annotations

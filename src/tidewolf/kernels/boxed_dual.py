@@ -14,7 +14,7 @@ The state of a search is (basis, inverse, age), age the pivots since the inverse
 basis, below 0 if it never was. The result depends on the arguments and this state alone.
 
 `matrix` is A by columns, (starts, rows, values), with entries of size about 1. Costs beyond the end
-of c are 0. Naive twin: SciPy's HiGHS in tests/test_boxed_dual.py.
+of c are 0. Reference: SciPy's HiGHS in tests/test_boxed_dual.py.
 """
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def is_disjoint(matrix, b):  # type: ignore[no-untyped-def]
 @kernel
 def solve_disjoint(matrix, b, order, bounds, u, x, tol):  # type: ignore[no-untyped-def]
     """The same as `solve_one` of rows that share no variable: each takes the cheapest first, in
-    this order. Its naive twin is the same.
+    this order. Its reference is the same.
     """
     top, soft, give = bounds
     rows, s, more = matrix[1], least_shift(soft, give), 0.0

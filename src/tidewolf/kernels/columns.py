@@ -6,7 +6,7 @@ Groups of a few entries are too short for loops to be worth much; with the group
 
 loops run over groups, without branches, and compilers turn them into vector code. Groups that are
 shorter than others are filled up. Group b has the entries from starts[b] up to those of the next.
-Naive twins are in tests/test_columns.py: the same group by group.
+Reference implementations are in tests/test_columns.py: the same group by group.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def label_distances(weights, graph, begin, end, distance, arrival):  # type: ign
     """Fill the distance of positions begin .. end - 1 from the first of them, and the rank of the
     last arc on the way there; ties go to the earlier arc.
 
-    Naive twin: `naive_shortest` in tests/test_flows.py.
+    Reference: `naive_shortest` in tests/test_flows.py.
     """
     arcs, tails, first = graph
     distance[begin] = 0.0
@@ -36,7 +36,7 @@ def label_distances(weights, graph, begin, end, distance, arrival):  # type: ign
 def shortest_path(weights, packed, path, flow):  # type: ignore[no-untyped-def]
     """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many.
 
-    `packed` is the number of nodes, `first`, `tails` and `arcs` end to end. Naive twin:
+    `packed` is the number of nodes, `first`, `tails` and `arcs` end to end. Reference:
     `naive_shortest` in tests/test_flows.py.
     """
     nodes = packed[0]
@@ -62,7 +62,7 @@ def shortest_paths(weights, graph, begins, demands, chosen, values):  # type: ig
     1] - 1 and arcs of its own.
 
     `chosen` gets the arcs of all paths and `values` the demand on each; returns how many there are.
-    A demand of 0 takes no path. Naive twin: a FlowPolytope for each graph, `singles_of` in
+    A demand of 0 takes no path. Reference: a FlowPolytope for each graph, `singles_of` in
     tests/polytopes.py.
     """
     arcs, tails, _ = graph
@@ -84,7 +84,7 @@ def shortest_paths(weights, graph, begins, demands, chosen, values):  # type: ig
 def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
     """The path whose narrowest arc is widest, at the end of `path`; returns where it begins.
 
-    Naive twin: all paths, `vertices_of` in tests/polytopes.py.
+    Reference: all paths, `vertices_of` in tests/polytopes.py.
     """
     arcs, tails, first = graph
     nodes = len(first) - 1

@@ -27,7 +27,7 @@ LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN = range(6)
 def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-untyped-def]
     """The value of round t at x, with the gradient there; `pieces` gets those of several.
 
-    Naive twin: `values` and `subgradient` of the functions, in tests/test_rounds.py.
+    Reference: `values` and `subgradient` of the functions, in tests/test_rounds.py.
     """
     n = len(x)
     if kind == UNLIMITED:

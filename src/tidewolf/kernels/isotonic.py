@@ -17,7 +17,7 @@ def pool_adjacent_violators(y, w, x):  # type: ignore[no-untyped-def]
     """Fill x with the projection of y, sorted downwards, on the permutahedron of w, sorted
     downwards.
 
-    Pool p holds entries first[p] .. first[p + 1] - 1. Naive twin: SciPy's isotonic
+    Pool p holds entries first[p] .. first[p + 1] - 1. Reference: SciPy's isotonic
     regression, in tests/test_orders.py.
     """
     mean_y, mean_w = np.empty(len(y)), np.empty(len(y))

@@ -119,7 +119,7 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
 def converged(
     A: Any, begin: Start, tolerance: float, floor: float = -math.inf, ahead: bool = False
 ) -> Found:
-    """Products until theta seems settled; with `ahead` also where it will be, if it keeps rising
+    """Products until theta seems closed; with `ahead` also where it will be, if it keeps rising
     as it did.
 
     No proof: a larger eigenvalue whose vector the start has little of may have been missed.
@@ -132,14 +132,14 @@ def converged(
 
 
 def proved(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Found | None:
-    """The same with a proof, a Cholesky factor of (theta + gap) I - A; None where there is none."""
+    """The same with a proof, a Cholesky factor of (theta + gap) I - A; None if there is none."""
     found = converged(A, begin, tolerance, floor)
     slack = above(found.value + found.gap, A if is_array(A) else A.dense())
     return None if slack is None else found._replace(gap=found.gap + slack)
 
 
 def above(z: float, A: Array) -> float | None:
-    """What the largest eigenvalue of A exceeds z by at most; None where it seems to be above z.
+    """What the largest eigenvalue of A exceeds z by at most; None if it seems to be above z.
 
     If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for
     some |E| <= (n + 2) eps tr(B).
@@ -281,7 +281,7 @@ class Krylov:
 def tridiagonal_values(diagonal: list[float], beside: list[float]) -> Floats:
     """The eigenvalues of a symmetric tridiagonal matrix, the least first.
 
-    Naive twin: `eigh` of the dense matrix, in tests/test_spectra.py.
+    Reference: `eigh` of the dense matrix, in tests/test_spectra.py.
     """
     from scipy.linalg.lapack import dsterf
 
@@ -297,7 +297,7 @@ def tridiagonal(
     """The eigenvalues of a symmetric tridiagonal matrix, the least first, and its eigenvectors as
     columns; `quick`: their signs do not matter.
 
-    Naive twin: `eigh` of the dense matrix, in tests/test_spectra.py.
+    Reference: `eigh` of the dense matrix, in tests/test_spectra.py.
     """
     if len(diagonal) == 1:
         return np.array(diagonal), np.eye(1)

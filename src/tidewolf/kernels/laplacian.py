@@ -19,7 +19,7 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     """The parts of the first `count` rows of d, one or two, that are circulations: 0 on arcs that
     lead nowhere.
 
-    Naive twin: `HullProjection`, in tests/test_flows.py.
+    Reference: `HullProjection`, in tests/test_flows.py.
     """
     nodes, m, free, size = ints[0], ints[1], ints[2], ints[3]
     arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]
@@ -75,10 +75,10 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def unit_flow_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
-    """The largest breach of x >= 0, of a unit flow's conservation between the first and the last
+    """The largest violation of x >= 0, of a unit flow's conservation between the first and the last
     node, or flow on an arc that leads nowhere.
 
-    Naive twin: `FlowPolytope.infeasibility`, in tests/test_flows.py.
+    Reference: `FlowPolytope.infeasibility`, in tests/test_flows.py.
     """
     nodes, m = ints[0], ints[1]
     arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]

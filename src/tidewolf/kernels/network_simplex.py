@@ -18,8 +18,8 @@ nothing and cost nothing. What any potentials pi prove, however they were comput
     <cost, x> - min  <=  sum_e  rc_e^+ (x_e - lower_e) + rc_e^- (upper_e - x_e)
 
 Arcs are a tuple (tails, heads, room), `room` what lies between their bounds; the state of a search
-is (basis, flow, pi). Naive twins: linear programs (`program`) and all bases (`corners_of`) in
-tests/test_flows.py.
+is (basis, flow, pi). Reference implementations: linear programs (`program`) and all bases
+(`corners_of`) in tests/test_flows.py.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ square is finite.
 @kernel
 def views(floats, ints):  # type: ignore[no-untyped-def]
     """The arrays that both hold, in order: those of advisers, and their program (boxed_dual.py).
-    Naive twin: what was written there, in tests/test_rounds.py.
+    Reference: what was written there, in tests/test_rounds.py.
     """
     A, n, P, m, N, nz = ints[0], ints[1], ints[2], ints[3], ints[4], ints[5]
     a = SIZES
@@ -56,7 +56,7 @@ def views(floats, ints):  # type: ignore[no-untyped-def]
 
 @kernel
 def row_of_round(r, rows, past, begin, out):  # type: ignore[no-untyped-def]
-    """Fill `out` with the row of round r; whether it is known. The twin is that of `resolve`."""
+    """Fill `out` with the row of round r; whether it is known. Reference: that of `resolve`."""
     back = r - begin + len(past)
     for e in range(len(out) if back >= 0 else 0):
         out[e] = rows[r, e] if r >= begin else past[back, e]
@@ -70,7 +70,7 @@ def resolve(  # type: ignore[no-untyped-def]
     """What advisers propose after round t, in the last rows of Z, and what they remember; how many
     programs were solved, -1 if one was not: then nothing has changed.
 
-    Naive twin: `Resolve.observe_round` and `Resolve.propose`, in tests/test_rounds.py.
+    Reference: `Resolve.observe_round` and `Resolve.propose`, in tests/test_rounds.py.
     """
     own, program = views(floats, ints)
     backs, parts, counted, ages, bases, cold, headrooms, drops, inverses = own

@@ -78,14 +78,14 @@ KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
 PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS = range(14, 19)
 SETTINGS = 19
 """`FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
-descents, `LONGEST` the one with the longest steps, which the bank serves first where it
+descents, `LONGEST` the one with the longest steps, which the budget serves first where it
 `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts, and
 `EXPERTS` how many are mixed.
 """
 
 LOSS, VALUE, APART, SPENT, CHURN, SOLVED = range(6)
 COLUMNS = 6
-"""Of a round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
+"""Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
 programs solved after it.
 """
 
@@ -127,7 +127,7 @@ resolve = Indirect(
 def vanishes(gradient):  # type: ignore[no-untyped-def]
     """Whether all entries are 0, and not only too small to be squared.
 
-    Naive twin: `numpy.any`, in tests/test_rounds.py.
+    Reference: `numpy.any`, in tests/test_rounds.py.
     """
     size = 0.0
     for e in range(len(gradient)):
@@ -140,7 +140,7 @@ def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
     """The slope of a gradient of square `norm2` whose part within aff(K) has the square `along2`; 0
     where only rounding is left of that, -1 where the gradient is no usual one.
 
-    Naive twin: `tangent_part` of methods/steps/slopes.py.
+    Reference: `tangent_part` of methods/steps/slopes.py.
     """
     if norm2 == 0.0:
         return 0.0
@@ -158,7 +158,7 @@ def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
 def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
     """The same of `along` itself, which becomes 0 where only rounding is left of it.
 
-    Naive twin: `tangent_part` of methods/steps/slopes.py.
+    Reference: `tangent_part` of methods/steps/slopes.py.
     """
     slope = slope_of(norm2, dot(along, along), most, radius)
     if slope == 0.0 and norm2 > 0.0:
@@ -168,10 +168,10 @@ def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
 
 @kernel
 def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-untyped-def]
-    """The ledger after a round; returns V and w, by which gradients are multiplied, and the
+    """The dual state after a round; returns V and w, by which gradients are multiplied, and the
     violation that counts.
 
-    Naive twin: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
+    Reference: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
     """
     s[ROUNDS] += 1.0
     s[LOSS_SLOPE] = max(s[LOSS_SLOPE], slopes[0])
@@ -203,7 +203,7 @@ def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-unty
 def current_weight(s, settings):  # type: ignore[no-untyped-def]
     """w after the last round, whether or not it broke a limit.
 
-    Naive twin: `LyapunovWeights._current_weight` of methods/steps/lyapunov.py.
+    Reference: `LyapunovWeights._current_weight` of methods/steps/lyapunov.py.
     """
     reach = s[LIMIT_SLOPE] * settings[DIAMETER]
     if reach == 0.0:
@@ -222,7 +222,7 @@ def weigh(  # type: ignore[no-untyped-def]
     along[1], both gradients added to their sums, in all and of each cell by its share; returns what
     limits say at x, w h.
 
-    Naive twin: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
+    Reference: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
     """
     exponent = s[EXPONENT]
     V, w, breach = weighed(s, settings, violation, limit_norm, slopes)
@@ -266,7 +266,7 @@ def weigh(  # type: ignore[no-untyped-def]
 def squares_of(d, places, squares):  # type: ignore[no-untyped-def]
     """|d_b|^2 of every factor b, which has the entries places[b] up to places[b + 1].
 
-    Naive twin: sums of squares, in tests/test_rounds.py.
+    Reference: sums of squares, in tests/test_rounds.py.
     """
     if len(squares) == len(d):
         for e in range(len(d)):
@@ -290,7 +290,7 @@ def step_experts(  # type: ignore[no-untyped-def]
     cells, which follow the plain descents, give back together what lands past a limit. A set of
     several factors has an exact projection, so that balls are left to it.
 
-    Naive twin: `descend_together` of methods/steps/group.py, and `into_ball`.
+    Reference: `descend_together` of methods/steps/group.py, and `into_ball`.
     """
     experts, factors, n = len(Y), len(radii), len(g)
     squares_of(g, places, squares)
@@ -349,10 +349,11 @@ def step_experts(  # type: ignore[no-untyped-def]
 
 @kernel
 def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-untyped-def]
-    """Whom the bank serves first, those who are trusted and far from their y; returns how many are
+    """What the budget serves first, those who are trusted and far from their y; returns how many
+    are
     served: cells without a share are not.
 
-    Naive twin: `Core._order`.
+    Reference: `Core._order`.
     """
     plain, served, urgency = int(settings[PLAIN]), 0, np.empty(len(X))
     for i in range(len(X)):
@@ -379,7 +380,7 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
 @kernel
 def mean_of(p, Z, low, high, x):  # type: ignore[no-untyped-def]
     """sum_i p_i z_i over the rows from `low` up to `high` with weight, in x; a row itself where
-    they all are the same. Naive twin: `mixed` of learners/state.py.
+    they all are the same. Reference: `mixed` of learners/state.py.
     """
     first, same, n = -1, True, len(x)
     for i in range(low, high):
@@ -400,7 +401,7 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
     """The descents' points among the proposals Z, weights p among those awake, and their mean x.
     One descent alone, without a mixer, is played as it is.
 
-    Naive twin: `Mixer.weights` of methods/steps/hedge.py, and `mixed` of learners/state.py.
+    Reference: `Mixer.weights` of methods/steps/hedge.py, and `mixed` of learners/state.py.
     """
     experts = len(Z)
     if experts == 0:
@@ -430,7 +431,7 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
 
 @kernel
 def log_of_sum(rate, totals, least, losses, use):  # type: ignore[no-untyped-def]
-    """ln sum_i exp(-rate (totals_i + use losses_i - least)). Naive twin: `_log_of_sum`."""
+    """ln sum_i exp(-rate (totals_i + use losses_i - least)). Reference: `_log_of_sum`."""
     total = 0.0
     for i in range(len(totals)):
         total += math.exp(-rate * (totals[i] + use * losses[i] - least))
@@ -441,7 +442,7 @@ def log_of_sum(rate, totals, least, losses, use):  # type: ignore[no-untyped-def
 def hedge(s, totals, losses):  # type: ignore[no-untyped-def]
     """The mixer after a round with these losses relative to what was played.
 
-    Naive twin: `Mixer.updated` of methods/steps/hedge.py.
+    Reference: `Mixer.updated` of methods/steps/hedge.py.
     """
     least, after, low, high = np.inf, np.inf, np.inf, -np.inf
     for i in range(len(totals)):
@@ -463,7 +464,7 @@ def hedge(s, totals, losses):  # type: ignore[no-untyped-def]
 def account(g, x, Z, awake, p, accounts, losses, apart):  # type: ignore[no-untyped-def]
     """<g, z_i - x> of every expert, 0 where it is absent, and its accounts with it.
 
-    Naive twin: `Accounts.after` of methods/accounts.py.
+    Reference: `Accounts.after` of methods/accounts.py.
     """
     for i in range(len(Z)):
         for e in range(len(x)):
@@ -477,9 +478,9 @@ def account(g, x, Z, awake, p, accounts, losses, apart):  # type: ignore[no-unty
 @kernel
 def count_limits(t, limits, each, when):  # type: ignore[no-untyped-def]
     """By how much each limit of a round was broken, added to `each`; `when` has rows for how often,
-    the worst round, the first and the last; the worst breach is each[1].
+    the worst round, the first and the last; the worst violation is each[1].
 
-    Naive twin: `Breaches` of evaluation/tracking.py.
+    Reference: `Breaches` of evaluation/tracking.py.
     """
     size = 0.0
     for i in range(len(limits)):
@@ -501,7 +502,7 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
     """How far x, played in round t, is from the last point, half the sum of the changes; x is the
     last then, and is added to the total, which at the end of a part becomes its mean.
 
-    Naive twin: `Movement` and `TrajectorySummary` of the evaluation.
+    Reference: `Movement` and `TrajectorySummary` of the evaluation.
     """
     for i in range(len(x)):
         scratch[i] = abs(x[i] - last[i])
@@ -526,7 +527,7 @@ def audit(  # type: ignore[no-untyped-def]
     left, and y was brought no farther from the center. Some are stored, to be asked about; returns
     whether there is room for more.
 
-    Naive twin: `Audit.see` of evaluation/certificate.py.
+    Reference: `Audit.see` of evaluation/certificate.py.
     """
     unit = settings[RADIUS]
     apart2 = distance2(x, y)
@@ -556,9 +557,9 @@ def value_experts(  # type: ignore[no-untyped-def]
     t, V, w, own, limit, loss_fn, limit_fn, Z, awake, accounts, pieces, scratch
 ):
     """The accounts with what losses and limits say of the points of all experts; `own` and `limit`
-    are the loss and the breach at the point played.
+    are the loss and the violation at the point played.
 
-    Naive twin: `Accounts.with_values` of methods/accounts.py.
+    Reference: `Accounts.with_values` of methods/accounts.py.
     """
     for i in range(len(Z)):
         if awake[i] > 0.0:
@@ -578,7 +579,7 @@ def value_experts(  # type: ignore[no-untyped-def]
 def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-def]
     """Steps, mixer and accounts in the units of new weights.
 
-    Naive twin: `State.in_units` of learners/state.py.
+    Reference: `State.in_units` of learners/state.py.
     """
     unit = math.ldexp(1.0, int(exponent - s[EXPONENT]))
     for i in range(len(steps)):
@@ -596,7 +597,7 @@ def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-de
 
 @kernel
 def idle_rows(weights, count):  # type: ignore[no-untyped-def]
-    """How many of the first `count` rows have no weight in any point. Naive twin:
+    """How many of the first `count` rows have no weight in any point. Reference:
     `Pool.tidied`.
     """
     idle = 0
@@ -614,7 +615,7 @@ def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-unt
     iterates and where they came from, what steps remember, how projections went, the sums of
     gradients; then the proposals of all experts, which are there, weights, totals and accounts.
 
-    Naive twin: views that cover the array and do not overlap, in tests/test_rounds.py.
+    Reference: views that cover the array and do not overlap, in tests/test_rounds.py.
     """
     x = SCALARS + n
     X = x + descents * n
@@ -659,8 +660,8 @@ def rounds(  # type: ignore[no-untyped-def]
     numbers of a projection (`at`) come the state (`parts`), the set's factors, the table of
     vertices, the two batches as evaluate.py has them, what the set's kernels read, scratch, and
     what is recorded; one by one, for numba takes far longer to look into tuples.
-    Naive twins: `LyapunovDescent` and `Ensemble` without their kernels, round by round, in
-    tests/test_rounds.py.
+    Reference implementations: `LyapunovDescent` and `Ensemble` without their kernels, round by
+    round, in tests/test_rounds.py.
     """
     experts, plain, longest = (
         int(settings[EXPERTS]),

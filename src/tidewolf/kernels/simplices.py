@@ -18,8 +18,8 @@ from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 def cheapest_entry(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
     """The total on the first of the least entries of d, where that one is below the limit.
 
-    `kernel_data` is the total and the limit: infinity, or 0 where the sum may be less. Its naive
-    twin in the tests is `Simplex.answer`.
+    `kernel_data` is the total and the limit: infinity, or 0 where the sum may be less. Its
+    reference in the tests is `Simplex.answer`.
     """
     total, limit = kernel_data
     least, i = least_of(d), 0
@@ -34,7 +34,7 @@ def cheapest_entry(d, kernel_data, indices, values):  # type: ignore[no-untyped-
 @kernel
 def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def]
     """The shares on as many of the least entries of d, the last share on the dearest; ties go to
-    the earlier entry. Its naive twin in the tests is `CappedSimplex.answer`.
+    the earlier entry. Its reference in the tests is `CappedSimplex.answer`.
     """
     dearest, ties = kth_least(d.copy(), len(shares) - 1), len(shares)
     for e in range(len(d)):
@@ -55,7 +55,7 @@ def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def
 @kernel
 def cheapest_of_each(d, starts, indices, values):  # type: ignore[no-untyped-def]
     """A 1 on the first of the least entries of every group; group b has the entries starts[b] ..
-    starts[b + 1] - 1. Its naive twin in the tests is a `Simplex` for each group.
+    starts[b + 1] - 1. Its reference in the tests is a `Simplex` for each group.
     """
     for b in range(len(starts) - 1):
         i = starts[b]
@@ -72,7 +72,7 @@ def onto_simplices(y, starts, x):  # type: ignore[no-untyped-def]
 
     With z_i = y_i - max y, x_i = max(0, z_i - tau) where tau = (sum of those z_i above tau - 1) /
     their number; from tau = -1, which is never too large, it grows until no entry falls below it.
-    Its naive twin in the tests is `Simplex.project`, group by group.
+    Its reference in the tests is `Simplex.project`, group by group.
     """
     for b in range(len(starts) - 1):
         top = y[starts[b]]
@@ -93,7 +93,7 @@ def onto_simplices(y, starts, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def within_groups(d, starts, x):  # type: ignore[no-untyped-def]
-    """d without the mean of each group. Its naive twin in the tests is `Simplex.tangent`, group by
+    """d without the mean of each group. Its reference in the tests is `Simplex.tangent`, group by
     group.
     """
     for b in range(len(starts) - 1):
@@ -107,7 +107,7 @@ def within_groups(d, starts, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def simplices_infeasibility(x, starts):  # type: ignore[no-untyped-def]
-    """The largest negative entry or error of the sum of a group. Its naive twin in the tests is
+    """The largest negative entry or error of the sum of a group. Its reference in the tests is
     `Simplex.infeasibility`, group by group.
     """
     worst = 0.0
@@ -123,7 +123,7 @@ def simplices_infeasibility(x, starts):  # type: ignore[no-untyped-def]
 @kernel
 def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     """The first `count` rows of d without the means of groups, whose starts follow the size of the
-    longest in `ints`. Its naive twin in the tests is `SimplexProduct.tangent`.
+    longest in `ints`. Its reference in the tests is `SimplexProduct.tangent`.
     """
     for row in range(count):
         within_groups(d[row], ints[1:], out[row])
@@ -131,13 +131,13 @@ def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-de
 
 @kernel
 def outside_simplices(x, floats, ints):  # type: ignore[no-untyped-def]
-    """As `simplices_infeasibility`, its naive twin in the tests."""
+    """As `simplices_infeasibility`, its reference in the tests."""
     return simplices_infeasibility(x, ints[1:])
 
 
 @kernel
 def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
-    """The nearest x of a product of simplices. Its naive twin in the tests is
+    """The nearest x of a product of simplices. Its reference in the tests is
     `SimplexProduct.project`.
     """
     if ints[0] <= LONGEST:
@@ -149,7 +149,7 @@ def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
 @kernel
 def kth_least(a, k):  # type: ignore[no-untyped-def]
     """Entry k of `a` in order, which is rearranged: the part that holds it is split about its
-    middle entry until all in it are equal. Its naive twin in the tests is `numpy.partition`.
+    middle entry until all in it are equal. Its reference in the tests is `numpy.partition`.
     """
     low, high = 0, len(a) - 1
     while low < high:
@@ -174,7 +174,7 @@ def kth_least(a, k):  # type: ignore[no-untyped-def]
 @kernel
 def within_sum(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     """The first `count` rows of d without their means; as they are, or 0, if ints[0] is 1 or 2.
-    Its naive twins in the tests are `Simplex.tangent` and `CappedSimplex.tangent`.
+    Its reference implementations in the tests are `Simplex.tangent` and `CappedSimplex.tangent`.
     """
     n = d.shape[1]
     for row in range(count):
@@ -187,8 +187,8 @@ def within_sum(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
 @kernel
 def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     """The largest negative entry, entry above the cap floats[1], or error of the sum floats[0],
-    which may be less where ints[1] is 1. Its naive twins in the tests are `Simplex.infeasibility`
-    and `CappedSimplex.infeasibility`.
+    which may be less where ints[1] is 1. Its reference implementations in the tests are
+    `Simplex.infeasibility` and `CappedSimplex.infeasibility`.
     """
     least, most = least_of(x), 0.0
     for e in range(len(x) if floats[1] < np.inf else 0):
@@ -200,7 +200,7 @@ def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
 
 @kernel
 def least_of(a):  # type: ignore[no-untyped-def]
-    """The least entry, in eight comparisons at a time. Its naive twin in the tests is `min`."""
+    """The least entry, in eight comparisons at a time. Its reference in the tests is `min`."""
     whole, least = len(a) - len(a) % 8, a[0]
     m0, m1, m2, m3, m4, m5, m6, m7 = least, least, least, least, least, least, least, least
     for i in range(0, whole, 8):
@@ -220,7 +220,7 @@ def least_of(a):  # type: ignore[no-untyped-def]
 
 @kernel
 def added(a):  # type: ignore[no-untyped-def]
-    """The sum of all entries in eight sums, whatever the machine does with them. Its naive twin in
+    """The sum of all entries in eight sums, whatever the machine does with them. Its reference in
     the tests is `math.fsum`.
     """
     whole = len(a) - len(a) % 8

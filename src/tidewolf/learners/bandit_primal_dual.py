@@ -32,7 +32,7 @@ followed by no projection.
 
 All that is known is known in expectation over the learner's own coins, for functions chosen without
 looking at them: a run measures no bound. `guarantee()` holds for given slopes G, sizes M and T, if
-some point x* keeps every constraint. As printed, tau^2 = 3 eps, with the condition that the
+some point x* satisfies every constraint. As printed, tau^2 = 3 eps, with the condition that the
 theorem's proof supposes of the multiplier's terms,
 
     eta b (n^2 M_g^2/mu^2 + b G_g^2 + b delta^2 eta^2) + tau b^{1/2} (n M_g/mu + b^{1/2} G_g)
@@ -49,7 +49,7 @@ one too many. A shorter last block fits in too: E <d, x - y> is at most tau |E d
 before u, so that it needs no share of the first term of A. The condition with the theorem's
 settings, divided by eta b delta, with u = 24 sqrt(183), s the maximum in delta and L = sqrt(ln T):
 the terms of delta^2 are b delta eta^2 = (u s R^2/n) L T^{-1/2} for b = T^{1/2}; both of tau are at
-most 1/24; all others are at most 1/(u L). So where it fails, b delta eta^2 > 1/2 - 1/12 - 4/(u L) >
+most 1/24; all others are at most 1/(u L). So if it fails, b delta eta^2 > 1/2 - 1/12 - 4/(u L) >
 0.38, and that term falls by a share of 2/b while T passes those with equal b, much faster than the
 only one that grows there (that of n M_g/mu, at most 1/24, by a share of 1/(2b)): the condition gets
 easier along equal b, and along the squares, where b delta eta^2 falls and no term grows.
@@ -71,7 +71,7 @@ In the first sum x - y is known before u: it is at most tau E sum_m k_m (k_f + l
 second is at most 2 sqrt(2) E sqrt(S) (methods/steps/adagrad.py with |y - z| <= 2R), and E |d|^2 is
 a variance, at most k_m (n/mu)^2 (2 + lam)^2, plus a squared mean, at most k_m^2 (k_f + lam k_g)^2:
 so E sqrt(S) <= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in
-methods/steps/saddle.py, with q the breaches seen, for every l >= 0: l sum q - (theta T + 1/nu)
+methods/steps/saddle.py, with q the violations seen, for every l >= 0: l sum q - (theta T + 1/nu)
 l^2/2 <= sum lam q + nu b T/2 - (theta/2)(1 - nu b theta) sum_m k_m lam^2. (iii) In a round E
 g^+(z_t) <= H(x) + mu k_g/(n + 1), H(z) <= g^+(z) + mu k_g n/(n + 1), g^+(z) <= (mu/r)
 g^+(c) <= (mu/r) min(1, k_g), and sum_m k_m lam <= sqrt(T) p. Add (i) and (ii): what is left of lam
@@ -203,10 +203,10 @@ class BanditPrimalDual(SaddleLearner[State]):
         kept. None: 1, or with `eps` as many as the paper's own projections take.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     block : int, optional
         Rounds at a point before it moves. None: chosen for the horizon and calls.
     eps : float, optional
@@ -220,10 +220,10 @@ class BanditPrimalDual(SaddleLearner[State]):
         The damping of the multiplier. None: unit-free, or the theorem's.
     loss_size : float, optional
         The largest absolute value a loss may have; larger ones are refused. None: half the
-        range seen so far, and nothing is promised beforehand.
+        range seen so far, and nothing is guaranteed beforehand.
     constraint_size : float, optional
         The largest absolute value a constraint may have; larger ones are refused. None: the
-        largest breach seen so far, and nothing is promised beforehand.
+        largest violation seen so far, and nothing is guaranteed beforehand.
     mu : float, optional
         How far around its point it explores. None: chosen for the horizon.
     seed : int, default 0

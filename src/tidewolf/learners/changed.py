@@ -1,14 +1,14 @@
 """Migrate the state of a learner to another one: over a changed set, or with other settings.
 
 By name: a descent continues that of its step scale, with its member and its steps
-(methods/migration.py); cells from those of the same number, or from the mean of all where there are
+(methods/migration.py); cells from those of the same number, or from the mean of all if there are
 more or fewer; an adviser from itself. A descent or cell that is new starts at the mean of the
 others by trust, with a step of the size that its scale would have had by now. Totals and rate of
 the mixer go on, so that experts that stay keep their relative weights; each new expert gets an
 equal share. The sums of experts (guards, losses, weights) are kept, in units of
 the loss.
 
-The round that stands keeps its decision where it can: proposals are carried over, none is asked for
+The round that stands keeps its decision if it can: proposals are carried over, none is asked for
 again. Rounds that wait for feedback go on as rounds of the new set; those whose decision is not in
 it are lost.
 """
@@ -44,7 +44,7 @@ class Origin(NamedTuple):
     scale: float
     """its own step scale"""
     itself: int | None
-    """the one that it is, where there is one"""
+    """the one that it is, if there is one"""
 
 
 def migrated(new: Core, state: State, old: Core) -> State:
@@ -136,7 +136,7 @@ def _descent(move: Move, state: State, origin: Origin, scales: Floats, x: Array)
 
 
 def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed | None:
-    """A round as one of the new learner; None where what it decided is not in the set."""
+    """A round as one of the new learner; None if what it decided is not in the set."""
     x = move.point(one.x)
     if x is None:
         return None
@@ -148,12 +148,12 @@ def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed
 
 
 def _shares(one: Committed, cells: int) -> Floats:
-    """The shares of the cells; none where there are others than there were."""
+    """The shares of the cells; none if there are others than there were."""
     return one.shares if len(one.shares) == cells else frozen(np.zeros(cells))
 
 
 def _with_current_round(move: Move, experts: _Names, new: Core, state: State) -> State:
-    """The state with what is settled for the round that stands: the proposals there were, and the
+    """The state with what is closed for the round that stands: the proposals there were, and the
     decision around entries that are out, where it is still in the set.
     """
     before, groups = state.upcoming, new._groups

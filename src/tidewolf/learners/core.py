@@ -275,7 +275,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
     def _own_points(
         self, state: State, shares: Floats, out: Bools | None
     ) -> tuple[State, list[Array | None]]:
-        """z_i of the descents and of the context; None where that is unknown."""
+        """z_i of the descents and of the context; None if that is unknown."""
         plain, cells = len(self.scales), np.flatnonzero(shares).tolist()
         which = [*range(plain), *(plain + j for j in cells)]
         if out is None:
@@ -442,7 +442,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         return compiled_rounds(self) if "__final__" in vars(type(self)) else None
 
     def _learned_at_once(self, state: State, arrivals: Sequence[Arrival]) -> State | None:
-        """The state after one round at the point that was decided, by the kernel; None where it is
+        """The state after one round at the point that was decided, by the kernel; None if it is
         not for that.
         """
         kernel = self.compiled
@@ -512,7 +512,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
     def _context_descended(
         self, state: State, phi: Floats, met: ExpertFeedback, rounds: int
     ) -> State:
-        """The companions of the context's cells moved, each by its share of a round's gradient; one
+        """The iterates of the context's cells moved, each by its share of a round's gradient; one
         of several rounds that arrive together, before anything is projected.
         """
         if self.context is None:
@@ -574,7 +574,8 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         return step_factors(self.K)
 
     def _projected(self, state: State, rounds: Sequence[Committed]) -> State:
-        """The members of all companions that these rounds moved, on one bank of calls."""
+        """The members of all infeasible iterates that these rounds moved, on one budget of
+        calls."""
         pool, oracle_budget, calls, descents = (
             state.pool,
             state.oracle_budget,
@@ -606,15 +607,15 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         )
 
     def _reserved(self, state: State) -> int:
-        """Calls kept for advisers who wait and need them; none beside a promise."""
+        """Calls kept for advisers who wait and need them; none beside a guarantee."""
         if self._pays_first:
             return 0
         proposals_of = zip(self.advisers, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in proposals_of if adviser.waits)
 
     def _order(self, state: State, rounds: Sequence[Committed]) -> list[int]:
-        """Whom the bank serves first: the descent that a promise is about, where there are calls
-        for it, then those who are trusted and far from their companions.
+        """What the budget serves first: the descent that a guarantee is about, if there are calls
+        for it, then those who are trusted and far from their infeasible iterates.
         """
         plain, trust = len(self.scales), dict[int, float]()
         for one in rounds:
@@ -675,7 +676,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     def guarantee(self, limits: int | None = None) -> Bound:
         """What is known before the first round of a run of `horizon` rounds, of losses that do not
-        declare their curvature; with `per_constraint` of so many limits a round.
+        declare their curvature; with `per_constraint` of so many limits per round.
         """
         D = self.K.diameter
         if D == 0.0:
@@ -688,7 +689,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             return Bound(
                 None,
                 None,
-                f"With {spent} no distance of x and y can be promised: bounds are measured.",
+                f"With {spent} no distance of x and y can be guaranteed: bounds are measured.",
             )
         root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root if self.names else 0.0

@@ -20,9 +20,9 @@ and the minimum within aff(K), a last, shorter block is followed by no projectio
 projection tests the distance before it calls the oracle.
 
 The step is exact to a certified gap (methods/steps/penalty.py), which is kept for every block and
-enters the bound. No point has to keep every constraint: for any interval whose own constraints some
-point keeps, `bound_between` is the measured bound of methods/steps/drift.py, and `bound` that of
-the whole run. `guarantee()` is known beforehand for given G_f, G_g and T, M = number of blocks,
+enters the bound. No point has to satisfy every constraint: for any interval whose own constraints
+some point keeps, `bound_between` is the measured bound of methods/steps/drift.py, and `bound` that
+of the whole run. `guarantee()` is known beforehand for given G_f, G_g and T, M = number of blocks,
 every step exact, |x - y| <= distance, and holds on every interval:
 
     regret    <= 4 b G_f R + 2 b R^2 alpha + G_f^2 T/(2 alpha) + G_f distance T
@@ -118,10 +118,10 @@ class DriftPlusPenalty(PaperLearner[State]):
         kept. None: 1, or with `eps` as many as the paper's own projections take.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     block : int, optional
         Rounds at a point before it moves. None: chosen for the horizon and calls.
     eps : float, optional
@@ -280,7 +280,8 @@ class DriftPlusPenalty(PaperLearner[State]):
         return state.tally
 
     def _edge(self, state: State) -> tuple[float, float]:
-        """What a round outside whole blocks costs at most, in regret and in violation: its slope at
+        """What per round outside whole blocks costs at most, in regret and in violation: its slope
+        at
         x times the diameter.
         """
         D, met = self.K.diameter, state.slopes

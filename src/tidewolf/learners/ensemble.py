@@ -76,13 +76,13 @@ class Ensemble(Core):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
         to nothing: nothing restarts. Unit: rounds.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     calls_per_round : float, default 1.0
         How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. Unit: oracle calls a round.
+        are not spent are kept for later. Unit: oracle calls per round.
     step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
         The sizes of the steps that descent is tried at, each a member: 1 is the step that
         theory has for the worst case.
@@ -97,18 +97,18 @@ class Ensemble(Core):
         How far a decision may be from what was played in the round before, as half the sum of
         the changes of all entries. None: any distance.
     tolerance : float, optional
-        The squared distance of the played point from its companion that projections aim at, as
-        a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call
-        a round.
+        The squared distance of the played point from its infeasible iterate that projections
+        aim at, as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more
+        than one call per round.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     per_constraint : bool, default False
         Whether each of a round's limits has a weight, and a bound, of its own, in place of the
-        largest breach one for all.
+        largest violation one for all.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class Ensemble(Core):
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
-        policy keeps all limits.
+        policy satisfies all constraints.
         """
         if self.context is None:
             return Bound(None, None, "Without a context there is no policy but a fixed point.")

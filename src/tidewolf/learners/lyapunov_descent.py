@@ -69,25 +69,25 @@ class LyapunovDescent(Core):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
         to nothing: nothing restarts. Unit: rounds.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     calls_per_round : float, default 1.0
         How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. Unit: oracle calls a round.
+        are not spent are kept for later. Unit: oracle calls per round.
     tolerance : float, optional
-        The squared distance of the played point from its companion that projections aim at, as
-        a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call
-        a round.
+        The squared distance of the played point from its infeasible iterate that projections
+        aim at, as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more
+        than one call per round.
     block : int, default 1
         How many rounds are played at a point before it moves. Unit: rounds.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     step_scale : float, default 1.0
         How long steps are: 1 is the step that theory has for the worst case; shorter ones
         follow the losses less closely, and are often better where these are noisy.
@@ -99,7 +99,7 @@ class LyapunovDescent(Core):
         the changes of all entries. None: any distance.
     per_constraint : bool, default False
         Whether each of a round's limits has a weight, and a bound, of its own, in place of the
-        largest breach one for all.
+        largest violation one for all.
 
     Examples
     --------

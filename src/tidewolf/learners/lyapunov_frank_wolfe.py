@@ -1,4 +1,4 @@
-"""Lyapunov Frank-Wolfe: one oracle call a round, at any time.
+"""Lyapunov Frank-Wolfe: one oracle call per round, at any time.
 
 Lyapunov weights on scale-free online Frank-Wolfe.
 
@@ -9,7 +9,7 @@ Lyapunov weights on scale-free online Frank-Wolfe.
 
 rho_t = 1.31 t^{3/4}/D; up to a given horizon T, 1.055 T^{3/4}/D, which is a little better there. It
 stays where it is while every gradient has been 0. The idea, a Lyapunov surrogate with one linear
-program a round, stands in its own right in Sarkar, Chakrabartty, Supantha, Dey & Sinha 2025
+program per round, stands in its own right in Sarkar, Chakrabartty, Supantha, Dey & Sinha 2025
 (arXiv 2501.16919). Regret on the surrogate, for every member x*:
 
     sum_t <g_t, x_t - x*>  <=  L_T D^2/2 + X  =:  B,   X = sum_t |g_t| min( D, sqrt(2 gap_t/L_t) ).
@@ -59,7 +59,7 @@ INFO = 1.055, 2.65
 of the regret.
 """
 ANYTIME = 1.31, 3.3
-"""rho_t D/t^{3/4} where it is not, or was passed, and the constant of the regret."""
+"""rho_t D/t^{3/4} if it is not, or was passed, and the constant of the regret."""
 
 
 class State(NamedTuple):
@@ -85,7 +85,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LyapunovFrankWolfe(AnytimeLyapunovLearner[State]):
-    """Lyapunov weights on online Frank-Wolfe: one oracle call a round, and the simplest steps of
+    """Lyapunov weights on online Frank-Wolfe: one oracle call per round, and the simplest steps of
     all.
 
     Parameters
@@ -93,16 +93,16 @@ class LyapunovFrankWolfe(AnytimeLyapunovLearner[State]):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
         to nothing: nothing restarts. Unit: rounds.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
 
     Examples
     --------

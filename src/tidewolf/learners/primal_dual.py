@@ -28,8 +28,8 @@ nearer, to `tolerance` R^2. Errata of the paper: the ball is around the center, 
 block is followed by no projection, and the projection tests the distance before it calls the
 oracle.
 
-`guarantee()` is known beforehand for given G_f, G_g and T, if some point keeps every constraint. As
-printed, with b, eta, delta, eps as given and the condition of the theorem's proof,
+`guarantee()` is known beforehand for given G_f, G_g and T, if some point satisfies every
+constraint. As printed, with b, eta, delta, eps as given and the condition of the theorem's proof,
 
     delta^2 eta^3 b^2 + eta b^2 G_g^2 + G_g sqrt(3 eps) b  <=  eta b delta/2:
     regret    <= A = 2R^2/eta + (G_f^2 + 4 G_g^2 R^2) eta b T + sqrt(3 eps) (G_f + G_g/4) T,
@@ -116,10 +116,10 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
         kept. None: 1, or with `eps` as many as the paper's own projections take.
     loss_lipschitz : float, optional
         The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is promised beforehand.
+        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
     block : int, optional
         Rounds at a point before it moves. None: chosen for the horizon and calls.
     eps : float, optional

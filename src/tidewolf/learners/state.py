@@ -22,7 +22,7 @@ from tidewolf.methods.steps.lyapunov import DualState
 
 
 class Descent(NamedTuple):
-    """One companion y outside K; its member is a point of the pool."""
+    """One infeasible iterate y outside K; its member is a point of the pool."""
 
     y: Array
     before_projection: Array
@@ -36,7 +36,7 @@ class Committed(NamedTuple):
     """What is committed for a round without feedback: the next one, or one that is pending."""
 
     round: int
-    """of the coming one, where nothing is settled yet, another"""
+    """of the coming one, if nothing is closed yet, another"""
     x: Array
     """the decision"""
     mix: Array
@@ -45,7 +45,7 @@ class Committed(NamedTuple):
     shares: Floats
     """phi, one a cell of the context; zeros where it is unknown"""
     points: tuple[Array | None, ...]
-    """z of every expert; None where it is absent"""
+    """z of every expert; None if it is absent"""
 
     @property
     def free(self) -> Array:

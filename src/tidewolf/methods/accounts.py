@@ -29,7 +29,7 @@ class Accounts(NamedTuple):
     """One entry a member."""
 
     guard: Floats
-    """A_i, in the ledger's units"""
+    """A_i, in the dual state's units"""
     lost: Floats
     """the guard's left side, over the rounds it was awake in, likewise"""
     weights: Floats
@@ -62,7 +62,7 @@ class Accounts(NamedTuple):
     def after(
         self, played: Floats, points: Sequence[Array | None], losses: Floats, rounds: int
     ) -> Accounts:
-        """After rounds in which the members proposed these points, None where they were absent, had
+        """After rounds in which the members proposed these points, None if they were absent, had
         these losses in the mixer and these weights.
         """
         available = np.array([float(rounds) * (z is not None) for z in points])
@@ -94,7 +94,7 @@ class Accounts(NamedTuple):
 
 
 def _totals(functions: FullInformation, z: Array, weighed: Surrogate) -> tuple[float, float, float]:
-    """The sums of the losses and of the breaches at z, these also as the surrogate has them."""
+    """The sums of the losses and of the violations at z, these also as the surrogate has them."""
     breach = float(np.maximum(to_numpy(functions.constraints.values(z)), 0.0).sum())
     shared = breach if weighed.shares is None else weighed.breach(functions.constraints, z)
     return float(functions.losses.values(z).sum()), breach, shared

@@ -1,10 +1,10 @@
 """Entries that are out of service: a link that is down, known before the round.
 
     drop the vertices that use them, weights 1 in all again;
-    where none is left, one oracle call with a prohibitive price on the entries
+    if none is left, one oracle call with a prohibitive price on the entries
 
 The point that is played is a member of K and exactly 0 in these entries, whatever else holds it
-back. The call comes from the learner's bank, which may go below 0 for it: being feasible comes
+back. The call comes from the learner's budget, which may go below 0 for it: being feasible comes
 first. Where an answer is not 0 there, a second call asks for the least that the entries can carry:
 above 0 it proves that no member does without them. Entries that may be negative have no such
 price; a third call leaves them out of the direction, and the center is tried. What none of these
@@ -36,7 +36,7 @@ PRICE = 1e6
 
 
 def entries_out(K: HasLMO, info: RoundInfo | None) -> Bools | None:
-    """Which flat entries are out in the coming round; None where all are there."""
+    """Which flat entries are out in the coming round; None if all are there."""
     if info is None or info.unavailable is None:
         return None
     count = int(np.prod(K.shape))
@@ -86,7 +86,7 @@ def restricted(K: HasLMO, actives: Sequence[Active], out: Bools, direction: Arra
 
 def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[Vertex, int]:
     """A vertex that is exactly 0 in the entries that are out, the best for a direction, and the
-    oracle calls that it took; refused where none is found.
+    oracle calls that it took; refused if none is found.
     """
     price = like(out.reshape(K.shape).astype(np.float64), K.center)
     most = float(namespace(direction).max(namespace(direction).abs(direction))) or 1.0

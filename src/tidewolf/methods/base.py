@@ -61,8 +61,8 @@ class Bound(NamedTuple):
     """The most that theory allows of regret and violation; None, with the reason, where it says
     nothing.
 
-    A measured bound (`Learner.bound`) takes what the run measured; a promise (`Learner.guarantee`)
-    is known before the first round.
+    A measured bound (`Learner.bound`) takes what the run measured; a guarantee
+    (`Learner.guarantee`) is known before the first round.
     """
 
     regret: float | None
@@ -73,7 +73,7 @@ class Bound(NamedTuple):
 NEEDS_SLOPES = Bound(
     None,
     None,
-    "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are "
+    "A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are "
     "measured.",
 )
 """The reason of a learner without them."""
@@ -99,7 +99,7 @@ class Record:
 
     @property
     def limit_names(self) -> tuple[str, ...]:
-        """What the limits of a round are called; empty where that is not known."""
+        """What the limits of a round are called; empty if that is not known."""
         return ()
 
 
@@ -274,7 +274,7 @@ class Learner(Value, ABC, Generic[S]):
         return Bound(
             None,
             None,
-            f"{type(self).__name__} promises nothing beforehand: its bounds are measured.",
+            f"{type(self).__name__} guarantees nothing beforehand: its bounds are measured.",
         )
 
     def notes(self, state: S) -> tuple[str, ...]:

@@ -143,7 +143,7 @@ def _least(
     K: HasLMO, sums: GradientSums, cells: CellSums | None, a: float, c: float
 ) -> tuple[float, float]:
     """min_u <a F + c W, u - center>, no more than that, and <W, u - center> there; summed over the
-    cells, where there are some.
+    cells, if there are some.
     """
     if cells is None:
         return _least_along(K, a * sums.loss + c * sums.limit, sums.limit)

@@ -44,14 +44,14 @@ class Expire(NamedTuple):
 class Observe(NamedTuple):
     arrival: Arrival
     committed: bool = True
-    """whether the coming round had been settled when feedback on an earlier one came"""
+    """whether the coming round had been closed when feedback on an earlier one came"""
 
 
 Event: TypeAlias = SetInfo | Decide | Expire | Observe
 
 
 def after(learner: Learner[Any], state: Any, event: Event) -> Any:
-    """The state after a turn, whose coming round may still have to be settled; whatever is refused
+    """The state after a turn, whose coming round may still have to be closed; whatever is refused
     leaves the old one good. Of the round that the turn is about those sleep who did when it was
     told.
     """
@@ -93,7 +93,7 @@ def waiting(state: Any) -> tuple[Any, ...]:
 
 
 def decision(state: Any, number: int) -> Any:
-    """What was decided of a round that waits; None where it does not."""
+    """What was decided of a round that waits; None if it does not."""
     rounds = waiting(state)
     return next((one for one in rounds if one.round == number), None) if rounds else None
 

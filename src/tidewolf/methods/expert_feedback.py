@@ -35,7 +35,7 @@ class PlayedRound(NamedTuple):
     """A round, or several that shared a point, as it is observed."""
 
     points: tuple[Array | None, ...]
-    """z_i of every member, those of the groups first; None where it was absent"""
+    """z_i of every member, those of the groups first; None if it was absent"""
     mix: Array
     x: Array
     """what was played"""

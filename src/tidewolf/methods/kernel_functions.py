@@ -40,7 +40,7 @@ Encoded = tuple[int, NDArray, NDArray, int]
 
 
 def encoded(batch: Batch) -> Encoded | None:
-    """A batch as the kernel reads it: kind, matrix, numbers, pieces a round; None where it cannot
+    """A batch as the kernel reads it: kind, matrix, numbers, pieces per round; None if it cannot
     be.
     """
     if type(batch) not in _READ:  # a subclass may say otherwise
@@ -78,7 +78,7 @@ class Functions(NamedTuple):
 
     given: tuple[Any, ...]
     pieces: int
-    """how many pieces a round's loss, or its limit, has at most"""
+    """how many pieces per round's loss, or its limit, has at most"""
     stream: Any = None
     """the stream that they are of, where it is one"""
     start: int = 0
@@ -88,7 +88,7 @@ class Functions(NamedTuple):
 
     @classmethod
     def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
-        """None where one of them cannot be read."""
+        """None if one of them cannot be read."""
         loss, limit = encoded(losses), encoded(constraints)
         if loss is None or limit is None:
             return None
@@ -143,7 +143,7 @@ class StreamFunctions:
 
     @classmethod
     def of(cls, stream: Stream) -> StreamFunctions | None:
-        """None where the kernel cannot read them."""
+        """None if the kernel cannot read them."""
         one = slice(0, 1)
         if Functions.of(stream.losses.view(one), stream.constraints.view(one)) is None:
             return None

@@ -1,7 +1,8 @@
 """Feedback that comes late, and points that were played in place of the decision.
 
-Round t is decided at x_t and its feedback arrives while the learner stands at x, companion y, in
-any order, or never. With s_t the gradient at the point x_t that was really played, for every u
+Round t is decided at x_t and its feedback arrives while the learner stands at x, infeasible iterate
+y, in any order, or never. With s_t the gradient at the point x_t that was really played, for every
+u
 
     sum <s_t, x_t - u>  =  sum <s_t, y - u> + sum <s_t, x - y> + sum <s_t, x_t - x>:
 
@@ -11,7 +12,7 @@ that a bound counts (t, violation, weights) runs in the order of arrival and cov
 arrived. Rounds that arrive together are taken one after another, each against the point that then
 stands, unless a learner makes one step of them.
 
-Where the functions of an overridden round are seen, the learner need not look at the point that was
+If the functions of an overridden round are seen, the learner need not look at the point that was
 played: it observes its decision, and
 
     loss of what was played  =  loss of the decisions + sum (f_t(played) - f_t(decision)),
@@ -91,7 +92,7 @@ class Overrides(NamedTuple):
         return text
 
     def and_of(self, arrival: Arrival) -> Overrides:
-        """With a round, its price apart."""
+        """With per round, its price apart."""
         if arrival.played is None:
             return self
         valued = self.valued + (arrival.instead is not None)
@@ -210,7 +211,7 @@ def require_no_pending(state: Any) -> None:
 
 
 def without(state: Any, number: int) -> tuple[Any, tuple[Any, ...]]:
-    """The pending round of this number, and the others; None where it is the coming one."""
+    """The pending round of this number, and the others; None if it is the coming one."""
     for i, one in enumerate(state.pending):
         if one.round == number:
             return one, (*state.pending[:i], *state.pending[i + 1 :])

@@ -5,7 +5,7 @@ that use no entry that is gone and are members of the new set stay, their weight
 entries that are new carry nothing. Over the same set steps keep their size; over another they begin
 as after `REMEMBERED` rounds of gradients of the usual size, for steps as small as those of a long
 run find what is new too late. The regret of all rounds is at most the sum of the bounds of the
-stretches, each against the best point of its own set (certificate.py). The violation is that of
+epochs, each against the best point of its own set (certificate.py). The violation is that of
 all rounds (steps/lyapunov.py).
 """
 
@@ -50,7 +50,7 @@ class Migrations(NamedTuple):
     lost: int = 0
     """rounds that were pending, and played what the new set does not have"""
     regret: float = 0.0
-    """the bounds of past stretches, summed; infinite where one has none"""
+    """the bounds of past epochs, summed; infinite where one has none"""
     policy_regret: float = 0.0
     """the same against policies, and against fixed points where there was no context"""
 
@@ -65,7 +65,7 @@ class Migrations(NamedTuple):
         return min(1.0, REMEMBERED / since) if since else 1.0
 
     def bound(self, bound: Bound, past: float) -> Bound:
-        """The bound of all rounds, given that of this stretch and the regret of those before."""
+        """The bound of all rounds, given that of this epoch and the regret of those before."""
         if not self.times or bound.regret is None:
             return bound
         return bound._replace(regret=bound.regret + past)
@@ -149,7 +149,7 @@ class Move:
         return frozen(like(found.reshape(self.new.shape), self.new.center))
 
     def point(self, x: Array | None) -> Array | None:
-        """A member of the old set as one of the new; None where it is none."""
+        """A member of the old set as one of the new; None if it is none."""
         if x is None or self.same:
             return x
         tolerance = membership_tolerance(x, self.old.radius)
@@ -162,7 +162,7 @@ class Move:
     @cached_property
     def owners(self) -> tuple[Int64s, Int64s]:
         """The factor of each new entry, and the old factor that each new one continues from, -1
-        where none; a set that is no product is one factor.
+        if none; a set that is no product is one factor.
         """
         owner, old_owner = _owner(self.new), _owner(self.old)
         source = np.full(len(step_factors(self.new).starts), -1)
@@ -198,7 +198,7 @@ class Move:
 
     def sums(self, sums: DescentSums, share: float) -> DescentSums:
         """What steps remember, this share of it where the set is another; steps of factors that are
-        new, or are told apart only now, begin anew.
+        new, or are distinguished only now, begin anew.
         """
         if self.same:
             return sums
@@ -228,7 +228,7 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
     """The points sum_j part_j x_j of points x_j of the old set, one for each of `parts`: weights of
     at least 0 and 1 in all.
 
-    A point none of whose vertices is left becomes the mean of the others; where none has any, as
+    A point none of whose vertices is left becomes the mean of the others; if none has any, as
     a vertex that an oracle call finds in its direction, or as the center where no call is left.
     """
     K, factors, given = move.new, factors_of(move.new), np.array(parts)

@@ -13,7 +13,7 @@ from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.types import Array
 
 HELD_BACK = (
-    "Promises are for decisions that move as far as they will: with max_move bounds are measured."
+    "Guarantees are for decisions that move as far as they will: with max_move bounds are measured."
 )
 
 

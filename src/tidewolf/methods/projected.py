@@ -4,10 +4,10 @@
 
 The budget earns `calls_per_round` per round and keeps what is not spent, so oracle calls never
 exceed calls_per_round * rounds. `Banked` projects on what the budget holds, first as near as was
-promised, then nearer: the second part starts where the first ended and only brings x and y nearer,
-so that whatever the first part reached still holds; had one asked for the finer tolerance at once,
-calls that run out in between would prove nothing about the coarser one. `AsPrinted` is the paper's
-own projection, which takes as many calls as it needs.
+guaranteed, then nearer: the second part starts where the first ended and only brings x and y
+nearer, so that whatever the first part reached still holds; had one asked for the finer tolerance
+at once, calls that run out in between would prove nothing about the coarser one. `AsPrinted` is the
+paper's own projection, which takes as many calls as it needs.
 
 A learner's `step` says where y goes (`ProjectedPoint.moved_to`); `Projecting` does the rest.
 """
@@ -68,7 +68,7 @@ def sole_atom(K: HasLMO, x: Array) -> ActiveSet:
 
 class Banked(NamedTuple):
     """Active-set projections on a budget: to `tolerance2`, and with calls that are left to
-    `finer2`, where one is given.
+    `finer2`, if one is given.
     """
 
     tolerance2: float
@@ -112,7 +112,7 @@ class Projecting(Clocked[S]):
     """
 
     calls_per_round: float | None
-    """what the budget earns; None where projections take the calls they need"""
+    """what the budget earns; None if projections take the calls they need"""
 
     @abstractmethod
     def projection(self, state: S) -> Projection:

@@ -289,9 +289,9 @@ def from_files(
         The links: an edge list (.csv, .xlsx, .parquet, a frame) with columns tail and head, and
         perhaps length, capacity and name; or .graphml, .gml, or a graph of networkx.
     source : hashable or mapping, optional
-        Where the one commodity starts: a node, or shares by node that sum to 1.
+        If the one commodity starts: a node, or shares by node that sum to 1.
     target : hashable or mapping, optional
-        Where it ends, likewise.
+        If it ends, likewise.
     commodities : str, path, DataFrame or sequence of tuple, optional
         Or many: a table with columns source, target and perhaps demand, or such tuples.
     demand : float, default 1.0
@@ -379,7 +379,7 @@ def of_graph(
     **settings: Any,
 ) -> NetworkFiles:
     """The network of these settings on a graph that was read from a file, with `length` and
-    `capacity` among its numbers where it has them; nodes are found by their names.
+    `capacity` among its numbers if it has them; nodes are found by their names.
     """
     nodes = {str(node): node for link in graph.links for node in link}
 

@@ -195,14 +195,14 @@ class Network(OnLinks):
     ----------
     graph : iterable of tuple
         The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
-        name behind those, each in its direction; lengths are 1 where none are given, and a
+        name behind those, each in its direction; lengths are 1 if none are given, and a
         capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
         `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
         polars with such columns beside tail and head.
     source : array, optional
-        Where the one commodity starts: a node, or shares.
+        If the one commodity starts: a node, or shares.
     target : array, optional
-        Where it ends, likewise.
+        If it ends, likewise.
     commodities : iterable of Commodity or tuple, optional
         Or many, each (source, target, demand); or a frame with such columns.
     demand : float, default 1.0
@@ -256,7 +256,7 @@ class Network(OnLinks):
 
     @cached_property
     def capacities(self) -> Floats:
-        """The capacity of each link; infinite where it has none of its own."""
+        """The capacity of each link; infinite if it has none of its own."""
         known = [np.inf if each.capacity is None else each.capacity for each in self._link_rows]
         return frozen(np.array(known))
 
@@ -398,7 +398,7 @@ class Network(OnLinks):
         Parameters
         ----------
         capacities : array or DataFrame
-            What each link may carry, of shape (rounds, links); infinite where nothing limits it.
+            What each link may carry, of shape (rounds, links); infinite if nothing limits it.
             The columns of a frame are found by name, those of `link_names`.
         demands : array or DataFrame, optional
             What each commodity sends, of shape (rounds, commodities), or by name. None: `volumes`

@@ -162,7 +162,7 @@ class Tunnels(OnLinks):
     ----------
     graph : iterable of tuple
         The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
-        name behind those, each in its direction; lengths are 1 where none are given, and a
+        name behind those, each in its direction; lengths are 1 if none are given, and a
         capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
         `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
         polars with such columns beside tail and head.
@@ -200,7 +200,7 @@ class Tunnels(OnLinks):
 
     @cached_property
     def capacities(self) -> Floats | None:
-        """The capacity of each link; None where some link has none."""
+        """The capacity of each link; None if some link has none."""
         known = [link_row.capacity for link_row in self._link_rows if link_row.capacity is not None]
         return frozen(np.array(known)) if len(known) == len(self._link_rows) else None
 
@@ -253,7 +253,7 @@ class Tunnels(OnLinks):
         Raises
         ------
         InvalidInput
-            Where no capacities are given and some link of the graph has none.
+            If no capacities are given and some link of the graph has none.
         """
         if capacities is None:
             capacities = self.capacities

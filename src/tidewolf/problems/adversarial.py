@@ -18,7 +18,7 @@ gradient scaled to length 1:
                    f_t = <e + n_t, x>        g_t = <e, x - s_->
                        easy from then on, for a learner that still moves
 
-s, on the way from the center to the vertex with the least <e, x>, keeps every constraint of the
+s, on the way from the center to the vertex with the least <e, x>, satisfies every constraint of the
 first four. In the others, s_+ = s and s_- lies towards the opposite vertex: limits ask for <e,
 x> <= <e, s_+> and for <e, x> >= <e, s_-> > <e, s_+> by turns. No point keeps both; but one does
 within a phase of the fifth, and after the first phase of the last.
@@ -44,7 +44,7 @@ from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplices import Simplex
 
 KINDS = ("switching", "opposing", "random signs", "moving", "excluding", "deadlock")
-# Those on which some point keeps every constraint.
+# Those on which some point satisfies every constraint.
 COMMON = KINDS[:4]
 ROUNDS, PHASE = 2000, 100  # the usual number of rounds; those between two turns
 NOISE = 0.5  # length of the noise beside e
@@ -70,7 +70,7 @@ def adversarial(
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
     kind : str, default 'switching'
         How losses and limits turn against the learner: "switching", "opposing", "random signs",
         "moving", "excluding" or "deadlock".
@@ -87,7 +87,7 @@ def adversarial(
     Raises
     ------
     InvalidInput
-        Where there is no such kind, or the set is a single point.
+        If there is no such kind, or the set is a single point.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def _signs(kind: str, rounds: int, phase: int) -> tuple[Any, Any, Any]:
 
 
 def _unit(rows: Floats) -> Floats:
-    """Rows of length 1, or 0 where nothing but rounding is left of them: signs that all agree point
+    """Rows of length 1, or 0 if nothing but rounding is left of them: signs that all agree point
     across a simplex.
     """
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -8,11 +8,11 @@
 Users arrive: JOIN are there at first, another comes every PACE rounds until all are. In a round one
 of those who are there, at random, is shown SHOWN items, popular ones more often, and rates FEW of
 them or more. A rating is the product of the user's taste and the item's nature, RANK features each,
-plus NOISE; tastes turn by DRIFT a round towards other ones. b_tj goes up and down between MILD and
-BOLD, at a pace of its own for each of the GENRES that items belong to.
+plus NOISE; tastes turn by DRIFT per round towards other ones. b_tj goes up and down between MILD
+and BOLD, at a pace of its own for each of the GENRES that items belong to.
 
-Feasible in hindsight, by construction: X = 0 keeps every limit with MILD to spare. The X that fits
-best without limits breaks them in about two rounds of five.
+Feasible in hindsight, by construction: X = 0 satisfies every constraint with MILD to spare. The X
+that fits best without limits breaks them in about two rounds of five.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from tidewolf.sets.spectra import NuclearBall
 ROUNDS, USERS, ITEMS = 1000, 20, 12
 RANK, TAU = 2, 12.0  # features of a taste; the nuclear norm that is allowed
 JOIN, PACE = 8, 20  # users that are there at first; rounds between two that come
-SHOWN, FEW = 8, 3  # items shown a round; ratings a round at the least
-NOISE, DRIFT = 0.3, 0.001  # standard deviation; radians a round
+SHOWN, FEW = 8, 3  # items shown per round; ratings per round at the least
+NOISE, DRIFT = 0.3, 0.001  # standard deviation; radians per round
 # what may be said, in ratings; rounds in which that comes and goes
 GENRES, TURN = 3, 150
 MILD, BOLD = 0.5, 2.0
@@ -50,7 +50,7 @@ def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
 
     Returns
     -------

@@ -69,7 +69,7 @@ def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Raises
     ------
     InvalidInput
-        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
+        If the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
 
     Examples
     --------

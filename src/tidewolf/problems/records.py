@@ -95,7 +95,7 @@ def abilene(
     Raises
     ------
     InvalidInput
-        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        If the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
         fewer rounds.
 
     Examples
@@ -142,7 +142,7 @@ def freeway(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
     Raises
     ------
     InvalidInput
-        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        If the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
         fewer rounds.
 
     Examples
@@ -190,7 +190,7 @@ def carbon(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
     Raises
     ------
     InvalidInput
-        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        If the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
         fewer rounds.
 
     Examples
@@ -236,7 +236,7 @@ def meta(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
     Raises
     ------
     InvalidInput
-        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        If the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
         fewer rounds.
 
     Examples

@@ -50,7 +50,7 @@ def scheduling(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
 
     Returns
     -------

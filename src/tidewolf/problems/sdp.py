@@ -12,8 +12,8 @@ USER + WALK degrees; the receivers sway by SWAY degrees around their own angles,
 the user's range. What each bears goes up and down between QUIET and LOUD parts of POWER, at a pace
 of its own.
 
-Feasible in hindsight, by construction: X = 0 keeps every limit with QUIET POWER to spare. The
-covariance that is best for the user alone breaks the limits in most rounds.
+Feasible in hindsight, by construction: X = 0 satisfies every constraint with QUIET POWER to spare.
+The covariance that is best for the user alone breaks the limits in most rounds.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
 
     Returns
     -------

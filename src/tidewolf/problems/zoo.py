@@ -74,7 +74,7 @@ def zoo(
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
     network : str, default 'Geant2012'
         A name in the collection, such as "Geant2012", "Uunet" or "Dfn".
 
@@ -86,7 +86,7 @@ def zoo(
     Raises
     ------
     InvalidInput
-        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA), or
+        If the graphs are not in the data folder (the environment variable TIDEWOLF_DATA), or
         there is no such network among them.
 
     Examples
@@ -108,7 +108,7 @@ def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Raises
     ------
     InvalidInput
-        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
+        If the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
 
     Examples
     --------
@@ -139,7 +139,7 @@ def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        Where the random numbers start.
+        If the random numbers start.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Raises
     ------
     InvalidInput
-        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
+        If the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
 
     Examples
     --------

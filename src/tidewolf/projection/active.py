@@ -49,7 +49,8 @@ class Active(Stored):
     def nearest(
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[Self]:
-        """A member within sqrt(tol) of a companion of y, or as near as the budget of oracle calls
+        """A member within sqrt(tol) of an infeasible iterate of y, or as near as the budget of
+        oracle calls
         allows; y is finite, of the right shape, and the caller's to give away. `shared`: its table
         of vertices serves others, too, so no row leaves it.
         """
@@ -63,7 +64,7 @@ class Active(Stored):
 
     @abstractmethod
     def also(self, K: HasLMO, vertex: Vertex) -> Self:
-        """The same point with one more vertex to choose from; the same where it has no table."""
+        """The same point with one more vertex to choose from; the same if it has no table."""
 
 
 class Combination(Active):
@@ -119,7 +120,8 @@ def is_warm(warm: Any) -> bool:
 
 
 class Remembered(NamedTuple, Generic[Kept]):
-    """A member x, its companion y, the oracle calls it took, |x - y|^2, and what to go on from."""
+    """A member x, its infeasible iterate y, the oracle calls it took, |x - y|^2, and what to go on
+    from."""
 
     x: Array
     y: Array
@@ -145,7 +147,7 @@ def emptied(x: Array, out: Bools) -> Array:
 def factors_of(K: HasLMO) -> Factors | None:
     """The factors of a product that projections can treat one by one; None: it is one for them.
 
-    They are NumPy's, in double precision, and where no exact projection is at hand their vertices
+    They are NumPy's, in double precision, and if no exact projection is at hand their vertices
     are sparse or the product is small; points whose membership is costly to see are proved by their
     vertices, so such a set stays one.
     """

@@ -118,7 +118,8 @@ class ActiveSet(Combination):
         y : array
             The point to project.
         tol : float
-            The squared distance between the member and its companion at which it ends, above 0.
+            The squared distance between the member and its infeasible iterate at which it ends,
+            above 0.
         budget : int, optional
             How many oracle calls it may take. None: as many as are always enough.
 
@@ -177,7 +178,7 @@ class ActiveSet(Combination):
         return ActiveSet(table, weights, x, warm)
 
     def reduced(self, count: int, K: Any, shared: bool = False) -> ActiveSet:
-        """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE
+        """At most dimension + 1 + SPARE atoms in use, if there are `count`, and at most 2 SPARE
         more idle ones than those, unless others use them.
         """
         dimension = K.dimension

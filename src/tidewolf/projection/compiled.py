@@ -52,7 +52,7 @@ class SearchResult(NamedTuple):
     x: Array
     """the point of the weights"""
     y: Array
-    """its companion"""
+    """its infeasible iterate"""
     calls: int
     distance2: float
     """|x - y|^2"""

@@ -53,7 +53,8 @@ class Projected(NamedTuple):
     x : array
         A member of the set.
     y : array
-        Its companion: near x, and no farther from any member than the point that was projected.
+        Its infeasible iterate: near x, and no farther from any member than the point that was
+        projected.
     calls : int
         How many oracle calls it took.
     distance2 : float
@@ -165,15 +166,16 @@ def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None
     x0 : array
         A member of K to start from.
     tol : float
-        The squared distance between the member and its companion at which it ends, above 0.
+        The squared distance between the member and its infeasible iterate at which it ends, above
+        0.
     budget : int, optional
         How many oracle calls it may take. None: as many as are always enough, 8 R^2/tol + 4.
 
     Returns
     -------
     Projected
-        A member x and a companion y' no farther than y from any member, |x - y'|^2 <= tol or as
-        near as the budget allows.
+        A member x and an infeasible iterate y' no farther than y from any member, |x - y'|^2 <= tol
+        or as near as the budget allows.
 
     Raises
     ------

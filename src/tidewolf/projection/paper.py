@@ -39,12 +39,14 @@ def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
     x0 : array
         A member of K to start from.
     tol : float
-        The squared distance between the member and its companion at which it ends, above 0.
+        The squared distance between the member and its infeasible iterate at which it ends, above
+        0.
 
     Returns
     -------
     Projected
-        A member x and a companion y' no farther than y from any member, |x - y'|^2 <= tol.
+        A member x and an infeasible iterate y' no farther than y from any member, |x - y'|^2 <=
+        tol.
 
     Raises
     ------

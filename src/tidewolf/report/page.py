@@ -67,7 +67,7 @@ _WORDS = {
     "largest infeasibility": "The farthest that a played point ever was outside the hard set.",
     "certificate": "Holds if every played point is in the set, every oracle call is counted, and "
     "both totals are within what theory allows.",
-    "guaranteed": "What was promised was known before the first round.",
+    "guaranteed": "What was guaranteed was known before the first round.",
 }
 MAX_RUNS = 6
 """Of more runs, only the first have weights, networks and decisions over time."""
@@ -672,7 +672,7 @@ def intervals_context(
         groups.append(Rows(rows, Cell(style.label, style=style)))
     titles = ("rounds", "worst regret", "where", "worst violation", "where")
     shown = titles if regrets else (titles[0], *titles[3:])
-    return {"read": _INTERVALS, "table": Table("Worst stretches", shown, groups, kind="worst")}
+    return {"read": _INTERVALS, "table": Table("Worst intervals", shown, groups, kind="worst")}
 
 
 PRESENTER = Presenter(plot_run, run_html)

@@ -407,13 +407,13 @@ _open = APIRouter(route_class=Operation)
 
 @api.post(f"{ONE}/decisions", tags=["rounds"], response_model=m.Decision)
 def decide(call: Call, name: Name, body: m.DecisionRequest = m.NOTHING) -> Reply:
-    """Decide a round; the same question again gets the same answer."""
+    """Decide per round; the same question again gets the same answer."""
     return call.service.sessions.decide(name, body)
 
 
 @api.post(f"{ONE}/observations", tags=["rounds"], response_model=m.Observed | m.ObservedMany)
 def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
-    """Observe a round, or many; the same content again gets the first answer again."""
+    """Observe per round, or many; the same content again gets the first answer again."""
     found: Any = body  # `read` gives one of both
     if "observations" in call.service.quotas.rates:
         amount = len(found.observations) if isinstance(found, m.Observations) else 1

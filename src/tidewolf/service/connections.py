@@ -136,7 +136,7 @@ class Careful(_Base):  # type: ignore[misc]
 
 
 class Server(uvicorn.Server):
-    """It swallows the signals that it obeys: stopping when told to is no failure.
+    """It swallows the signals that it obeys: stopping on request is no failure.
 
     `prepare` runs in a thread of its own, because requests that come meanwhile are answered.
     """

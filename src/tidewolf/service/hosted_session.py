@@ -113,7 +113,7 @@ class Note(NamedTuple):
     mode : str, default "live"
         In which mode.
     source : str, default "learner"
-        Where the point comes from.
+        If the point comes from.
     reason : str, default ""
         Why.
     proposal : array, optional
@@ -307,7 +307,7 @@ _NUMBERS = {*NUMBERS, "budget"}
 
 
 class ReadFeedback(NamedTuple):
-    """What a round turned out to be."""
+    """What per round turned out to be."""
 
     # as `Session.observe` takes it
     arguments: dict[str, Any]

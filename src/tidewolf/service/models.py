@@ -125,7 +125,7 @@ NOTHING = DecisionRequest.read({})
 
 
 class Observation(Request):
-    """What a round turned out to be: numbers, or gradients or values at what was played."""
+    """What per round turned out to be: numbers, or gradients or values at what was played."""
 
     model_config = example(round=1, costs=[1.0, 0.2, 0.5], capacities=[0.6, 0.6, 0.6])
     round: Round | None = None

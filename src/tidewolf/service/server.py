@@ -51,7 +51,7 @@ class Settings(NamedTuple):
     Parameters
     ----------
     where : str or path
-        A folder, made where there is none, or "postgresql://...".
+        A folder, made if there is none, or "postgresql://...".
     host : str, default "127.0.0.1"
         The address to listen at.
     port : int, default 8000
@@ -108,9 +108,9 @@ def serve(settings: Settings) -> None:
     Raises
     ------
     InvalidInput
-        Where it must not, or cannot, listen there.
+        If it must not, or cannot, listen there.
     CheckpointError
-        Where what is kept cannot be opened, or another process serves it.
+        If what is kept cannot be opened, or another process serves it.
     MissingExtra
         Where FastAPI or uvicorn is not installed.
     """
@@ -143,7 +143,7 @@ def serve(settings: Settings) -> None:
         is_over = ended(GRACE, POOL)
         if not is_over:
             closing.pop_all()  # threads still compute in them
-    if not is_over:  # requests that compute for long were told to come again
+    if not is_over:  # requests that compute for long were asked to come again
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)

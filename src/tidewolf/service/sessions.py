@@ -150,7 +150,7 @@ class Sessions:
     Parameters
     ----------
     store : SessionStore
-        Where they are stored.
+        If they are stored.
     limits : Limits, optional
         How much is allowed.
     clock : callable, optional

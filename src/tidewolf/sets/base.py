@@ -216,7 +216,7 @@ class ConvexSet(Value, ABC):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """What each entry is called, in C order, no two alike; None where entries have no names."""
+        """What each entry is called, in C order, no two alike; None if entries have no names."""
         return None
 
     @cached_property
@@ -228,7 +228,7 @@ class ConvexSet(Value, ABC):
 
     def _out_of_reach(self, entries: Int64s) -> str | None:
         """What no member does that is 0 in these entries, such as "no path leads from SEA to NYC";
-        None where the set has no words for it.
+        None if the set has no words for it.
         """
         return None
 
@@ -394,7 +394,7 @@ def _cached_center(center: Callable[[Any], Array]) -> cached_property[Array]:
 
 
 class Projectable(ABC):
-    """A set with a fast exact Euclidean projection; rivals and tests use it, learners never do.
+    """A set with a fast exact Euclidean projection; baselines and tests use it, learners never do.
 
     Examples
     --------

@@ -104,7 +104,7 @@ class Box(ClosedForm, Projectable, Polyhedral, Relaxable, KernelGeometry):
         return namespace(self.lower).astype(self.upper > self.lower, self.lower.dtype)
 
     def infeasibility(self, x: Array) -> float:
-        """The largest breach of a bound."""
+        """The largest violation of a bound."""
         xp = namespace(x)
         lower, upper = like(self.lower, x), like(self.upper, x)
         return max(0.0, float(xp.max(lower - x)), float(xp.max(x - upper)))

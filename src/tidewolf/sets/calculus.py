@@ -468,7 +468,7 @@ class Product(Composed, ConvexSet):
         Raises
         ------
         WrongShape
-            Where there are more or fewer arrays than parts, or one has another shape.
+            If there are more or fewer arrays than parts, or one has another shape.
         """
         if len(points) != len(self.parts):
             raise WrongShape(f"join takes {len(self.parts)} parts, not {len(points)}.")
@@ -585,7 +585,7 @@ def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescriptio
     from scipy.sparse import block_diag, csr_array, eye_array
 
     def joined(name: str, missing: list[Any]) -> Any:
-        """A part of all descriptions as one; None where none has it."""
+        """A part of all descriptions as one; None if none has it."""
         given = [getattr(d, name) for d in told]
         if all(part is None for part in given):
             return None

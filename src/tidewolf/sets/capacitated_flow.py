@@ -216,8 +216,8 @@ class CheapestFlow(NamedTuple):
     basis: Basis
 
 
-# What may change in a flow: the residual graph, with an arc's own direction where it can carry more
-# and the other where it can carry less.
+# What may change in a flow: the residual graph, with an arc's own direction if it can carry more
+# and the other if it can carry less.
 #
 # Flows x and y differ by cycles of the residual graph of x. So an arc can change exactly when it
 # lies on such a cycle other than itself there and back: within a strong component, and no bridge of
@@ -249,7 +249,7 @@ def loose_arcs(net: FlowNetwork) -> Int32s:
 
 
 def violated_cut(net: FlowNetwork) -> Bools | None:
-    """The nodes of a cut that is too small for their supply; None where a flow exists."""
+    """The nodes of a cut that is too small for their supply; None if a flow exists."""
     if net.start.unsent.max() <= net.nothing(net.start.flow):
         return None
     return graphs.reached(*residual_arcs(net)[:2], (net.start.unsent > 0) & (net.left > 0))
@@ -307,7 +307,7 @@ def split_flow(
 def _walk(
     node: int, leaving: list[list[int]], heads: Int32s, left: Floats, owed: Floats
 ) -> tuple[tuple[int, ...], bool] | None:
-    """The arcs of a way that arrives, or of a cycle; None where nothing leaves."""
+    """The arcs of a way that arrives, or of a cycle; None if nothing leaves."""
     arcs, seen = list[int](), {node: 0}
     while True:
         while leaving[node] and left[leaving[node][-1]] == 0.0:
@@ -459,7 +459,7 @@ class CapacitatedFlow(Flows):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The arcs, such as "SEA > DEN", behind the commodity where there is one."""
+        """The arcs, such as "SEA > DEN", behind the commodity if there is one."""
         arcs = graphs.link_names(self.network.tails, self.network.heads, self.network.nodes)
         return tuple(f"{self.commodity}: {arc}" for arc in arcs) if self.commodity else arcs
 
@@ -518,7 +518,7 @@ class CapacitatedFlow(Flows):
 
     @cached_property
     def _ranges(self) -> tuple[Floats, Floats]:
-        """What each arc can carry, at least and at most; its bounds where there are many free
+        """What each arc can carry, at least and at most; its bounds if there are many free
         arcs.
         """
         net, warm = self.network, None
@@ -579,7 +579,8 @@ class CapacitatedFlow(Flows):
         return float((slack[self._loose][free] / norms[free]).min())
 
     def infeasibility(self, x: Array) -> float:
-        """The largest breach of a bound, or difference between what a node sends and its supply."""
+        """The largest violation of a bound, or difference between what a node sends and its
+        supply."""
         net, x = self.network, to_numpy(x).astype(np.float64, copy=False)
         breach = max(float((net.lower - x).max()), float((x - net.upper).max()))
         return max(0.0, breach, float(np.abs(net.balance(x) - net.supply).max()))

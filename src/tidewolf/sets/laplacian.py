@@ -69,7 +69,7 @@ class HullProjection:
     @cached_property
     def packed(self) -> tuple[Floats, Int32s] | None:
         """The graph and the factor of its Laplacian as kernels read them (kernels/laplacian.py);
-        None where the factor is too large to make.
+        None if the factor is too large to make.
         """
         if self.nodes > DENSE_NODES and self.method == "conjugate gradients":
             return None

@@ -264,7 +264,7 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _edge_at(self) -> Int32s | None:
-        """The edge of every cell, -1 where there is none; None where some cell has several."""
+        """The edge of every cell, -1 if there is none; None if some cell has several."""
         table = np.full((len(self.lefts), len(self.rights)), -1, dtype=np.int32)
         table[tuple(self.edges.T)] = np.arange(len(self.edges))
         return table if np.count_nonzero(table >= 0) == len(self.edges) else None

@@ -282,7 +282,7 @@ def centered(D: Array) -> Array:
 #     { X >= 0 : row i sums to a_i, column j to b_j },        sum a = sum b = t
 #
 # Oracle: a cheapest flow from rows to columns, by the network simplex (`FlowNetwork`), from the
-# last basis where one is given. (A simplex method of its own took as long from the last basis, and
+# last basis if one is given. (A simplex method of its own took as long from the last basis, and
 # a half to a third of the time without one, from 20 by 30 on.)
 # Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p and q the numbers of
 # others,

@@ -411,7 +411,7 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Those of `labels`, where there are some."""
+        """Those of `labels`, if there are some."""
         return tuple(self.labels) or None
 
     @cached_property
@@ -623,7 +623,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
         return direction - inner(normal, direction) * normal
 
     def infeasibility(self, x: Array) -> float:
-        """The largest breach of a bound, or the distance to the half-space or plane of the
+        """The largest violation of a bound, or the distance to the half-space or plane of the
         total.
         """
         entries = to_numpy(x).astype(np.float64)

@@ -193,7 +193,7 @@ def _is_extreme(size: float) -> bool:
 #                    log(n/failure)/sqrt(tolerance) products, warm or not
 #     certified      a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a
 #                    warm start
-#     failure = 1    the residual alone: no promise. Few products from a warm start
+#     failure = 1    the residual alone: no guarantee. Few products from a warm start
 #
 # Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of
 # SciPy, or `SparsePlusLowRank`.

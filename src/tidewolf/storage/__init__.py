@@ -21,7 +21,7 @@ session is closed: copy them along) and `PATH-lock`, held by the one writer and 
 when its process ends. In it stands how many events were acknowledged, so that a log that was
 lost or cut short is noticed. Readers may look at any time.
 
-A reader in a folder where it cannot write reads a copy: SQLite would make files beside the
+A reader in a folder if it cannot write reads a copy: SQLite would make files beside the
 database. `PATH` and `PATH-wal` are copied to a temporary folder, again where a writer changed them
 meanwhile, so the reader sees all that was acknowledged before it opened. A file that is deleted or
 replaced under its writer is noticed before the next observation, which is then refused: there is

@@ -40,7 +40,7 @@ _RESTORED = (
     "CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
 )
 
-# Told how many sessions are done, and of how many.
+# Called with how many sessions are done, and of how many.
 Progress = Callable[[int, int], None]
 
 
@@ -61,7 +61,7 @@ def backup(
     names : sequence of str, optional
         Which sessions. None: all of them.
     progress : callable, optional
-        Told after each how many are done, and of how many.
+        Called after each with how many are done, and of how many.
 
     Returns
     -------
@@ -118,13 +118,13 @@ def restore(
     file : str or path
         What `backup` wrote.
     where : str or path
-        A folder, made where it is not there, or the address of a PostgreSQL.
+        A folder, made if it is not there, or the address of a PostgreSQL.
     names : sequence of str, optional
         Which sessions. None: all of the copy.
     replace : bool, default False
         Whether a session of the same name gives way.
     progress : callable, optional
-        Told after each how many are done, and of how many.
+        Called after each with how many are done, and of how many.
 
     Returns
     -------

@@ -392,7 +392,7 @@ class LearnerChecks(LearnerTrial):
             require_action(K, x, t)
             loaded = learner.act(learner.load(learner.save(after)))
             again = learner.act(with_info(learner, state, info))
-            for way, other in (("loaded, it", loaded), ("told again, it", again)):
+            for way, other in (("loaded, it", loaded), ("given again, it", again)):
                 same = bits_of(other) == bits_of(x)
                 require(same, f"{way} plays another point with what is known in round {t}")
             require(learner.save(state) == before, f"with_info changed the state of round {t}")

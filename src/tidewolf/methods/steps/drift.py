@@ -1,8 +1,8 @@
 """Drift plus penalty: one step a block, and what it proves of regret and violation on every
 interval.
 
-A block of n rounds at x, its companion y, units in which the losses have slope 1: d = mean of grad
-f_t(y)/G_f within aff(K),
+A block of n rounds at x, its infeasible iterate y, units in which the losses have slope 1: d = mean
+of grad f_t(y)/G_f within aff(K),
 
     z  ~  argmin  h = <d, . - y> + delta sum_t g_t^+(.) + alpha/2 |. - y|^2
                       over the ball and aff(K),   h(z) - min h <= gap,

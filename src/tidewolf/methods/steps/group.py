@@ -23,7 +23,7 @@ that P pulls at may move: nothing is given back while P acts on a factor that no
 
 Of one point with the share 1: a step along g = V grad f + P, P = w grad g^+, made at x where the
 limit is broken by h, ends at y' = y - eta g. Linearised at x the limit there says
-(w h + <P, y' - x>)/w, and where that is negative the penalty's step along P was longer than needed.
+(w h + <P, y' - x>)/w, and if that is negative the penalty's step along P was longer than needed.
 With `keep` from 0 to 1
 
     y'' = y' + (1 - keep) back P,        back = min( eta, (-w h - <P, y' - x>)^+/|P|^2 ):

@@ -41,7 +41,7 @@ from tidewolf.core.types import Bools, Floats
 
 
 class Mixer(NamedTuple):
-    """What the weights remember, in the units of the ledger."""
+    """What the weights remember, in the units of the dual state."""
 
     totals: Floats
     """L_i"""
@@ -70,7 +70,7 @@ class Mixer(NamedTuple):
         return log_experts(len(self.totals)) / self.gap if self.gap > 0.0 else math.inf
 
     def weights(self, awake: Bools) -> Floats:
-        """p among those awake, of whom there is one at least."""
+        """p among those awake, of which there is one at least."""
         there = [t for t, is_awake in zip(self.totals.tolist(), awake, strict=True) if is_awake]
         least, rate = min(there), self.rate
         lead = [float(t == least) for t in there]

@@ -6,15 +6,15 @@ After t rounds with violation Q_t in all, q_t = Q_t/(c G_g D), a base learner is
     s_t = V grad f_t + w_t grad g_t^+,   V = 1/caution,   w_t = theta (G_f/G_g) exp( e_t q_t ),
     e_t = theta max(t, t_0)^{-p}:
 
-their surrogate in units of the loss, t_0 the horizon where one is given, else 16. Up to a given
+their surrogate in units of the loss, t_0 the horizon if one is given, else 16. Up to a given
 horizon this is the published weight times a constant, which a scale-free base learner does not
 feel; past it, or without one, nothing restarts (see also Sarkar & Sinha 2025, arXiv 2510.22579).
 G_f and G_g are given, or the largest slopes seen so far; G_f/G_g is read as 1 while no loss has had
 a slope.
 
 With paid = sum_t w_t g_t^+(x_t), the certificate (methods/certificate.py) bounds the regret by (R),
-whatever the weights are, and paid by most, the right side of (P), if some point keeps every limit.
-Then
+whatever the weights are, and paid by most, the right side of (P), if some point satisfies every
+constraint. Then
 
     violation  <=  (c G_g D/e_T) ln( 1 + e_T most/(rho theta c G_g D) ),
     rho the least G_f/G_g a weight was made with:
@@ -22,9 +22,9 @@ Then
 e_t >= e_T, so w_t >= rho theta exp(e_T q_t) with q_t counted in the last G_g, and sum
 exp(e_T q_t)(q_t - q_{t-1}) >= (exp(e_T q_T) - 1)/e_T, as the exponential increases and q_t is the
 right end. No slope beyond those seen is needed. Where paid exceeds most, no point keeps every
-limit: that is then proved, and there is no bound on the violation. Neither is there after a breach
-of more than G_g D in one round, which by convexity no point could have avoided; weights count it as
-G_g D, so that one absurd number does not silence the losses for good.
+limit: that is then proved, and there is no bound on the violation. Neither is there after a
+violation of more than G_g D in one round, which by convexity no point could have avoided; weights
+count it as G_g D, so that one absurd number does not silence the losses for good.
 
 Beforehand, where G_f, G_g and the horizon T are given and the base learner's regret on the
 surrogate is at most B <= c' D M T^p for gradients of at most M: V regret + paid <= B by convexity,
@@ -34,7 +34,7 @@ V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
     regret <= G_f D T^p ( c' + c theta'/V ),
     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
 
-Where the set changes after the violation Q_0 (methods/migration.py), t, Q and the slopes go on, and
+If the set changes after the violation Q_0 (methods/migration.py), t, Q and the slopes go on, and
 paid, rho and the sums of gradients are those of the rounds since. With q_0 = Q_0/(c G_g D) the
 exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that for all rounds
 
@@ -98,7 +98,7 @@ LEAST_HORIZON = 16
 """t_0 where no horizon is given."""
 SHARE = 0.55
 """a of several limits: on the backbone `geant` it costs no more than one weight for the largest
-breach."""
+violation."""
 THETA = 0.5
 _STRIDE = 256
 _LN2 = math.log(2.0)
@@ -114,14 +114,14 @@ class EachLimit(NamedTuple):
     least_ratios: Floats
     """rho_i; infinite while no weight was made"""
     paid: Floats
-    """sum_t w_ti g_ti^+(x_t), in the ledger's units"""
+    """sum_t w_ti g_ti^+(x_t), in the dual state's units"""
 
     def require_sound(self) -> None:
         """Refuse, by a ValueError, what no weights of limits have left."""
         if len({array.shape for array in self}) > 1 or self.paid.ndim != 1:
-            raise ValueError("what its ledger has of each limit is not of as many limits")
+            raise ValueError("what its dual state has of each limit is not of as many limits")
         if not all((array >= 0.0).all() for array in self):
-            raise ValueError("what its ledger has of a limit is below 0")
+            raise ValueError("what its dual state has of a limit is below 0")
 
 
 class DualState(NamedTuple):
@@ -140,7 +140,7 @@ class DualState(NamedTuple):
     """whether some round's limit was broken by more than any point could have avoided"""
     sums: GradientSums
     carried: float = 0.0
-    """Q_t before the present stretch, where the set changed"""
+    """Q_t before the present epoch, where the set changed"""
     each: EachLimit | None = None
     """where every limit has its own weight, once a round was seen: `violation` and `paid` are then
     of all together, `slopes` the largest, `least_ratio` the least
@@ -148,7 +148,7 @@ class DualState(NamedTuple):
 
 
 class Surrogate(NamedTuple):
-    """A block's surrogate gradient within aff(K), in units of 2^exponent of the new ledger."""
+    """A block's surrogate gradient within aff(K), in units of 2^exponent of the new dual state."""
 
     g: Array
     norm2: float
@@ -156,7 +156,7 @@ class Surrogate(NamedTuple):
     unit: float
     """old units over new: what earlier sums of gradients are to be multiplied by"""
     penalty_gradient: Array | None
-    """the constraints' part of g, w sum grad g_t^+; None where no limit was broken"""
+    """the constraints' part of g, w sum grad g_t^+; None if no limit was broken"""
     penalty_value: float
     """w sum g_t^+, in the same units"""
     loss_weight: float
@@ -227,7 +227,7 @@ class LyapunovWeights:
 
     def migrated(self, dual: DualState) -> DualState:
         """What is kept if the set, or a setting, changes from here: the rounds, the violation
-        and the slopes; what was paid is settled.
+        and the slopes; what was paid is closed.
         """
         given = self.start().slopes
         return dual._replace(
@@ -389,7 +389,7 @@ class LyapunovWeights:
         return float(self.prices(dual).max())
 
     def limit_prices(self, dual: DualState) -> Floats | None:
-        """Those of all limits; None where all have one weight."""
+        """Those of all limits; None if all have one weight."""
         return None if dual.each is None else self.prices(dual)
 
     def offset_price(self, dual: DualState, feedback: FirstOrder) -> float:
@@ -417,7 +417,7 @@ class LyapunovWeights:
         return Bound(_finite(regret), self._violation_at_most(dual, most))
 
     def _most(self, dual: DualState, cells: CellSums | None = None) -> float | None:
-        """The most that can have been paid; None where it is proved that no point keeps every
+        """The most that can have been paid; None if it is proved that no point keeps every
         limit.
         """
         most = paid_at_most(self.K, dual.sums, cells)
@@ -463,7 +463,7 @@ class LyapunovWeights:
 
     def guaranteed(self, c_base: float, limits: int | None = None) -> Bound:
         """What is known before the first of `horizon` rounds, where the base learner's regret is at
-        most c_base D M T^p; `limits` a round, where they have weights of their own.
+        most c_base D M T^p; `limits` per round, where they have weights of their own.
         """
         k = limits if self.per_constraint else 1
         if k is None:
@@ -482,7 +482,7 @@ class LyapunovWeights:
                 None,
                 None,
                 "With these steps, members, horizon and distances of x from y theory has nothing "
-                "to promise: bounds are measured.",
+                "to guarantee: bounds are measured.",
             )
         X = (share * U + theta * k + U * T / (self.c * grown)) / (1.0 - theta)
         regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta * k / U)
@@ -490,7 +490,7 @@ class LyapunovWeights:
         return Bound(regret, k * each)
 
     def each_bound(self, dual: DualState) -> tuple[float | None, ...]:
-        """The most that each limit was broken by, as `bound` has it for all of them; None where
+        """The most that each limit was broken by, as `bound` has it for all of them; None if
         that is unknown.
         """
         each = dual.each

@@ -1,4 +1,4 @@
-"""Gradients from values alone: exploring around a point, one value a round
+"""Gradients from values alone: exploring around a point, one value per round
 (Flaxman, Kalai & McMahan 2005).
 
 A round is played at z = x + mu u, u uniform on the unit sphere of the direction space of aff(K), n

@@ -1,11 +1,11 @@
 """Descent in x and damped ascent in the multiplier, with regret and violation measured as they go.
 
-A block of n rounds at x, its companion y, units R = G_f = G_g = 1, q = sum g_t^+(x), d = sum grad
-f_t + lam sum grad g_t^+ at x:
+A block of n rounds at x, its infeasible iterate y, units R = G_f = G_g = 1, q = sum g_t^+(x), d =
+sum grad f_t + lam sum grad g_t^+ at x:
 
     y_next = Proj_ball( y - eta d ),     lam_next = max(0, lam + nu h),     h = q - n theta lam.
 
-For every x* that keeps all constraints, with T rounds in all, D_1 >= |y_1 - x*| and lam = 0 at
+For every x* that satisfies all constraints, with T rounds in all, D_1 >= |y_1 - x*| and lam = 0 at
 first,
 
     regret              <=  D_1^2/(2 eta) + sum price,   price = <d, x - y> + eta |d|^2/2 - lam q
@@ -124,7 +124,7 @@ class SaddleSums(NamedTuple):
 
 
 def damping(b: int, eta: float, nu: float, distance: float) -> float | None:
-    """The least theta with theta/2 >= eta b + nu b theta^2/2 + distance, None where there is
+    """The least theta with theta/2 >= eta b + nu b theta^2/2 + distance, None if there is
     none.
     """
     least = eta * b + distance
@@ -134,7 +134,7 @@ def damping(b: int, eta: float, nu: float, distance: float) -> float | None:
 
 def violation_bound(E: float, rounds: int, nu: float, theta: float, size: float = 1.0) -> float:
     """The bound above, in units of `size`; infinite where E is, and where E is negative, which a
-    point that keeps all constraints rules out.
+    point that satisfies all constraints rules out.
     """
     if not 0.0 <= E < math.inf:
         return math.inf
@@ -142,7 +142,7 @@ def violation_bound(E: float, rounds: int, nu: float, theta: float, size: float 
 
 
 def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, bool]:
-    """A block's violation, cut at the most that a point that keeps all constraints allows, and
+    """A block's violation, cut at the most that a point that satisfies all constraints allows, and
     whether it was.
 
     By convexity that is `most` = n G_g D for n rounds at one point, G_g the slope of their mean;

@@ -1,7 +1,7 @@
 """Gradients within the affine hull, and the slopes they show.
 
-A gradient's part across aff(K) moves no decision within K, but would move its companion y away from
-K: it is taken off first.
+A gradient's part across aff(K) moves no decision within K, but would move its infeasible iterate y
+away from K: it is taken off first.
 
 Learners square slopes, and multiply them by the radius. A slope whose square would overflow, or
 lose its digits, is refused: taken for 0 it would be a loss that no step reduces, or a constraint
@@ -107,7 +107,8 @@ def tangent_part(
     known: float = 0.0,
     size: float = 0.0,
 ) -> tuple[Array, float]:
-    """A sum of gradients within aff(K), 0 where only rounding is left of it, and its slope a round.
+    """A sum of gradients within aff(K), 0 where only rounding is left of it, and its slope per
+    round.
 
     Refused above the slope `given`, and where its size is not moderate; `known` was seen before,
     and `size` is its norm, where that is known.
@@ -150,10 +151,10 @@ def tangent_part(
 
 
 def slope_of_rounds(K: HasLMO, slope: float, block: FirstOrder) -> float:
-    """The slope a round of a block's constraints, given that of the sum of their gradients.
+    """The slope per round of a block's constraints, given that of the sum of their gradients.
 
     Those of rounds that were played at points of their own may cancel out: where a point keeps the
-    limits, some round is as steep as the mean breach over the diameter.
+    limits, some round is as steep as the mean violation over the diameter.
     """
     n, D, offset = block.rounds, K.diameter, block.constraint_offset
     if n == 1 or D == 0.0 or offset <= math.sqrt(eps_of(K.center)) * block.violation:
