@@ -67,7 +67,7 @@ def test_what_stands_beside_a_session_is_kept_with_it(tmp_path):
     for t in range(3):
         with store.transaction("one") as transaction:
             observe(session, t)
-            store.note("one", Round(t + 1, 5.0 + t, float(t), 0.5, b"note"), observed=t + 1)
+            store.note("one", Round(t + 1, 5.0 + t, float(t), 0.5, b"note"))
             store.set("one", f'{{"t": {t}}}')
             store.audit("ada", "one", "observed", "because")
         transaction.future.result()
@@ -78,7 +78,8 @@ def test_what_stands_beside_a_session_is_kept_with_it(tmp_path):
     entries = [(entry.number, entry.who) for entry in store.entries("one")]
     assert entries == [(i, "ada") for i in (1, 2, 3)]
     assert store.entries("other") == []
-    store.forget_rounds("one", 2, 1)
+    session.rollback(1)
+    store.forget_rounds("one", 2)
     store.flushed("one").result()
     assert store.info("one").rounds == len(store.last_rounds("one", 9)) == 1
     store.close()

@@ -25,7 +25,8 @@ import re
 import sys
 import time
 from collections.abc import Callable, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
@@ -278,6 +279,21 @@ class Middleware:
             sys.stderr.write(f"{json.dumps(line)}\n")
 
 
+async def _ended(future: Future[None]) -> None:
+    """Wait until a transaction is on disk, or failed; one that is not waited for goes on."""
+    if not future.done():
+        loop = asyncio.get_running_loop()
+        waiter = asyncio.Event()
+
+        def wake(_: Future[None]) -> None:
+            with suppress(RuntimeError):  # the server has ended
+                loop.call_soon_threadsafe(waiter.set)
+
+        future.add_done_callback(wake)
+        await waiter.wait()
+    future.result()
+
+
 class Call(Request):
     """A request, its caller, and the service."""
 
@@ -333,8 +349,8 @@ class Operation(APIRoute):
                     traffic.hold(more, held)
                     held += more
                 reply = await self._written(call, values, raw)
-            if reply.after is not None and (not reply.after.done() or reply.after.exception()):
-                await asyncio.shield(asyncio.wrap_future(reply.after))
+            if reply.after is not None:
+                await _ended(reply.after)
         except TidewolfError:
             service.sessions.count("refused")
             raise

@@ -35,7 +35,6 @@ Rounds count from 0 here, as in a `Session`, and from 1 in requests, responses a
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -43,6 +42,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 
 import numpy as np
+import orjson
 
 from tidewolf.core import errors
 from tidewolf.core.arrays import SILENCE, to_numpy
@@ -171,7 +171,7 @@ class Note(NamedTuple):
         }
         decision, proposal = self.decision, self.proposal
         text["arrays"] = (decision is not None) + 2 * (proposal is not None)
-        line = json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode()
+        line = orjson.dumps(text)
         arrays = [x.astype(_NUMBER).tobytes() for x in (decision, proposal) if x is not None]
         note = b"".join((line, b"\n", *arrays))
         return Round(number + 1, self.at, self.cost, self.violation, note)
@@ -205,7 +205,7 @@ class Note(NamedTuple):
         """The note of a row; None if it cannot be read."""
         text, _, numbers = row.note.partition(b"\n")
         try:
-            found = json.loads(text)
+            found = orjson.loads(text)
             which = found.pop("arrays")
             flat = np.frombuffer(numbers, _NUMBER).astype(np.float64)
             parts = iter(np.split(flat, max(1, (which & 1) + (which >> 1))))
@@ -700,7 +700,7 @@ class HostedSession:
             cost=cost,
             violation=violation,
         )
-        self.store.note(self.name, note.row(number), rounds)
+        self.store.note(self.name, note.row(number))
         self.host.count("observations", "")
         if violation is not None and violation > BROKEN:
             self.host.count("breaches", "")

@@ -55,7 +55,7 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
     except InvalidInput:
         what = f"Round {number + 1} cannot be gone back to: it is after round {before + 1}"
         raise InvalidInput(f"{what}, or is not stored.") from None
-    store.forget_rounds(name, number + 1, session.rounds)
+    store.forget_rounds(name, number + 1)
     if hosted.settings.since >= number:  # that round is another one
         hosted.settings = replace(hosted.settings, since=-1)
         store.set(name, hosted.settings.text)

@@ -562,17 +562,15 @@ def loads(raw: bytes) -> Any:
         detail = f"The body is no JSON: {error.msg} at character {error.pos + 1}."
         raise InvalidInput(detail) from None
     keys, depth, level = 0, 0, [found]
-    while level:  # one level after the other
-        inside, is_deeper = list[Any](), False
+    while {dict, list} & {*map(type, level)}:  # one level after the other
+        inside = list[Any]()
         for one in level:
             if type(one) is dict:
                 keys += len(one)
                 inside += one.values()
-                is_deeper = True
             elif type(one) is list:
                 inside += one
-                is_deeper = True
-        level, depth = inside, depth + is_deeper
+        level, depth = inside, depth + 1
     if depth > DEEPEST:
         raise InvalidInput(f"The body is nested deeper than {DEEPEST} levels: send a flatter one.")
     if keys != raw.count(b'":'):

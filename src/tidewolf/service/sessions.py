@@ -439,7 +439,7 @@ class Sessions:
     def _acquire(self, name: str) -> _Place:
         """The place of a session, locked."""
         with self._mutex:
-            place = self._places.setdefault(name, _Place())
+            place = self._places.get(name) or self._places.setdefault(name, _Place())
             if name in self._opened:
                 self._opened.move_to_end(name)
         if not place.lock.acquire(timeout=self.limits.wait):

@@ -314,7 +314,7 @@ class Journal(Generic[S]):
         before, saves = self._head, learner or self.learner
 
         def write(tables: Tables) -> None:
-            if not tables.move_head(before, head):
+            if not tables.move_head(before, head, place.state.t):
                 what = f"{self._backend.where} was changed while this session had it open"
                 raise CheckpointError(f"{what}: open it again.")
             if note is not None:

@@ -307,11 +307,10 @@ _INFO = (
 )
 _ALL = 2**62
 _WRITE_ROUND = (
-    "INSERT INTO rounds (session, round, at, cost, violation, note) VALUES (?, ?, ?, ?, ?, ?) ON "
+    "INSERT INTO rounds (round, at, cost, violation, note, session) VALUES (?, ?, ?, ?, ?, ?) ON "
     "CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = excluded.cost, violation = "
     "excluded.violation, note = excluded.note"
 )
-_OBSERVED = "UPDATE head SET observed = ? WHERE session = ?"
 _ROUND = "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND"
 
 
@@ -546,33 +545,23 @@ class SessionStore:
 
     # --- what stands beside a session -------------------------------------------------------------
 
-    def note(self, name: str, round: Round, observed: int | None = None) -> None:
-        """Keep this of a round, in place of what was kept; and how many were observed by now."""
-        number = self._held_number(name)
+    def note(self, name: str, round: Round) -> None:
+        """Keep this of a round, in place of what was kept."""
+        self._change(name, _WRITE_ROUND, *round)
 
-        def write(db: database.Database) -> None:
-            db.execute(_WRITE_ROUND, (number, *round))
-            if observed is not None:
-                db.execute(_OBSERVED, (observed, number))
-
-        self._queue(name, write)
-
-    def forget_rounds(self, name: str, first: int, observed: int) -> None:
+    def forget_rounds(self, name: str, first: int) -> None:
         """Without what was kept of this round and of later ones."""
         self._change(name, "DELETE FROM rounds WHERE round >= ? AND session = ?", first)
-        self._change(name, _OBSERVED, observed)
 
     def set(self, name: str, text: str, column: str = "settings") -> None:
         """How it is operated from now on; or its `description`."""
         self._change(name, f"UPDATE sessions SET {column} = ? WHERE number = ?", text)
 
-    def _change(self, name: str, sql: str, value: Any) -> None:
-        values = value, self._held_number(name)
-        self._queue(name, lambda db: db.execute(sql, values))
-
-    def _held_number(self, name: str) -> int:
+    def _change(self, name: str, sql: str, *values: Any) -> None:
+        """Have a statement run, the last value of which is the number of the session."""
         handle = self._handles.get(name)
-        return self._number(name) if handle is None else handle.number
+        number = self._number(name) if handle is None else handle.number
+        self._queue(name, lambda db: db.execute(sql, (*values, number)))
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""

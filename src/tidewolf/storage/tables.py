@@ -11,7 +11,7 @@ which they happened, before the caller gets an answer that depends on them. Roun
 The tables of sessions, the same in SQLite and PostgreSQL (docs/reference/formats.md).
 
     head            one row per session: which events there are, their links, the last snapshot, the
-                    epoch; `observed`: rounds, as a service counts them
+                    epoch; `observed`: how many rounds were observed
     events          one row for each, in the order in which they happened
     snapshots       states; the last one is what opening begins from
     contents        the identity of what was observed of a round, if rounds have numbers
@@ -197,8 +197,8 @@ class Content(NamedTuple):
 _HEAD, _ROW = ", ".join(Head._fields), ", ".join(Row._fields)
 # A head is known by these: each writer has an epoch of its own.
 _MOVE_HEAD = (
-    f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ? WHERE session = ? AND last = ? AND "
-    "link = ? AND epoch = ?"
+    f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ?, observed = ? WHERE session = ? AND "
+    "last = ? AND link = ? AND epoch = ?"
 )
 _ADD = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
 _WRITE_CONTENT = (
@@ -231,15 +231,15 @@ class Tables:
         """Before the first event, of a learner whose settings have this checksum."""
         before = self.read_head()
         head = Head(0, base, 0, base, 0, before.epoch)
-        self.move_head(before, head)
+        self.move_head(before, head, 0)
         self.add_snapshot(head, state, 1)
 
     def read_head(self) -> Head:
         return Head(*self._rows(f"{_HEAD} FROM head WHERE session = ?")[0])
 
-    def move_head(self, before: Head, head: Head) -> bool:
-        """The next head in place of this one; whether it was this one."""
-        values = (*head, self._session, before.last, before.link, before.epoch)
+    def move_head(self, before: Head, head: Head, observed: int) -> bool:
+        """The next head in place of this one, after so many rounds; whether it was this one."""
+        values = (*head, observed, self._session, before.last, before.link, before.epoch)
         return self.db.execute(_MOVE_HEAD, values) == 1
 
     def add(self, row: Row) -> None:
