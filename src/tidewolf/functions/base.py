@@ -239,11 +239,6 @@ def total_row(A: Array) -> Floats:
     return np.asarray(to_numpy(A).sum(axis=0, dtype=np.float64))
 
 
-def host_rows(A: Array) -> Any:
-    """The rows as a matrix on the host, sparse where they are."""
-    return A if is_sparse(A) else to_numpy(rows(A))
-
-
 def row_norms(x: Array) -> Floats:
     """The norm of each row of a matrix, dense or sparse, as a NumPy array."""
     if is_sparse(x):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Self, final
@@ -58,7 +59,8 @@ class AffineRows(ArrayBatch, LinearTotal, PiecewiseLinear):
         return self.halfspaces()
 
     def halfspaces(self) -> Halfspaces:
-        return Halfspaces(base.host_rows(self._a), self.offsets(), np.arange(len(self)))
+        A = rows(self._a)
+        return Halfspaces(A if is_sparse(A) else to_numpy(A), self.offsets(), np.arange(len(self)))
 
     def offsets(self) -> Floats:
         b = self.__dict__.get("b")
@@ -154,6 +156,40 @@ class Affine(AffineRows):
         )
 
 
+class LargestPiece(ArrayBatch, PiecewiseLinear):
+    """Abstract: the largest of the affine `pieces` of a round; a subgradient is that of the first
+    among the largest.
+    """
+
+    @abstractmethod
+    def _rows(self, rounds: Int64s, limits: Int64s) -> Array:
+        """One piece of each of these rounds, one flattened row each."""
+
+    def values(self, x: Array) -> Array:
+        return namespace(x).max(self.pieces(x), axis=1)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return shaped(base.weighted(self._active(x), weights), self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return self.piece_gradients(x, np.arange(len(self)), self._fullest(x))
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        found = base.each_row(self._rows(rounds, limits), x)
+        return shaped(found, (len(limits), *self.shape))
+
+    def slopes(self, x: Array) -> Floats:
+        return base.row_norms(self._active(x))
+
+    def _active(self, x: Array) -> Array:
+        return self._rows(np.arange(len(self)), self._fullest(x))
+
+    def _fullest(self, x: Array) -> Int64s:
+        """The first largest piece of each round."""
+        pieces = self.pieces(x)
+        return to_numpy(namespace(pieces).argmax(pieces, axis=1))
+
+
 # Maxima of affine pieces:  f_t(x) = max_j <A_tj, x> - b_tj.
 #
 # A subgradient is A_tj of an active piece j; among several the first. As a constraint: every <A_tj,
@@ -166,7 +202,7 @@ class Affine(AffineRows):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MaxAffine(ArrayBatch, PiecewiseLinear):
+class MaxAffine(LargestPiece):
     """The largest of several affine pieces, max_j <A_tj, x> - b_tj.
 
     Parameters
@@ -243,9 +279,6 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
             return self.A
         return stack_rows([self.A] * len(self)) if len(self) else cut_rows(self.A, 0, 0)
 
-    def values(self, x: Array) -> Array:
-        return namespace(x).max(self.pieces(x), axis=1)
-
     def values_at(self, points: Array) -> Array:
         x = rows(points)
         if not is_sparse(self.A):
@@ -255,15 +288,6 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         else:
             found = _as_table(base.own_products(self.A, x), tuple(self.b.shape))
         return namespace(x).max(found - base.beside(self.b, self.A, x), axis=1)
-
-    def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(base.weighted(self._active(x), weights), self.shape)
-
-    def gradients(self, x: Array) -> Array:
-        return shaped(base.each_row(self._active(x), x), (len(self), *self.shape))
-
-    def slopes(self, x: Array) -> Floats:
-        return base.row_norms(self._active(x))
 
     def _flat(self) -> Array:
         """Dense A with flattened points: (rounds, pieces, entries)."""
@@ -278,18 +302,7 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         found = _as_table(base.products(self.A, x), (-1, self.b.shape[1]))
         return found - base.beside(self.b, self.A, x)
 
-    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
-        found = base.each_row(self._rows(rounds, limits), x)
-        return shaped(found, (len(limits), *self.shape))
-
-    def _active(self, x: Array) -> Array:
-        """The first active piece of each round, one flattened row each."""
-        pieces = self.pieces(x)
-        chosen = to_numpy(namespace(pieces).argmax(pieces, axis=1))
-        return self._rows(np.arange(len(self)), chosen)
-
     def _rows(self, rounds: Int64s, limits: Int64s) -> Array:
-        """One piece of each of these rounds, one flattened row each."""
         starts = 0 if self._shared else self.b.shape[1] * rounds
         places = limits + starts
         if not is_sparse(self.A):
@@ -349,7 +362,7 @@ _FEW = 16
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Capacity(ArrayBatch, PiecewiseLinear):
+class Capacity(LargestPiece):
     """By how much the fullest entry is over its capacity, max_i x_i - c_ti.
 
     Parameters
@@ -387,9 +400,8 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         """x_i - c_ti as (rounds, entries)."""
         return flat(x) - rows(self.c)
 
-    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
-        units = limits[:, None] == np.arange(rows(self.c).shape[1])
-        return shaped(like(units, self.c), (len(limits), *self.shape))
+    def _rows(self, rounds: Int64s, limits: Int64s) -> Array:
+        return like(limits[:, None] == np.arange(rows(self.c).shape[1]), self.c)
 
     def values_at(self, points: Array) -> Array:
         return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
@@ -404,17 +416,8 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         total = np.bincount(self._fullest(x), to_numpy(weights), c.shape[1])
         return shaped(like(total, c), self.shape)
 
-    def gradients(self, x: Array) -> Array:
-        units = self._fullest(x)[:, None] == np.arange(rows(self.c).shape[1])
-        return like(units.reshape(self.c.shape), self.c)
-
     def slopes(self, x: Array) -> Floats:
         return np.ones(len(self))
-
-    def _fullest(self, x: Array) -> Int64s:
-        """The first fullest entry of each round."""
-        c = rows(self.c)
-        return to_numpy(namespace(c).argmax(flat(x) - c, axis=1))
 
     def halfspaces(self) -> Halfspaces:
         from scipy.sparse import eye_array

@@ -22,14 +22,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, namespace, to_numpy
+from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.piecewise import Halfspaces, ManyRows, PiecewiseLinear
+from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
-from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
+from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
-from tidewolf.functions.linear import AffineRows
+from tidewolf.functions.linear import AffineRows, LargestPiece
 
 MANY = 10**6
 """Stored numbers of all half-spaces together from which on they are made some at a time,"""
@@ -160,22 +160,16 @@ class OverPaths(ArrayBatch):
         return to_numpy(self.__dict__[name])
 
 
-class LinkLoads(OverPaths, PiecewiseLinear):
+class LinkLoads(OverPaths, LargestPiece):
     """The fullest link, less offsets, of demands that are split over paths."""
 
     @abstractmethod
     def _offsets(self) -> Floats:
         """What is subtracted, (rounds, links) or (rounds, 1)."""
 
-    def values(self, x: Array) -> Array:
-        return namespace(x).max(self.pieces(x), axis=1)
-
     def pieces(self, x: Array) -> Array:
         """What each link carries, less its offset, as (rounds, links)."""
         return like(self._carried(x) - self._offsets(), x)
-
-    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
-        return like(self._rows(rounds, limits).toarray(), x)
 
     def values_at(self, points: Array) -> Array:
         on, demands, x = self._loads, self._host("demands"), to_numpy(points)
@@ -202,16 +196,6 @@ class LinkLoads(OverPaths, PiecewiseLinear):
         there = np.isin(on.link, links)
         loads = on.load[there] * filling[np.searchsorted(links, on.link[there]), on.pair[there]]
         return like(np.bincount(on.path[there], loads, self.shape[0]), x)
-
-    def gradients(self, x: Array) -> Array:
-        return like(self._rows(np.arange(len(self)), self._fullest(x)).toarray(), x)
-
-    def slopes(self, x: Array) -> Floats:
-        return sparse_row_norms(self._rows(np.arange(len(self)), self._fullest(x)))
-
-    def _fullest(self, x: Array) -> Int64s:
-        """The first fullest link of each round."""
-        return np.asarray((self._carried(x) - self._offsets()).argmax(axis=1))
 
     def _rows(self, rounds: Int64s, links: Int64s) -> Any:
         """What a unit on each path puts on a link in a round, sparse, one pair of them a row."""
