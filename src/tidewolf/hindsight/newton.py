@@ -254,7 +254,9 @@ class _Search:
         ways = np.array([flattened(v.dense(self.reference)) for v in self.atoms.vertices]) - x
         points = (x, *(x + _STEP * ways))
         slopes = np.array([costs * task.slope(z) + task.weighted_slope(z, lam) for z in points])
-        return _convex(ways @ ((slopes[1:] - slopes[0]) / _STEP).T)
+        H = ways @ ((slopes[1:] - slopes[0]) / _STEP).T
+        values, vectors = np.linalg.eigh((H + H.T) / 2)  # rounding makes some eigenvalues negative
+        return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def _step(self, w: Floats, lam: Floats, costs: bool) -> tuple[_Model, Floats, Floats] | None:
         """The model at the present point, the next weights of the atoms and the multipliers of all
@@ -311,9 +313,3 @@ class _Search:
         if solver.solve() != piqp.PIQP_SOLVED:
             return otherwise
         return self._multipliers(np.maximum(0.0, solver.result.x), costs)
-
-
-def _convex(H: Floats) -> Floats:
-    """The nearest matrix without negative eigenvalues to the symmetric part of H."""
-    values, vectors = np.linalg.eigh((H + H.T) / 2)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -213,14 +213,11 @@ class Task:
 
     def lower_bound(self, proposed: Solution) -> float:
         """What the multipliers prove every feasible point to lose at least."""
-        below = proposed.below or self.below_losses(proposed.anchor)
+        below = proposed.below
+        if below is None and self.pieces is not None:
+            below = self.below_pieces(np.zeros(len(self.pieces.b)))
+        below = below or self.tangent(proposed.anchor)
         return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
-
-    def below_losses(self, anchor: Floats | None = None) -> Minorant:
-        """F itself if it is linear, some of its pieces, or else its tangent at the anchor."""
-        if self.pieces is not None:
-            return self.below_pieces(np.zeros(len(self.pieces.b)))
-        return self.tangent(anchor)
 
     def tangent(self, x: Floats | None) -> Minorant:
         """The tangent of F at a point; F itself if it is linear."""

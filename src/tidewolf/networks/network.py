@@ -32,16 +32,16 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import CyclicGraph, InvalidInput, UnknownNode, WrongShape
+from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongShape
 from tidewolf.core.frames import columns_in_order, in_order
-from tidewolf.core.names import all_different, did_you_mean, listed
+from tidewolf.core.names import all_different, listed
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.functions.linear import Capacity, Linear
@@ -51,8 +51,8 @@ from tidewolf.networks.tunnels import GraphSetting, OnLinks, Tunnels
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus import Product
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
-from tidewolf.sets.flows import FlowPolytope, MultiFlow
-from tidewolf.sets.graphs import Commodities, Commodity, Node
+from tidewolf.sets.flows import FlowPolytope, MultiFlow, Path
+from tidewolf.sets.graphs import Commodities, Commodity, Node, node_number, numbers_of
 
 PATHS = ("away", "all", "k-shortest")
 # Lists of limited links whose incidence is kept.
@@ -507,25 +507,25 @@ class Network(OnLinks):
         return [
             PathShare(name, nodes, share, share * float(volume), self._distinct_names(links))
             for name, volume, paths in zip(self._demand_names, sent, self._paths(x), strict=True)
-            for share, nodes, links in paths
+            for share, links, nodes in paths
         ]
 
-    def _paths(self, x: Floats) -> list[list[_Path]]:
-        """The paths of each commodity."""
+    def _paths(self, x: Floats) -> list[list[Path]]:
+        """The paths of each commodity, with links as arcs."""
         K = self.K
         if self.tunnels is not None:
-            found: list[list[_Path]] = [[] for _ in self.demands]
-            for j, share, tunnel in zip(self.owner, x, self.tunnels.paths, strict=True):
+            found: list[list[Path]] = [[] for _ in self.demands]
+            for j, share, tunnel in zip(self.owner, x.tolist(), self.tunnels.paths, strict=True):
                 if share > _NOTHING:
-                    found[j].append((float(share), tunnel.nodes, tunnel.links))
-            return [sorted(paths, key=lambda each: -each[0]) for paths in found]
+                    found[j].append(Path(share, tunnel.links, tunnel.nodes))
+            return [sorted(paths, key=lambda path: -path.weight) for paths in found]
         if isinstance(K, MultiFlow):
-            return [[(each.weight, each.nodes, each.arcs) for each in own] for own in K.paths(x)]
+            return K.paths(x)
         flows: Any = K.parts if isinstance(K, Product) else (K,)
         parts = K.split(x) if isinstance(K, Product) else (x,)
         links = self._link_of_entry[: parts[0].shape[0]]  # alike for every commodity
         return [
-            [(each.weight, each.nodes, tuple(links[list(each.arcs)])) for each in flow.paths(own)]
+            [path._replace(arcs=tuple(links[list(path.arcs)])) for path in flow.paths(own)]
             for flow, own in zip(flows, parts, strict=True)
         ]
 
@@ -595,15 +595,13 @@ class Network(OnLinks):
 
     @cached_property
     def _choice(self) -> _Choice:
+        numbers = numbers_of(self.nodes)
         for each in self.demands:
-            for node in (*each.sources, *each.targets):
-                if node not in self.nodes:
-                    end = "source" if node in each.sources else "target"
-                    near = did_you_mean(str(node), list(map(str, self.nodes)))
-                    words = f"No link touches the node {shown(node)}.{near}"
-                    raise UnknownNode(words, setting="commodities" if self.source is None else end)
+            for end, nodes in (("source", each.sources), ("target", each.targets)):
+                setting = end if self.commodities is None else "commodities"
+                for node in nodes:
+                    node_number(node, numbers, f"The {end}", setting)
             if each.sources.keys() & each.targets.keys():
-                setting = "commodities" if self.source is None else "target"
                 words = f"The commodity {each.name} starts and ends at the same node; leave it out."
                 raise InvalidInput(words, setting=setting)
         single = all(len(each.sources) == len(each.targets) == 1 for each in self.demands)
@@ -687,10 +685,6 @@ class Network(OnLinks):
         dead_end = f"lies on no such way to {_joined(demand.targets)}"
         back = f"does not lead away from {_joined(demand.sources)}"
         return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
-
-
-# A path of a commodity: its share, nodes and links.
-_Path: TypeAlias = tuple[float, tuple[Hashable, ...], Sequence[int]]
 
 
 class _Choice(NamedTuple):

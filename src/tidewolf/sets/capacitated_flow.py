@@ -154,7 +154,9 @@ class FlowNetwork(Value):
 
     def _starts(self, costs: Floats, warm: Basis | None) -> Iterator[tuple[Basis, int]]:
         """Bases, and how many pivots each may take; the last cannot fail but for rounding."""
-        if warm is not None and self._is_basis(warm):
+        # whether its tree spans the graph, and its flow keeps the bounds, is seen on the way
+        fits = warm is not None and warm.shape == self._closed[2].shape and warm.dtype == np.int8
+        if warm is not None and fits and (warm[len(self.tails) :] >= 0).all():
             yield warm.copy(), WARM * len(self.supply) + 1000
         if costs.any():
             yield self._from_root(costs)[2], self._limit
@@ -189,13 +191,6 @@ class FlowNetwork(Value):
         ):
             return flow, -1.0
         return flow, float(simplex.proved_gap(costs, arcs, count, flow, pi))
-
-    def _is_basis(self, warm: Basis) -> bool:
-        """Whether it looks like one; whether its tree spans the graph, and its flow keeps the
-        bounds, is seen on the way.
-        """
-        fits = warm.shape == self._closed[2].shape and warm.dtype == np.int8
-        return fits and bool((warm[len(self.tails) :] >= 0).all())
 
 
 class PhaseOne(NamedTuple):
@@ -239,13 +234,6 @@ def residual_arcs(net: FlowNetwork) -> tuple[Int32s, Int32s, Bools]:
     more, less = flow < net.room - nothing, flow > nothing
     tails = np.concatenate([net.tails[more], net.heads[less]])
     return tails, np.concatenate([net.heads[more], net.tails[less]]), more | less
-
-
-def loose_arcs(net: FlowNetwork) -> Int32s:
-    """The arcs within strong components of the residual graph: bridges and arcs that can change."""
-    tails, heads, can_change = residual_arcs(net)
-    strong = graphs.connected_parts(tails, heads, len(net.nodes), strong=True)
-    return np.flatnonzero((strong[net.tails] == strong[net.heads]) & can_change).astype(np.int32)
 
 
 def violated_cut(net: FlowNetwork) -> Bools | None:
@@ -331,7 +319,7 @@ def _walk(
 # Oracle: the cheapest flow, by the network simplex (kernels/network_simplex.py); `warm` is its
 # basis, `error` the gap its potentials prove.
 #
-# An arc is free when flows differ on it (`loose_arcs` finds them from one flow). A mean of flows,
+# An arc is free when flows differ on it (`_loose` finds them from one flow). A mean of flows,
 # each moving some free arc off its bound, keeps all their bounds strictly; so the hull is { A x =
 # supply, other arcs as they are }, its directions circulations on free arcs:
 #
@@ -469,7 +457,13 @@ class CapacitatedFlow(Flows):
 
     @cached_property
     def _loose(self) -> Int32s:
-        return loose_arcs(self.network)
+        """The arcs within strong components of the residual graph: bridges and those that can
+        change.
+        """
+        net, (tails, heads, can_change) = self.network, residual_arcs(self.network)
+        strong = graphs.connected_parts(tails, heads, len(net.nodes), strong=True)
+        within = (strong[net.tails] == strong[net.heads]) & can_change
+        return np.flatnonzero(within).astype(np.int32)
 
     @cached_property
     def _grounded(self) -> Int32s:

@@ -156,10 +156,10 @@ class DagFlows(Flows):
         for j, dag in enumerate(self.dags):
             source, target = dag.order[[0, -1]].tolist()
             part = slice(self.starts[j], self.starts[j + 1])
-            mine, links = entries[self.owner[entries] == j] - self.starts[j], self.links[part]
-            if self._demands[j] > 0.0 and not graphs.is_reached_without(
-                self.tails[links], self.heads[links], len(self.nodes), (source, target), mine
-            ):
+            mine = entries[self.owner[entries] == j] - self.starts[j]
+            links, start = np.delete(self.links[part], mine), np.arange(len(self.nodes)) == source
+            left = graphs.reached(self.tails[links], self.heads[links], start)
+            if self._demands[j] > 0.0 and not left[target]:
                 cut.append(f"from {self.nodes[source]} to {self.nodes[target]}")
         return f"no path leads {listed(cut)}" if cut else None
 

@@ -23,7 +23,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.frames import is_frame
-from tidewolf.core.names import all_different, listed
+from tidewolf.core.names import all_different, did_you_mean, listed
 from tidewolf.core.settings import Check, Number, Numbers
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
 from tidewolf.kernels.dag import widest_path
@@ -73,10 +73,9 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
     be.
     """
     if node not in numbers:
-        known = listed(map(repr, numbers), 6)
-        raise UnknownNode(
-            f"{what} {shown(node)} is not a node of the graph; nodes are {known}.", setting=setting
-        )
+        known, near = listed(map(repr, numbers), 6), did_you_mean(str(node), map(str, numbers))
+        words = f"{what} {shown(node)} is not a node of the graph; nodes are {known}.{near}"
+        raise UnknownNode(words, setting=setting)
     return numbers[node]
 
 
@@ -437,14 +436,6 @@ def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
                 found[head] = True
                 left.append(head)
     return np.array(found)
-
-
-def is_reached_without(
-    tails: Int32s, heads: Int32s, nodes: int, ends: tuple[int, int], out: NDArray
-) -> bool:
-    """Whether a path leads from the first of two nodes to the second over arcs that are not out."""
-    start = np.arange(nodes) == ends[0]
-    return bool(reached(np.delete(tails, out), np.delete(heads, out), start)[ends[1]])
 
 
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
