@@ -4,7 +4,6 @@ arithmetic of active sets.
 
 import itertools
 import math
-from typing import NamedTuple
 
 import array_api_strict as strict
 import numpy as np
@@ -53,19 +52,12 @@ METHODS = {
     "active set": lambda K, y, x0, **how: ActiveSet.start(K, x0).project(K, y, **how),
 }
 FRUGAL = ["one shot", "active set"]
-WHERE = ["face", "vertex", "across", "half", "ball", "twice", "far", "inside", "start"]
+RADII = {"half": 0.5, "ball": 1.0, "twice": 2.0, "far": 30.0}
+WHERE = ["face", "vertex", "across", *RADII, "inside", "start"]
 seeds = st.integers(0, 2**32)
 each_polytope = pytest.mark.parametrize("K", POLYTOPES.values(), ids=POLYTOPES)
 
 somewhere = thinned(6, K=POLYTOPES, where=WHERE)
-
-
-class Task(NamedTuple):
-    """A point to project, where to start, and how near is near enough."""
-
-    y: np.ndarray
-    x0: np.ndarray
-    tol: float
 
 
 def a_member(K, rng):
@@ -94,7 +86,8 @@ def a_drift(K, y, far, rng):
 
 
 def a_task(K, where, seed):
-    """y where it is hardest: just outside, 1.2 sqrt(tol) along a normal of a face.
+    """A point to project, where to start, and how near is near enough: y where it is hardest, just
+    outside, 1.2 sqrt(tol) along a normal of a face.
 
     From afar wrong formulas pass.
     """
@@ -111,17 +104,13 @@ def a_task(K, where, seed):
     elif where == "across":
         across = u + rng.standard_normal(K.shape) / math.sqrt(u.size)
         y = K.lmo(-u) + 0.9 * math.sqrt(tol) * across
+    elif where == "vertex":
+        y = K.lmo(-u) + 1.2 * math.sqrt(tol) * u
+    elif where in RADII:
+        y = K.center + RADII[where] * K.radius * u
     else:
-        y = {
-            "vertex": K.lmo(-u) + 1.2 * math.sqrt(tol) * u,
-            "half": K.center + 0.5 * K.radius * u,
-            "ball": K.center + K.radius * u,
-            "twice": K.center + 2.0 * K.radius * u,
-            "far": K.center + 30.0 * K.radius * u,
-            "inside": a_member(K, rng),
-            "start": x0.copy(),
-        }[where]
-    return Task(y, x0, tol)
+        y = a_member(K, rng) if where == "inside" else x0.copy()
+    return y, x0, tol
 
 
 def require_guarantees(K, y, done, tol=math.inf, eps=1e-13):
@@ -447,12 +436,6 @@ def test_bad_input_is_refused_and_named(name, bad, error, named):
         METHODS[name](Simplex(2), **good | bad)
 
 
-def test_an_active_set_starts_from_the_center():
-    active = ActiveSet.start(Simplex(3))
-    assert len(active) == 1
-    np.testing.assert_array_equal(active.x, Simplex(3).center)
-
-
 # --- sets with a compiled oracle ------------------------------------------------------------------
 
 
@@ -572,15 +555,6 @@ DENSE = {name: POLYTOPES[name] for name in SOME} | {"ball": L2Ball(3, 2.0, [1.0,
 PRECISIONS = {"float64": (strict.float64, 1e-13), "float32": (strict.float32, 3e-6)}
 
 
-def test_an_idle_vertex_serves_again_without_a_call():
-    K, active = L2Ball(20), ActiveSet.start(L2Ball(20))
-    for i in (0, 1):
-        active = active.project(K, 3.0 * np.eye(20)[i], tol=1e-9).active
-    again = active.project(K, 1.0 * np.eye(20)[0], tol=1e-9)
-    assert again.calls == 0
-    np.testing.assert_allclose(again.x, np.eye(20)[0], atol=1e-12)
-
-
 @thinned(4, name=[*METHODS], K=DENSE, kind=PRECISIONS)
 def test_other_libraries_are_served_in_their_own_arrays(name, K, kind):
     dtype, eps = kind
@@ -665,13 +639,16 @@ def test_corrective_steps_agree_with_the_naive_twin(seed, count, n, steps, stop)
     np.testing.assert_array_equal(y, y_kept)
 
 
-def test_atoms_without_weight_are_not_in_use_and_their_vertices_keep_their_rows():
-    K = Simplex(3)
-    active = ActiveSet.start(K)
+@pytest.mark.parametrize("K", [Simplex(3), L2Ball(3)], ids=repr)
+def test_vertices_without_weight_keep_their_rows_and_serve_again_without_a_call(K):
+    active, calls = ActiveSet.start(K), []
+    np.testing.assert_array_equal(active.x, K.center)
     for i in itertools.islice(itertools.cycle(range(3)), 30):
-        active = active.project(K, 3.0 * np.eye(3)[i], tol=1e-9).active
-        np.testing.assert_array_equal(active.x, np.eye(3)[i])
+        done = active.project(K, np.eye(3)[i], tol=1e-9)
+        active, calls = done.active, [*calls, done.calls]
+        np.testing.assert_allclose(active.x, np.eye(3)[i], atol=1e-12)
         assert len(active) == 1
+    assert calls == [1, 1, 1, *[0] * 27]
     assert len(active.weights) == 4
 
 
@@ -744,10 +721,6 @@ def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count
     assert asked > 30
 
 
-def affine_rank(points):
-    return int(np.linalg.matrix_rank(points - points[0], tol=1e-9))
-
-
 KINDS = ["general", "grid", "duplicates", "flat", "same", "zero", "tiny", "shifted"]
 
 
@@ -775,7 +748,8 @@ def test_caratheodory_keeps_the_point_with_as_few_atoms_as_it_takes(seed, count,
     assert (new >= 0).all()
     assert new.sum() == pytest.approx(1.0, abs=1e-14)
     scale = float(np.abs(points).max()) or 1.0
-    assert np.count_nonzero(new) <= affine_rank(points / scale) + 1
+    rank = np.linalg.matrix_rank((points - points[0]) / scale, tol=1e-9)
+    assert np.count_nonzero(new) <= rank + 1
 
 
 @pytest.mark.parametrize("kind", [Dense, Sparse.of], ids=["dense", "sparse"])
