@@ -21,18 +21,18 @@ DEVICES = ("null", "zero", "random", "urandom")
 libc = ctypes.CDLL(None, use_errno=True)
 
 
-def required(code: int) -> None:
+def required(code):
     if code:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
 
 
-def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
+def mount(source, target, kind, flags, data=""):
     texts = (each and each.encode() for each in (source, target, kind))
     required(libc.mount(*texts, ctypes.c_ulong(flags), data.encode() or None))
 
 
-def bind(source: str, target: Path, *, read_only: bool) -> None:
+def bind(source, target, *, read_only):
     """A file or folder of this machine, in the new root."""
     if os.path.isdir(source):
         target.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def bind(source: str, target: Path, *, read_only: bool) -> None:
         mount(None, str(target), None, REMOUNT | BIND | READ_ONLY)
 
 
-def show(source: str, root: Path) -> None:
+def show(source, root):
     """A folder for reading; links are links again."""
     target = root / source.lstrip("/")
     if target.exists():
@@ -56,7 +56,7 @@ def show(source: str, root: Path) -> None:
         bind(source, target, read_only=True)
 
 
-def new_root(given: dict) -> None:
+def new_root(given):
     required(libc.unshare(NEW_MOUNTS))
     mount(None, "/", None, RECURSIVE | PRIVATE)
     root = Path(given["root"])
@@ -74,7 +74,7 @@ def new_root(given: dict) -> None:
     os.chroot(root)
 
 
-def main() -> None:
+def main():
     given = json.loads(sys.argv[1])
     new_root(given)
     os.chdir(given["folder"])

@@ -5,19 +5,18 @@ come together. `cover` picks cases greedily, always the one with the most that w
 the first among equals, until everything that any case has is met.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations, product
-from typing import Any
 
 import pytest
 
 
-def pairs(**factors: Hashable) -> set[Hashable]:
+def pairs(**factors):
     """Every two factors of a case, with their values."""
     return set(combinations(sorted(factors.items(), key=lambda factor: factor[0]), 2))
 
 
-def cover(cases: Sequence[set[Hashable]]) -> list[int]:
+def cover(cases):
     """The places of cases that have among them everything that any of the cases has."""
     left = set().union(*cases)
     chosen = []
@@ -28,14 +27,14 @@ def cover(cases: Sequence[set[Hashable]]) -> list[int]:
     return chosen
 
 
-def named(values: Mapping[str, Any] | Iterable[Any]) -> Mapping[str, Any]:
+def named(values):
     """Values by their names, which texts, classes and functions have themselves."""
     if isinstance(values, Mapping):
         return values
     return {value if isinstance(value, str) else value.__name__: value for value in values}
 
 
-def covered(**given: Mapping[str, Any] | Iterable[Any]) -> pytest.MarkDecorator:
+def covered(**given):
     """Parametrize by every combination of named values; those beyond a covering array are soak."""
     factors = {factor: named(values) for factor, values in given.items()}
     names = [dict(zip(factors, combo, strict=True)) for combo in product(*factors.values())]
@@ -51,7 +50,7 @@ def covered(**given: Mapping[str, Any] | Iterable[Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(tuple(factors), cases)
 
 
-def thinned(every: int, **factors: Mapping[str, Any] | Iterable[Any]) -> pytest.MarkDecorator:
+def thinned(every, **factors):
     """Parametrize by every combination of named values; one of `every` is quick, so that each value
     meets some of each other factor, and the rest are soak.
     """
@@ -66,7 +65,7 @@ def thinned(every: int, **factors: Mapping[str, Any] | Iterable[Any]) -> pytest.
     return pytest.mark.parametrize(tuple(factors), cases)
 
 
-def few(count: int, values: Iterable[Any]) -> list[Any]:
+def few(count, values):
     """Values to parametrize by: the first `count` are quick, the rest soak."""
     return [
         value if i < count else pytest.param(value, marks=pytest.mark.soak)

@@ -1,14 +1,12 @@
 """Require that something broken on purpose fails the fitting check."""
 
-from typing import Any
-
 import pytest
 
 from tidewolf.core.errors import CheckFailed
 from tidewolf.testing.checks import checks_of, statement
 
 
-def assert_fails(checker: Any, kind: type, broken: Any, expected: str, **given: Any) -> None:
+def assert_fails(checker, kind, broken, expected, **given):
     """`expected` is the name of a check and, after a colon, a word of the detail; both may be
     empty. The error names the class and the check, in one sentence.
     """

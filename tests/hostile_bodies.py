@@ -6,7 +6,6 @@ import copy
 import os
 import pathlib
 import sys
-from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -98,7 +97,7 @@ OTHERS: tuple[Any, ...] = (
 FILE_KEYS = ("stream", "files", "incumbent", "outputs", "sweep", "problem", "names_file", "folder")
 
 
-def bodies() -> Iterator[dict[str, Any]]:
+def bodies():
     """Good ones."""
     for kind, given in SETS.items():
         yield {"set": {"kind": kind, **given}}
@@ -107,7 +106,7 @@ def bodies() -> Iterator[dict[str, Any]]:
     yield WHOLE
 
 
-def changed(body: Any, values: tuple[Any, ...]) -> Iterator[Any]:
+def changed(body, values):
     """The same with each of these values in place of each part of it, and as another key."""
     for path in places(body):
         for value in values:
@@ -117,7 +116,7 @@ def changed(body: Any, values: tuple[Any, ...]) -> Iterator[Any]:
         yield {**body, "set": {**body["set"], name: values[0]}}
 
 
-def places(value: Any) -> Iterator[tuple[Any, ...]]:
+def places(value):
     """The ways to each part."""
     items: Any = ()
     if isinstance(value, dict):
@@ -130,7 +129,7 @@ def places(value: Any) -> Iterator[tuple[Any, ...]]:
             yield (key, *rest)
 
 
-def put(body: Any, path: tuple[Any, ...], value: Any) -> Any:
+def put(body, path, value):
     """The same with this value at the end of that way."""
     body = copy.deepcopy(body)
     part = body
@@ -140,7 +139,7 @@ def put(body: Any, path: tuple[Any, ...], value: Any) -> Any:
     return body
 
 
-def main() -> int:
+def main():
     """Build one of so many of them with names of files; print each file that was looked at, and
     each error that is no sentence.
     """
@@ -167,17 +166,17 @@ def main() -> int:
     return len(seen)
 
 
-def _watch(seen: list[str]) -> None:
+def _watch(seen):
     """Note every look at a file, but for what Python imports."""
     os.watched = True  # type: ignore[attr-defined]
 
-    def note(event: str, arguments: tuple[Any, ...]) -> None:
+    def note(event, arguments):
         if event in ("open", "os.listdir", "os.scandir", "glob.glob") and hasattr(os, "watched"):
             name = str(arguments[0])
             if not name.endswith((".py", ".pyc", ".so")) and "site-packages" not in name:
                 seen.append(f"{event} {name}")
 
-    def asked(*given: Any, **_: Any) -> Any:
+    def asked(*given, **_):
         seen.append(f"stat {given}")
         raise AssertionError(f"a file was looked at: {given}")
 

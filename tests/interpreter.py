@@ -4,12 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).parent
 
 
-def python(*words: Any, env: dict[str, str] | None = None, **how: Any) -> str:
+def python(*words, env=None, **how):
     """What a fresh interpreter prints, which finds this folder too; it ends well."""
     here = os.pathsep.join([str(HERE), *sys.path])
     done = subprocess.run(

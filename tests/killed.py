@@ -48,11 +48,11 @@ ADVICE = RNG.dirichlet(np.ones(5), ROUNDS + 1)
 ADVICE[::4] = np.nan
 
 
-def saved(session: tw.Session[Any]) -> bytes:
+def saved(session):
     return session.learner.save(session.state)
 
 
-def as_if_killed(path: Path) -> Path:
+def as_if_killed(path):
     """What a kill at this moment would leave, in another folder."""
     folder = Path(tempfile.mkdtemp(dir=path.parent))
     for file in (path, Path(f"{path}-wal")):
@@ -116,12 +116,12 @@ TOLD: dict[str, Learner[Any]] = {
 """Those whose decisions depend on what is known before a round."""
 
 
-def tell(session: tw.Session[Any], t: int) -> Any:
+def tell(session, t):
     """The decision of round t, with what is known before it."""
     return session.play(time=60.0 * t, context=t % 3, advice={"a": ADVICE[t]})
 
 
-def observe(session: tw.Session[Any], t: int) -> None:
+def observe(session, t):
     """As functions and as numbers, in turn: kernels play what is given as numbers."""
     if t % 3:
         session.observe(costs=COSTS[t], capacities=LIMITS[t])
@@ -139,12 +139,12 @@ LATE: dict[str, Learner[Any]] = {
 }
 
 
-def in_turn(session: tw.Session[Any], i: int) -> None:
+def in_turn(session, i):
     """The i-th thing that happens: the session is told of a round, or observes it."""
     (observe if i % 2 else tell)(session, i // 2)
 
 
-def late(session: tw.Session[Any], i: int) -> None:
+def late(session, i):
     """The i-th thing that happens to a session whose rounds are observed late."""
     due = [r for r in session.pending if r % 7 != 3]  # the others expire
     upcoming = next_round(session.state)
@@ -161,7 +161,7 @@ def late(session: tw.Session[Any], i: int) -> None:
         )
 
 
-def uninterrupted(learner: Learner[Any], happens: Any, count: int) -> list[bytes]:
+def uninterrupted(learner, happens, count):
     """What a session in memory would save, at first and after each thing that happens."""
     session = tw.Session(learner, expire_after=EXPIRE_AFTER)
     found = [saved(session)]
@@ -171,7 +171,7 @@ def uninterrupted(learner: Learner[Any], happens: Any, count: int) -> list[bytes
     return found
 
 
-def live(database: Any, learner: Any, happens: Any, expected: list[bytes], done: Path) -> None:
+def live(database, learner, happens, expected, done):
     """What a child does with its life: `done` has a byte for each thing acknowledged."""
     count = done.stat().st_size
     how = {"snapshot_every": 9, "expire_after": EXPIRE_AFTER}
@@ -186,7 +186,7 @@ def live(database: Any, learner: Any, happens: Any, expected: list[bytes], done:
         assert saved(session) == expected[-1]
 
 
-def patiently(do: Any, *given: Any) -> Any:
+def patiently(do, *given):
     """Again, while PostgreSQL has not yet seen that the last holder is gone."""
     end = time.monotonic() + 10
     while True:
@@ -198,7 +198,7 @@ def patiently(do: Any, *given: Any) -> Any:
             time.sleep(0.005)
 
 
-def main(database: str, name: str, kills: str, seed: str, folder: str = "") -> None:
+def main(database, name, kills, seed, folder=""):
     is_file = not database.startswith("postgresql:")
     place = Path(folder) if folder else Path(database).parent
     learner, rng, busy = (LEARNERS | TOLD | LATE)[name], random.Random(int(seed)), 0
@@ -235,7 +235,7 @@ def main(database: str, name: str, kills: str, seed: str, folder: str = "") -> N
     print(busy)  # noqa: T201
 
 
-def serve(url: str, holder: str) -> None:
+def serve(url, holder):
     """Observe in one session, and print the rounds acknowledged, until it is refused."""
     store = SessionStore.open(url, holder=holder)
     store.create("one", "{}").result()

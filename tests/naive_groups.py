@@ -2,20 +2,18 @@
 
 import numpy as np
 
-from tidewolf.sets.base import Factors
 
-
-def squares(d: np.ndarray, factors: Factors) -> np.ndarray:
+def squares(d, factors):
     """|d_b|^2 of each factor."""
     return np.array([float(part @ part) for part in np.split(d.reshape(-1), factors.starts[1:])])
 
 
-def spread(each: np.ndarray, like: np.ndarray, factors: Factors) -> np.ndarray:
+def spread(each, like, factors):
     """The number of each factor at all of its entries."""
     return np.repeat(each, np.diff(factors.starts, append=like.size)).reshape(like.shape)
 
 
-def price(before, after, norms2, D) -> float:
+def price(before, after, norms2, D):
     """sum_b (change of sigma_b) D_b^2 + |g_b|^2/(4 sigma_b) of a step between these sums."""
     last, sigma = before.inverse_steps, after.inverse_steps
     moved = np.where(sigma > 0.0, norms2 / np.where(sigma > 0.0, 4.0 * sigma, 1.0), 0.0)

@@ -5,14 +5,12 @@ That the others refuse is
 `test_learners.py::test_a_learner_refuses_the_sets_it_cannot_play_on`.
 """
 
-from typing import Any
-
 from tidewolf.baselines import ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WarmUp
 from tidewolf.learners import BanditPrimalDual
 from tidewolf.sets import Polyhedral, Projectable
 
 
-def takes(kind: Any, K: Any) -> bool:
+def takes(kind, K):
     """Exploring needs a ball inside; linear programs need a linear description; exact projections
     one, or a projection of the set's own.
     """

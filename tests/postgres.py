@@ -18,7 +18,6 @@ import tempfile
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -53,7 +52,7 @@ class Absent(Exception):
     """There is no PostgreSQL to start; the message is the reason of a skip."""
 
 
-def programs() -> Path | None:
+def programs():
     """The folder of PostgreSQL's programs; the newest where there are several."""
     if found := shutil.which("pg_ctl"):
         folder = Path(found).resolve().parent
@@ -63,7 +62,7 @@ def programs() -> Path | None:
     return max((one.parent for one in made), key=lambda one: float(one.parent.name), default=None)
 
 
-def _user() -> dict[str, Any]:
+def _user():
     """Who runs the server: we, unless we are root."""
     if os.geteuid():
         return {}
@@ -79,7 +78,7 @@ def _user() -> dict[str, Any]:
 class Server:
     """A PostgreSQL that lives as long as this process, or until it is stopped."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         folder = programs()
         if folder is None:
             raise Absent("There is no PostgreSQL here: neither pg_ctl nor /usr/lib/postgresql.")
@@ -101,18 +100,18 @@ class Server:
             self.stop()
             raise RuntimeError(f"PostgreSQL was not started: {said}")
 
-    def url(self, database: str, **more: str) -> str:
+    def url(self, database, **more):
         """The address of one of its databases."""
         words = "".join(f"&{name}={value}" for name, value in more.items())
         return f"postgresql:///{database}?host={self.folder}&user=tidewolf{words}"
 
-    def fresh(self, how: str = "") -> str:
+    def fresh(self, how=""):
         """The address of a new, empty database; `how` is what stands after its name."""
         name = f"fresh_{next(self._count)}"
         self.execute(f"CREATE DATABASE {name} {how}")
         return self.url(name)
 
-    def execute(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+    def execute(self, sql, database="postgres"):
         """One statement, at once, by the superuser."""
         import psycopg
 
@@ -120,7 +119,7 @@ class Server:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
-    def control(self, *words: str) -> None:
+    def control(self, *words):
         """pg_ctl, waited for: ("stop", "-m", "immediate"), ("restart", ...), ("start",)."""
         log = ["-l", str(self.folder / "log")] if words[0] != "stop" else []
         command = [str(self._programs / "pg_ctl"), *words, "-w", "-s", *log]
@@ -129,7 +128,7 @@ class Server:
         how = {**nothing, **self._who, "cwd": self.folder, "start_new_session": True}
         subprocess.run(command, check=True, timeout=60, **how)
 
-    def stop(self) -> None:
+    def stop(self):
         """Twice does no harm."""
         if self._life.stdin is not None and not self._life.stdin.closed:
             self._life.stdin.close()
@@ -138,7 +137,7 @@ class Server:
 
 
 @cache
-def shared() -> Server:
+def shared():
     """The server of all tests of this process."""
     if find_spec("psycopg") is None:
         raise Absent('psycopg is not installed; pip install "tidewolf[serve]" runs this')
@@ -146,7 +145,7 @@ def shared() -> Server:
 
 
 @pytest.fixture
-def postgres_server() -> Server:
+def postgres_server():
     """The PostgreSQL of this process."""
     try:
         return shared()
@@ -155,6 +154,6 @@ def postgres_server() -> Server:
 
 
 @pytest.fixture
-def postgres_url(postgres_server: Server) -> str:
+def postgres_url(postgres_server):
     """The address of an empty database of this test alone."""
     return postgres_server.fresh()

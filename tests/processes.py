@@ -38,7 +38,7 @@ NEEDED = (
 """What a server imports when it starts, all by itself."""
 
 
-def prepare() -> None:
+def prepare():
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
@@ -50,12 +50,7 @@ def prepare() -> None:
         warm_up(Description.read(what).build())
 
 
-def fork(
-    arguments: list[str],
-    files: list[str],
-    environment: dict[str, str] | None = None,
-    user: int | None = None,
-) -> int:
+def fork(arguments, files, environment=None, user=None):
     """A child that runs the command on these files, as another user where one is given."""
     child = os.fork()
     if child:
@@ -79,7 +74,7 @@ def fork(
     os._exit(code)
 
 
-def main() -> None:
+def main():
     prepare()
     for line in sys.stdin:
         what, *given = json.loads(line)

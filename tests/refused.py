@@ -1,6 +1,5 @@
 """A call or a command that must be refused: the kind of error, what it names, and one sentence."""
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -9,7 +8,7 @@ from tidewolf.cli import main
 
 
 @contextmanager
-def refused(error: type[Exception], setting: str | None = None) -> Iterator[None]:
+def refused(error, setting=None):
     """The body raises `error`, which names `setting` if one is given, and ends as a sentence."""
     with pytest.raises(error) as caught:
         yield
@@ -19,7 +18,7 @@ def refused(error: type[Exception], setting: str | None = None) -> Iterator[None
         assert caught.value.setting == setting
 
 
-def refused_command(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+def refused_command(capsys, *words):
     """The sentence with which a command ends that prints nothing else."""
     capsys.readouterr()
     assert main([str(word) for word in words]) == 2, words

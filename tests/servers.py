@@ -11,8 +11,6 @@ A caller keeps its connection. What goes wrong on the way is an OSError or an HT
 `insist` asks again until there is an answer, as a controller would.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os
@@ -23,9 +21,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
 
 import pytest
 from benchmarks.compiled import compiled, compiler
@@ -58,7 +54,7 @@ def served(servers, tmp_path_factory):
 class Servers:
     """The process that forks servers; the file counts their syncs."""
 
-    def __init__(self, count: Path) -> None:
+    def __init__(self, count):
         self._count = count
         settings = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
         if compiler():
@@ -72,38 +68,30 @@ class Servers:
         self._made: list[Server] = []
 
     @property
-    def syncs(self) -> int:
+    def syncs(self):
         """Of all servers so far."""
         if not self._count.exists():
             pytest.skip("There is no C compiler here")
         return int.from_bytes(self._count.read_bytes(), sys.byteorder)
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         for server in self._made:
             server.kill()
         self._process.stdin.close()
         self._process.wait(PATIENCE)
         self._process.stdout.close()
 
-    def ask(self, *words: Any) -> int:
+    def ask(self, *words):
         """What the process answers to one line."""
         with self._turn:
             self._process.stdin.write(json.dumps(words) + "\n")
             self._process.stdin.flush()
             return int(self._process.stdout.readline())
 
-    def start(
-        self,
-        folder: Path,
-        *options: str,
-        ready: bool = True,
-        sync_ms: float = 0.0,
-        synced: Path | None = None,
-        user: int | None = None,
-    ) -> Server:
+    def start(self, folder, *options, ready=True, sync_ms=0.0, synced=None, user=None):
         """A server on this folder, with a disk that takes so long for a sync, and copies of what
         was synced where they are asked for; as another user where one is given.
         """
@@ -122,9 +110,7 @@ class Servers:
 class Server:
     """One server: it may end and start again, and has another port then."""
 
-    def __init__(
-        self, servers: Servers, folder: Path, options: Sequence[str] = (), user: int | None = None
-    ) -> None:
+    def __init__(self, servers, folder, options=(), user=None):
         self._servers, self.folder, self._options, self._user = servers, folder, options, user
         self.environment: dict[str, str] = {}
         self.synced: Path | None = None
@@ -132,10 +118,10 @@ class Server:
         self.pid = self.port = 0
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self, *, ready: bool = True) -> None:
+    def start(self, *, ready=True):
         """Start it and, unless told otherwise, wait until it says that it serves."""
         self._before = self.log.stat().st_size if self.log.exists() else 0
         kept = [] if "--database" in self._options else ["--data", str(self.folder)]
@@ -145,7 +131,7 @@ class Server:
         if ready:
             self.wait_until_ready()
 
-    def wait_until_ready(self) -> None:
+    def wait_until_ready(self):
         """Until the line with its address is there."""
         until = time.monotonic() + PATIENCE
         while not (found := re.search(r"tidewolf serves http://[\d.]+:(\d+)\n", self.said())):
@@ -154,20 +140,20 @@ class Server:
             time.sleep(2e-3)
         self.port = int(found[1])
 
-    def said(self) -> str:
+    def said(self):
         """What it printed since it was started last."""
         with open(self.log, "rb") if self.log.exists() else open(os.devnull, "rb") as file:
             file.seek(self._before)
             return file.read().decode()
 
     @property
-    def is_alive(self) -> bool:
+    def is_alive(self):
         try:
             return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
         except OSError:
             return False
 
-    def kill(self) -> None:
+    def kill(self):
         """At any instruction; nothing where it is over. Where copies of what was synced are kept,
         nothing else is left.
         """
@@ -180,12 +166,12 @@ class Server:
             left = shutil.ignore_patterns("half.*")
             shutil.copytree(self.synced, self.folder, ignore=left)
 
-    def terminate(self) -> int:
+    def terminate(self):
         """Ask it to end, and wait; the answer is its exit code."""
         os.kill(self.pid, signal.SIGTERM)
         return self.wait()
 
-    def wait(self) -> int:
+    def wait(self):
         """Its exit code, once it has ended; one that does not is killed."""
         until = time.monotonic() + PATIENCE
         while self.is_alive and time.monotonic() < until:
@@ -199,7 +185,7 @@ class Server:
 class Caller:
     """Who asks a server over one connection."""
 
-    def __init__(self, server: Server, timeout: float = PATIENCE) -> None:
+    def __init__(self, server, timeout=PATIENCE):
         self.server, self._timeout = server, timeout
         self._line: http.client.HTTPConnection | None = None
         self.retry_after: str | None = None
@@ -207,7 +193,7 @@ class Caller:
         self.gives_up = threading.Event()
         """once it is set, nothing is insisted on"""
 
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def ask(self, method, path, body=None):
         """Status and answer."""
         if self._line is None or self._line.port != self.server.port:
             self.hang_up()
@@ -225,7 +211,7 @@ class Caller:
             self.hang_up()
             raise
 
-    def insist(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def insist(self, method, path, body=None):
         """The same, again until somebody answers who is not overloaded."""
         until = time.monotonic() + PATIENCE
         while True:
@@ -239,10 +225,10 @@ class Caller:
                 raise AssertionError(f"{method} {path}: {answer}")
             time.sleep(2e-3)
 
-    def hang_up(self) -> None:
+    def hang_up(self):
         if self._line is not None:
             self._line.close()
             self._line = None
 
-    def __del__(self) -> None:
+    def __del__(self):
         self.hang_up()

@@ -15,9 +15,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 SECONDS = 60
@@ -35,18 +33,16 @@ class Got(NamedTuple):
     raw: bytes
 
     @property
-    def body(self) -> Any:
+    def body(self):
         return json.loads(self.raw)
 
 
-def fresh(prefix: str = "s") -> str:
+def fresh(prefix="s"):
     """A name that no session of this process has."""
     return f"{prefix}-{os.getpid()}-{next(_numbers)}"
 
 
-def call(
-    url: str, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
-) -> Got:
+def call(url, method, path, body=None, headers=None):
     """One request; bytes are sent as they are, anything else as JSON."""
     where = urlsplit(url)
     raw = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -60,13 +56,13 @@ def call(
         connection.close()
 
 
-def connected(url: str) -> socket.socket:
+def connected(url):
     """A connection on which nothing is said yet."""
     where = urlsplit(url)
     return socket.create_connection((where.hostname, where.port), timeout=30)
 
 
-def until(holds: Callable[[], Any], within: float = SECONDS) -> float:
+def until(holds, within=SECONDS):
     """Wait for it; how long that took."""
     began = time.monotonic()
     while not holds():
@@ -76,9 +72,7 @@ def until(holds: Callable[[], Any], within: float = SECONDS) -> float:
 
 
 @contextlib.contextmanager
-def in_thread(
-    data: Path, *, tokens: str = "", prepare: Callable[[], Any] | None = None, **options: Any
-) -> Iterator[str]:
+def in_thread(data, *, tokens="", prepare=None, **options):
     """A server in a thread of this process; yields its address, once it is ready unless it has
     something to `prepare`.
     """

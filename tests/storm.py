@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
-from servers import LOST, Caller, Server
+from servers import LOST, Caller
 from tidewolf.service.description import Description
 
 
-def put(n: int, learner: str, **more: Any) -> dict[str, Any]:
+def put(n, learner, **more):
     """The description of a session on a simplex."""
     return {"set": {"kind": "Simplex", "n": n}, "learners": [learner], **more}
 
@@ -52,22 +52,22 @@ class Owner:
     observed: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     """round -> what was posted, and the answer; None where it was one of many"""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.put = KINDS[self.kind]
         learner = Description.read(self.put).build().learner
         self.reference = tw.Session(learner, expire_after=self.put.get("expire_after"))
         """told the same, in this process"""
 
     @property
-    def path(self) -> str:
+    def path(self):
         return f"/v1/sessions/{self.name}"
 
-    def begin(self, caller: Caller) -> None:
+    def begin(self, caller):
         status, answer = caller.insist("PUT", self.path, self.put)
         assert status in (200, 201), answer
         self.names = answer["names"]
 
-    def go_on(self, caller: Caller) -> None:
+    def go_on(self, caller):
         """The next thing that happens to the session."""
         due, chance = [r + 1 for r in self.reference.pending], self.rng.random()
         if chance < 0.2 or (chance < 0.4 and len(due) < 3):
@@ -79,12 +79,12 @@ class Owner:
         else:
             self.look_back(caller, self.rng)
 
-    def _ahead(self) -> int:
+    def _ahead(self):
         """A round that is not decided yet."""
         last = max([self.reference.round, *self.reference.pending])
         return last + 1 + self.rng.choice([0, 1, 1, 2, 3])
 
-    def _decide(self, caller: Caller, number: int | None) -> None:
+    def _decide(self, caller, number):
         body = {} if number is None else {"round": number}
         status, answer = caller.insist("POST", f"{self.path}/decisions", body)
         x = self.reference.play(round=None if number is None else number - 1)
@@ -93,11 +93,11 @@ class Owner:
         self._require_point(answer, x)
         self.decided[answer["round"]] = answer
 
-    def _require_point(self, answer: Any, x: Any) -> None:
+    def _require_point(self, answer, x):
         found = [answer["decision"][name] for name in self.names]
         assert found == x.tolist(), f"{self.name}: {answer}, not {x.tolist()}"
 
-    def _content(self, number: int) -> dict[str, Any]:
+    def _content(self, number):
         n = len(self.names)
         told: dict[str, Any] = {"round": number}
         told["costs"] = [self.rng.uniform(-1, 1) for _ in range(n)]
@@ -109,7 +109,7 @@ class Owner:
             told["played"] = np.eye(n)[self.rng.randrange(n)].tolist()
         return told
 
-    def _tell_reference(self, told: dict[str, Any]) -> None:
+    def _tell_reference(self, told):
         given = {
             key: np.array(list(value.values()) if isinstance(value, dict) else value, dtype=float)
             for key, value in told.items()
@@ -117,7 +117,7 @@ class Owner:
         }
         self.reference.observe(round=told["round"] - 1, **given)
 
-    def _observe(self, caller: Caller, number: int) -> None:
+    def _observe(self, caller, number):
         told = self._content(number)
         status, answer = caller.insist("POST", f"{self.path}/observations", told)
         assert status == 200, answer
@@ -126,7 +126,7 @@ class Owner:
         assert answer["rounds"] <= self.reference.rounds, answer
         self.observed[number] = told, answer
 
-    def _observe_many(self, caller: Caller, due: list[int]) -> None:
+    def _observe_many(self, caller, due):
         """Some that wait, in some order; where none does, the coming ones."""
         count = self.rng.randint(1, 4)
         numbers = self.rng.sample(due, min(count, len(due)))
@@ -140,7 +140,7 @@ class Owner:
             self._tell_reference(one)
             self.observed[one["round"]] = one, None
 
-    def look_back(self, caller: Caller, rng: random.Random, *, patient: bool = True) -> None:
+    def look_back(self, caller, rng, *, patient=True):
         """Ask for, or post again, something that was acknowledged."""
         ask = caller.insist if patient else caller.ask
         if rng.random() < 0.4 and self.decided:
@@ -157,7 +157,7 @@ class Owner:
                 assert answer["round"] == number, answer
                 require_same(answer, was)
 
-    def _require_decision(self, number: int, was: Any, status: int, answer: Any) -> None:
+    def _require_decision(self, number, was, status, answer):
         """The bits that were acknowledged, or nothing where the round expired."""
         if status == 200:
             assert answer["decision"] == was["decision"], f"{answer}, not {was}"
@@ -165,7 +165,7 @@ class Owner:
             may_expire = "expire_after" in self.put and number not in self.observed
             assert status == 503 or (status == 404 and may_expire), answer
 
-    def judge(self, caller: Caller) -> None:
+    def judge(self, caller):
         """Hold what the server has against what it acknowledged, and against the twin."""
         _, now = caller.insist("GET", self.path)
         reference = self.reference
@@ -185,7 +185,7 @@ class Owner:
         self._require_point(answer, reference.play())
 
 
-def require_same(answer: Any, was: Any) -> None:
+def require_same(answer, was):
     """Hold the answer to what was posted again against the first, where there was one."""
     assert was in (None, answer), f"{answer}, not {was}"
 
@@ -193,7 +193,7 @@ def require_same(answer: Any, was: Any) -> None:
 class Storm:
     """Owners and others on a server that is killed."""
 
-    def __init__(self, server: Server, seed: int, sessions: int = 6, callers: int = 3) -> None:
+    def __init__(self, server, seed, sessions=6, callers=3):
         self.server, self.seed, self._rng = server, seed, random.Random(seed)
         self.owners = [
             Owner(f"{kind}.{i}", kind, random.Random(seed + 7 * i))
@@ -205,16 +205,16 @@ class Storm:
         """of servers under which something was acknowledged"""
 
     @property
-    def acknowledged(self) -> int:
+    def acknowledged(self):
         """Observations so far."""
         return sum(len(owner.observed) for owner in self.owners)
 
-    def _caller(self) -> Caller:
+    def _caller(self):
         caller = Caller(self.server)
         caller.gives_up = self._lost
         return caller
 
-    def _work(self, number: int) -> None:
+    def _work(self, number):
         caller, own = self._caller(), self.owners[number :: self._callers]
         try:
             for owner in own:
@@ -226,7 +226,7 @@ class Storm:
             self._failed.append(error)
         caller.hang_up()
 
-    def _pester(self) -> None:
+    def _pester(self):
         """Ask about everybody's past, without being heard always."""
         caller, rng = self._caller(), random.Random(self.seed - 1)
         while not self._over.wait(1e-3):
@@ -242,7 +242,7 @@ class Storm:
                 break
         caller.hang_up()
 
-    def rage(self, kills: int) -> None:
+    def rage(self, kills):
         """Kill the server so many times under load, and start it again each time."""
         work = [threading.Thread(target=self._work, args=(i,)) for i in range(self._callers)]
         work.append(threading.Thread(target=self._pester))
@@ -260,7 +260,7 @@ class Storm:
                 one.join()
         self._raise()
 
-    def _live_and_die(self) -> None:
+    def _live_and_die(self):
         before, patience = self.acknowledged, self._rng.randrange(-4, 25)
         while self.acknowledged < before + patience and not self._failed:
             time.sleep(1e-3)
@@ -279,7 +279,7 @@ class Storm:
             self.server.start(ready=False)
         self.server.wait_until_ready()
 
-    def judge(self) -> None:
+    def judge(self):
         """Kill it once more, and hold all of it against what was acknowledged."""
         self.server.kill()
         self.server.start()
@@ -291,7 +291,7 @@ class Storm:
                 raise AssertionError(f"{owner.name} of seed {self.seed}: {error}") from error
         caller.hang_up()
 
-    def _raise(self) -> None:
+    def _raise(self):
         if self._failed:
             raise AssertionError(
                 f"seed {self.seed}, after {self.acknowledged} observations: {self._failed[0]!r}\n"

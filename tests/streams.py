@@ -1,6 +1,5 @@
 """Short streams in the arrays of any library."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 
 
-def streams(rounds: int, n: int, made: Callable[[np.ndarray], Any]) -> dict[str, tw.Stream]:
+def streams(rounds, n, made):
     """One stream of each kind on points of n entries; `made` puts an array where it belongs."""
     rng = np.random.default_rng(1)
     C, A = rng.random((rounds, n)), rng.standard_normal((rounds, n))
@@ -23,7 +22,7 @@ def streams(rounds: int, n: int, made: Callable[[np.ndarray], Any]) -> dict[str,
     }
 
 
-def together(rounds: list[FirstOrder]) -> FirstOrder:
+def together(rounds):
     """The feedback on several rounds from that on each, added in their order."""
     total = rounds[0]
     for seen in rounds[1:]:
@@ -38,7 +37,7 @@ def together(rounds: list[FirstOrder]) -> FirstOrder:
     return total
 
 
-def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
+def hostile(kind, K, rounds, seed):
     """A stream on which some point of K keeps every constraint, unless it is hopeless."""
     rng = np.random.default_rng([seed, len(kind)])
     column, flat = (rounds, *[1] * len(K.shape)), (rounds, -1)
@@ -64,7 +63,7 @@ def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
     return tw.Stream(Linear(C), Affine(A, A.reshape(flat) @ star.reshape(-1) - most))
 
 
-def require_equal(f: Any, g: Any, points: Any, tolerance: float = 1e-10) -> None:
+def require_equal(f, g, points, tolerance=1e-10):
     """Everything a batch answers, also where a round has no weight."""
     weights = np.arange(1.0, len(g) + 1) * (np.arange(len(g)) != 1)
     asked: list[Any] = [("values_at", np.stack([points[t % len(points)] for t in range(len(g))]))]

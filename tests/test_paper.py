@@ -1,7 +1,5 @@
 """`tidewolf paper`: what the theorems state holds in what it measures, and the page shows it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

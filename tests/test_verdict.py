@@ -1,7 +1,5 @@
 """The verdict compares the right numbers in the right direction."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,6 @@
 """Learners with the paper's constants, without the warnings that short horizons deserve."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 
@@ -24,19 +23,19 @@ SETS = [
 ]
 
 
-def drift_plus_penalty(K: Any, horizon: int, *slopes: float, **given: Any) -> DriftPlusPenalty:
+def drift_plus_penalty(K, horizon, *slopes, **given):
     return _quietly(DriftPlusPenalty, K, horizon, zip(SLOPES, slopes, strict=True), given)
 
 
-def primal_dual(K: Any, horizon: int, *slopes: float, **given: Any) -> PrimalDual:
+def primal_dual(K, horizon, *slopes, **given):
     return _quietly(PrimalDual, K, horizon, zip(SLOPES, slopes, strict=True), given)
 
 
-def bandit_primal_dual(K: Any, horizon: int, *sizes: float, **given: Any) -> BanditPrimalDual:
+def bandit_primal_dual(K, horizon, *sizes, **given):
     return _quietly(BanditPrimalDual, K, horizon, zip(SIZES, sizes, strict=True), given)
 
 
-def examples(kind: Any, K: Any, horizon: int) -> tuple[Any, Any]:
+def examples(kind, K, horizon):
     """Two worth testing on a set; the second starts where it is told to."""
     if kind is BanditPrimalDual:
         least = explorable_from(K.inner_radius, K.dimension) if K.inner_radius else 1
@@ -49,13 +48,13 @@ def examples(kind: Any, K: Any, horizon: int) -> tuple[Any, Any]:
     return make(K, horizon, 1e3, 1e3), make(K, max(1, horizon // 3), 1e3, 1e3, start=K.center)
 
 
-def _quietly(kind: Any, K: Any, horizon: int, sizes: Any, given: dict[str, Any]) -> Any:
+def _quietly(kind, K, horizon, sizes, given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ShortHorizon)
         return kind.theorem(K, horizon=horizon, **dict(sizes), **given)
 
 
-def hostile(K: Any, rounds: int, seed: int) -> tw.Stream:
+def hostile(K, rounds, seed):
     """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes
     of at most 1.
     """

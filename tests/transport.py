@@ -5,7 +5,6 @@ import select
 import socket
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
 """PostgreSQL's name for it."""
@@ -13,7 +12,7 @@ BEAT = b"pg_backend_pid"
 """In what a server asks each second, which counts as no message."""
 
 
-def never(number: int, said: bytes) -> bool:
+def never(number, said):
     return False
 
 
@@ -23,7 +22,7 @@ class Transport:
     delivered, or delivered, done, and not answered. While it is `down` nobody is connected.
     """
 
-    def __init__(self, folder: Path, to: Path) -> None:
+    def __init__(self, folder, to):
         self.folder, self._to = folder, to
         self.before = self.after = never
         self.down = False
@@ -34,19 +33,19 @@ class Transport:
         self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def close(self) -> None:
+    def close(self):
         with suppress(OSError):
             self._door.shutdown(socket.SHUT_RDWR)
         self._door.close()
         self.cut()
 
-    def cut(self) -> None:
+    def cut(self):
         """End every connection."""
         for one in self._open:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
-    def _accept(self) -> None:
+    def _accept(self):
         with suppress(OSError):
             while True:
                 client, _ = self._door.accept()
@@ -55,7 +54,7 @@ class Transport:
                     continue
                 threading.Thread(target=self._forward, args=(client,), daemon=True).start()
 
-    def _forward(self, client: socket.socket) -> None:
+    def _forward(self, client):
         with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
             server.connect(str(self._to / SOCKET))
             pair = [client, server]
