@@ -162,7 +162,7 @@ def rewritten(path, **changes):
             assert row.number > head.snapshot
         db.execute("DELETE FROM events WHERE number = ?", (last.number,))
         tables.add(last._replace(**changes))
-        assert tables.move_head(head, head._replace(link=link))
+        assert tables.move_head(head, head._replace(link=link), len(rows) + 1)
     db.close()
 
 
