@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
+from scipy.optimize import isotonic_regression, linprog
 from scipy.sparse import csr_array
 
 from polytopes import trees, vertices_of
@@ -77,6 +77,16 @@ def test_halving_fills_a_large_knapsack_as_sorting_does(seed, n, at_most, ties):
 
 
 # --- transportation -------------------------------------------------------------
+
+
+@given(seed=seeds, n=st.integers(1, 12), far=st.sampled_from([0.1, 1.0, 30.0]))
+@settings(max_examples=150)
+def test_the_projection_on_a_permutahedron_agrees_with_isotonic_regression(seed, n, far):
+    rng = np.random.default_rng(seed)
+    K, y = sets.Permutahedron(rng.integers(0, 4, n)), far * rng.standard_normal(n).round(1)
+    order = np.argsort(-y, kind="stable")
+    v = isotonic_regression(y[order] - np.sort(K.weights)[::-1], increasing=False).x
+    np.testing.assert_allclose(K.project(y)[order], y[order] - v, atol=1e-12 * max(1.0, far))
 
 
 @pytest.mark.soak_examples(15)
