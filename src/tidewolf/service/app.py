@@ -280,7 +280,7 @@ class Middleware:
 
 
 async def _ended(future: Future[None]) -> None:
-    """Wait until a transaction is on disk, or failed; one that is not waited for goes on."""
+    """Wait until a transaction is on disk, or failed; one that is not waited for continues."""
     if not future.done():
         loop = asyncio.get_running_loop()
         waiter = asyncio.Event()
