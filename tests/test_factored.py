@@ -18,7 +18,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.kernels.active_set import DROP
 from tidewolf.projection import ActiveSet, closer_to_center
 from tidewolf.projection.active import ExactPoint, factors_of
-from tidewolf.projection.active_set import SPARE, most_idle
+from tidewolf.projection.active_set import IDLE
 from tidewolf.projection.factored import SPARE_IN_FACTOR, FactoredActiveSet, start_active
 from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.sets import Box, ConvexSet, L2Ball, Product, Simplex
@@ -261,9 +261,9 @@ def test_memory_is_flat_and_rows_in_use_are_few(K):
         active = active.nearest(K, a_target(K, rng), 1e-5 * K.radius**2 or 1e-5, 4).active
         used = np.flatnonzero(active.weights)
         assert (np.bincount(active.atoms.owners[used]) <= entries + 1 + SPARE_IN_FACTOR).all()
-        assert len(active.weights) <= len(used) + most_idle(len(used), K.dimension)
+        assert len(active.weights) <= 2 * len(used) + IDLE
         longest = max(longest, len(active.atoms))
-    assert longest <= 2 * (entries + 1 + SPARE_IN_FACTOR).sum() + 2 * SPARE + K.dimension
+    assert longest <= 2 * (entries + 1 + SPARE_IN_FACTOR).sum() + IDLE + K.dimension
     require_sound(active, K)
 
 

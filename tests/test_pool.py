@@ -50,7 +50,7 @@ def test_rows_that_are_idle_in_all_points_leave(over):
     for t in range(150):
         pool = moved(pool, 2, over, seed=t)
         points = [pool.x(i).tobytes() for i in range(2)]
-        pool = pool.tidied(over.dimension)
+        pool = pool.tidied()
         assert [pool.x(i).tobytes() for i in range(2)] == points
         for active in pool.actives:
             assert active.mean_of(active.weights) == pytest.approx(active.x, abs=1e-9)
@@ -63,7 +63,7 @@ def test_points_of_a_set_with_an_exact_projection_have_no_table():
     assert (pool.table, pool.count, found.calls) == (None, 0, 0)
     assert pool.x(1).tolist() == [1.0, 1.0]
     assert isinstance(pool.actives[0], ExactPoint)
-    assert pool.tidied(2) is pool
+    assert pool.tidied() is pool
     assert Pool.restored(pool.parts()).x(1).tolist() == [1.0, 1.0]
 
 

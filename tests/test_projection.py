@@ -22,7 +22,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels import active_set
 from tidewolf.projection import ActiveSet, afp, afp_paper, closer_to_all, closer_to_center
-from tidewolf.projection.active_set import SPARE
+from tidewolf.projection.active_set import IDLE, SPARE
 from tidewolf.projection.compiled import address_of, as_bytes, tie_margin
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.weights import caratheodory, corrected
@@ -692,7 +692,7 @@ def require_sound(active, K):
     dense = np.stack([np.asarray(vertex.dense(np.zeros(K.shape))) for vertex in vertices])
     np.testing.assert_allclose(np.tensordot(active.weights, dense, axes=1), active.x, atol=1e-13)
     assert (active.weights > 0).sum() == len(active) <= K.dimension + 1 + SPARE
-    assert len(active.weights) <= 2 * (K.dimension + 1 + SPARE) + 2 * SPARE
+    assert len(active.weights) <= len(active) + IDLE
 
 
 @pytest.mark.parametrize(
@@ -717,7 +717,7 @@ def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count
             require_sound(active, K)
             assert K.infeasibility(active.x) <= 1e-12
     require_sound(active, K)
-    assert longest <= 2 * (K.dimension + 1 + SPARE) + 2 * SPARE + 8 * K.radius**2 / tol + 4
+    assert longest <= K.dimension + 1 + SPARE + IDLE + 8 * K.radius**2 / tol + 4
     assert asked > 30
 
 

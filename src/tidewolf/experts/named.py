@@ -134,7 +134,7 @@ class Named(Adviser):
         pool = pool.with_vertices(vertices)
         count, tol = pool.count, SHARE * K.radius**2
         pool, found = pool.projected(0, K, y + 0.0, tol, float(budget))
-        new, pool = pool.vertices_since(count), pool.tidied(K.dimension)
+        new, pool = pool.vertices_since(count), pool.tidied()
         x = found.x if found.distance2 <= ENOUGH * K.radius**2 else None
         outside = state.outside if x is None else max(state.outside, norm(z - x))
         return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)

@@ -100,7 +100,7 @@ THETA, EXPONENTS, GROWTH = 0.5, 256.0, 2.0
 LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
 EPS = float(np.finfo(np.float64).eps)
 SLACK, CONVEX_SLACK, BROKEN = 1e3 * EPS, 16.0 * EPS, 1e-9
-SPARE = 32
+SPARE, IDLE = 32, 64
 CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
 
@@ -782,10 +782,8 @@ def rounds(  # type: ignore[no-untyped-def]
                 return i, TOO_MANY, int(at[COUNT])
         s[HALF_WAY], code = 0.0, PLAYED
         count = int(at[COUNT])
-        if count > max(2 * SPARE, dimension // 2):
-            used = count - idle_rows(weights, count)
-            if count > used + max(used + 2 * SPARE, dimension // 2):
-                code = LOOK
+        if count > IDLE and idle_rows(weights, count) > IDLE:
+            code = LOOK
         moved, apart, solved = sums[longest, MOVED_OF], sums[longest, APART_OF], 0
         if records and code == PLAYED and not audit(
             s, settings, apart, moved, X[longest], Y[longest], before[longest], center, marks,

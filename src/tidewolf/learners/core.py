@@ -594,7 +594,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             distance = math.sqrt(found.distance2)
             y = own.y if found.y is y else found.y
             descents[i] = own._replace(y=y, before_projection=own.y, distance=distance)
-        tidied = pool.tidied(self.K.dimension)
+        tidied = pool.tidied()
         if tidied is not pool:  # other rows now: advisers get all of them again
             state = state._replace(vertices=0, vertices_of_waiting=0)
         return state._replace(

@@ -41,7 +41,7 @@ from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import Active, ExactPoint, factors_of
-from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.active_set import ActiveSet, rows_to_keep
 from tidewolf.projection.compiled import Search, address_of, as_bytes, tie_margin
 from tidewolf.sets.base import CompiledGeometry, KernelGeometry
 from tidewolf.sets.calculus import Product
@@ -508,7 +508,7 @@ class CompiledRounds:
                 now.played = frozen(now.arrays.p.copy())
             now.unseen += 0 if self._sees_functions else done
         if code == LOOK:
-            rows = np.flatnonzero((now.weights[:, : now.count] > 0.0).any(axis=0))
+            rows = rows_to_keep(now.weights[:, : now.count].max(axis=0) > 0.0)
             now.atoms, now.weights = now.atoms.only(rows), now.weights[:, rows].copy()
             now.count, now.vertices = len(rows), 0
         return done, code, columns

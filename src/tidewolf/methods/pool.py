@@ -20,7 +20,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Vertex, require_saved_numbers
 from tidewolf.projection.active import SAVED_ROUNDING, Active, ExactPoint, Remembered, is_warm
-from tidewolf.projection.active_set import ActiveSet, most_idle
+from tidewolf.projection.active_set import IDLE, ActiveSet, rows_to_keep
 from tidewolf.projection.factored import FactoredActiveSet, start_active
 
 Mean: TypeAlias = ActiveSet | FactoredActiveSet
@@ -95,20 +95,21 @@ class Pool(Stored):
             return ()
         return tuple(self.table.vertices[count : self.count])
 
-    def tidied(self, dimension: int) -> Pool:
+    def tidied(self) -> Pool:
         """The same without the rows that are idle in all points, where those are many."""
-        if self.count <= most_idle(0, dimension):
+        if self.count <= IDLE:
             return self
         in_use: Bools = np.zeros(self.count, dtype=bool)
         for active in self._means():
             in_use[: len(active.weights)] |= active.weights > 0.0
         used = int(np.count_nonzero(in_use))
-        if self.count <= used + most_idle(used, dimension):
+        factored = isinstance(self.actives[0], FactoredActiveSet)
+        if self.count <= (2 if factored else 1) * used + IDLE:
             return self
-        rows = np.flatnonzero(in_use)
+        rows = rows_to_keep(in_use)
         table = self.table.only(rows)
         whole = (self._padded(active) for active in self._means())
-        return Pool(tuple(active.only(table, rows) for active in whole), table, used)
+        return Pool(tuple(active.only(table, rows) for active in whole), table, len(rows))
 
     def _means(self) -> tuple[Mean, ...]:
         return tuple(a for a in self.actives if isinstance(a, ActiveSet | FactoredActiveSet))

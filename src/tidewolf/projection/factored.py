@@ -16,7 +16,8 @@ ask in the direction 0.
 
 Vertices of factors are rows of one append-only table of sparse vertices, which active sets share
 as they do that of active_set.py. Past its number of entries + 1 + `SPARE_IN_FACTOR` rows in use a
-factor is reduced by Caratheodory's theorem.
+factor is reduced by Caratheodory's theorem. Every call may add a row for each factor, so idle rows
+may be as many as those in use, and `IDLE` more.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from tidewolf.projection.active import (
     factors_in,
     factors_of,
 )
-from tidewolf.projection.active_set import AFFORDABLE, ActiveSet, most_idle
+from tidewolf.projection.active_set import AFFORDABLE, IDLE, ActiveSet
 from tidewolf.projection.one_shot import as_member, oracle_error
 from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
 from tidewolf.sets.base import Factors
@@ -175,7 +176,7 @@ class FactoredActiveSet(Combination):
             weights, moved = weights[:count], moved or shifted
         active = FactoredActiveSet(atoms, places, weights, x.reshape(K.shape), warm)
         after = frozen(y.reshape(K.shape)) if moved else given
-        distance2, reduced = float(distances2.sum()), active._reduced(K.dimension, shared)
+        distance2, reduced = float(distances2.sum()), active._reduced(shared)
         if reduced.x is not active.x:
             distance2 = inner(reduced.x - after, reduced.x - after)
         return Remembered(reduced.x, after, calls, distance2, reduced)
@@ -217,7 +218,7 @@ class FactoredActiveSet(Combination):
     def at(self, table: FactorTable, weights: Floats, x: Array, warm: Any) -> FactoredActiveSet:
         return FactoredActiveSet(table, self.places, weights, x, warm)
 
-    def _reduced(self, dimension: int, shared: bool) -> FactoredActiveSet:
+    def _reduced(self, shared: bool) -> FactoredActiveSet:
         """Not too many rows in use in any factor, nor, unless others use them, idle in all."""
         active, used = self, np.flatnonzero(self.weights)
         owners = self.atoms.owners[used]
@@ -231,7 +232,7 @@ class FactoredActiveSet(Combination):
                 weights[rows] = caratheodory(gram, self.weights[rows])
             active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
             used = np.flatnonzero(weights)
-        if not shared and len(self.weights) > len(used) + most_idle(len(used), dimension):
+        if not shared and len(self.weights) > 2 * len(used) + IDLE:
             return active.only(self.atoms.only(used), used)
         return active
 
