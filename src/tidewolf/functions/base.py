@@ -180,23 +180,19 @@ def lane_products(A: Array, x: Array) -> Array:
     """
     if not (type(A) is type(x) is np.ndarray and A.dtype == x.dtype == np.float64):
         return A @ x
-    return np.array([_lane_product(a, x) for a in A])
-
-
-def _lane_product(a: Floats, x: Floats) -> float:
-    whole, total, lanes = len(a) - len(a) % LANES, 0.0, None
-    for start in range(0, whole, AT_ONCE):
-        stop = min(start + AT_ONCE, whole)
-        terms = a[start:stop] * x[start:stop]
-        if lanes is not None:
-            terms[:LANES] += lanes
+    rows, n = A.shape
+    whole, lanes = n - n % LANES, np.zeros((rows, LANES))
+    at_once = max(1, AT_ONCE // (LANES * max(1, rows))) * LANES
+    for start in range(0, whole, at_once):
+        stop = min(start + at_once, whole)
+        terms = (A[:, start:stop] * x[start:stop]).reshape(rows, -1, LANES)
+        terms[:, 0] += lanes
         # each lane from its first term on, as `np.sum` need not do it
-        lanes = np.einsum("kl->l", terms.reshape(-1, LANES))
-    if lanes is not None:
-        s = lanes.tolist()
-        total += ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
-    for term in (a[whole:] * x[whole:]).tolist():
-        total += term
+        lanes = np.einsum("rkl->rl", terms)
+    s = lanes.T
+    total: Floats = ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+    for j in range(whole, n):
+        total = total + A[:, j] * x[j]
     return total
 
 
