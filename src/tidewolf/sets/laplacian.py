@@ -6,8 +6,11 @@
 Four ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a dense inverse of each part
 where nodes have `PART_NODES` in their part on average, or fewer; a sparse factor when the envelope
 of the reverse Cuthill-McKee order, which no factor in that order leaves, has up to `FACTOR_ENTRIES`
-entries; else conjugate gradients to `CG_TOLERANCE`. Of 462 commodities
-on 22 nodes a solution by the inverses of the parts takes a fifth of the time of a sparse factor.
+entries; else conjugate gradients to `CG_TOLERANCE`. The factor is made in the order of least
+degrees, in which it is several times smaller: 2.2 of 13 million entries for a layered graph of
+99,600 arcs, whose rounds take 14 ms by the factor and 220 ms by conjugate gradients. Of 462
+commodities on 22 nodes a solution by the inverses of the parts takes a fifth of the time of a
+sparse factor.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from tidewolf.core.types import Floats, Int32s, NDArray
 
 DENSE_NODES = 600
 PART_NODES = 40
-FACTOR_ENTRIES = 4_000_000
+FACTOR_ENTRIES = 16_000_000
 CG_TOLERANCE = 1e-12
 
 
