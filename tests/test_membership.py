@@ -8,10 +8,10 @@ from covering import thinned
 from tidewolf.core.vertices import Sparse
 from tidewolf.evaluation.certificate import certify
 from tidewolf.evaluation.recording import Recording
-from tidewolf.evaluation.tracking import COMBINATION, EVERY_POINT, Membership
+from tidewolf.evaluation.tracking import COMBINATION, EVERY_POINT, SMALL, Membership
 from tidewolf.functions import Affine, Linear
 from tidewolf.projection import ActiveSet
-from tidewolf.sets import Product, Scaled, Shrunk, Simplex, SpanningTrees, Translated
+from tidewolf.sets import BoundedPSD, Product, Scaled, Shrunk, Simplex, SpanningTrees, Translated
 from tidewolf.sets.base import CostlyMembership, membership_tolerance
 
 
@@ -75,6 +75,16 @@ def test_without_a_combination_stated_points_are_asked(asked):
     assert check.holds
     simplex = tw.run(tw.LyapunovDescent(Simplex(4)), stream(Simplex(4), 20))
     assert simplex.certificate.checks[0].how == EVERY_POINT
+
+
+@pytest.mark.parametrize(("n", "count"), [(8, 20), (SMALL + 1, 6)])
+def test_large_matrices_are_decomposed_at_stated_points_alone(n, count, monkeypatch):
+    K, right, asked = BoundedPSD(n, 1.0), BoundedPSD.infeasibility, []
+    monkeypatch.setattr(BoundedPSD, "infeasibility", lambda K, x: asked.append(x) or right(K, x))
+    slopes = np.random.default_rng(0).standard_normal((20, n, n))
+    found = tw.run(tw.LyapunovDescent(K), tw.Stream(Linear(slopes)))
+    assert len(asked) == count
+    assert found.certificate.checks[0].holds
 
 
 class State(tuple):

@@ -7,6 +7,7 @@ and of the entries of L and R. The sets of matrices take such a direction where 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -130,3 +131,16 @@ def frobenius_norm(D: Matrix) -> float:
     if isinstance(D, SparsePlusLowRank):
         return norm(D.sparse.data) + norm(D.left) * norm(D.right)
     return norm(D)
+
+
+@cache
+def _blas() -> Any:
+    import scipy.linalg  # noqa: F401  it brings its own BLAS, and only what is loaded is limited
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_thread() -> Any:
+    """One thread for linear algebra: from now on, or within the context, if it is entered."""
+    return _blas().limit(limits=1)

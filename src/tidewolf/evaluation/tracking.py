@@ -9,8 +9,9 @@ rounds.
     some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and of the last point
 
 The latter two are for sets that declare their excess dear (`sets.base.CostlyMembership`): the
-combination if the learner's state has one, an `ActiveSet`, else some points. With w >= 0, and
-members no longer than |c| + R, the point x is no farther from the set than
+combination if the learner's state has one, an `ActiveSet`, else some points. Matrices of more than
+`SMALL` rows or columns are checked at some points, too: each takes a decomposition. With w >= 0,
+and members no longer than |c| + R, the point x is no farther from the set than
 
     |x - sum_i w_i v_i| + |1 - sum_i w_i| (|c| + R)  +  how far the vertices are.
 
@@ -49,6 +50,7 @@ from tidewolf.evaluation.formatting import aligned, data_frame, short_number
 from tidewolf.methods.pool import Pool
 from tidewolf.projection import ActiveSet
 from tidewolf.sets.base import CostlyMembership, membership_tolerance
+from tidewolf.sets.spectra import Spectral
 
 EVERY_POINT = "by every point's excess"
 COMBINATION = "through the convex combination of vertices"
@@ -57,6 +59,8 @@ MAX_PARTS = 120
 MAX_NUMBERS = 1 << 22
 """At most so many numbers in all, or one point if that is larger."""
 _ROUNDING = 1e-9
+SMALL = 64
+"""Rows and columns of a matrix whose decomposition costs little beside a round."""
 _ROWS, _COLUMNS = 6, 6
 """How many rounds and entries a printed table has at most."""
 
@@ -101,8 +105,9 @@ class Membership(Tracker):
         """The points that were played from a state, (k, *shape), with the last one of all at the
         `end`.
         """
-        costly = isinstance(self._K, CostlyMembership)
-        active = active_set(state) if costly else None
+        proves = isinstance(self._K, CostlyMembership)
+        active = active_set(state) if proves else None
+        costly = proves or (isinstance(self._K, Spectral) and max(self._K.shape) > SMALL)
         last = points.shape[0] - 1
         for i in range(last + 1):
             x = points[i, ...]

@@ -70,6 +70,7 @@ from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
+from tidewolf.core.matrices import one_thread
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -633,7 +634,7 @@ def serial(follow: Follow | None = None) -> Engine:
 
     def play(tasks: Mapping[int, Task]) -> Answers:
         player = Player()
-        with _limits():
+        with one_thread():
             for number, (job, file) in tasks.items():
                 moved = None if follow is None else partial(follow, number)
                 yield number, player.row(job, file=file, moved=moved)
@@ -757,13 +758,4 @@ def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
     return _player().row(job)
 
 
-def _limits() -> Any:
-    """One thread for linear algebra, in this process or, if it is entered, in the context."""
-    # it brings its own BLAS, and one that is loaded later is not limited
-    import scipy.linalg  # noqa: F401
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)
-
-
-_limit = cache(_limits)
+_limit = cache(one_thread)
