@@ -22,7 +22,15 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.jit import Kernel
 from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
-from tidewolf.functions import Affine, Capacity, Linear, MaxAffine
+from tidewolf.functions import (
+    Affine,
+    Capacity,
+    Linear,
+    LoadCost,
+    LoadLimit,
+    MaxAffine,
+    MaxUtilization,
+)
 from tidewolf.functions.base import AT_ONCE, lane_products
 from tidewolf.kernels import active_set, evaluate, rounds
 from tidewolf.methods import compiled_rounds, kernel_functions
@@ -68,6 +76,14 @@ def stream(K, kind, count, seed=0, scale=1.0):
         limits = Affine(rows, rows @ c - 0.05 * K.radius)
     elif kind == "maxima":
         losses, limits = MaxAffine(many[:, ::-1], offsets), MaxAffine(many, offsets)
+    elif kind in ("loads", "utilisation"):
+        pairs, incidence = np.arange(n) % 2, (rng.random((3, n)) < 0.6).astype(float)
+        demands, room = scale * rng.random((count, 2)), rng.random((count, 3))
+        losses = LoadCost(incidence, demands, room, pairs)
+        limits = LoadLimit(incidence, demands, demands @ np.ones((2, 3)) * room, pairs)
+        if kind == "utilisation":
+            losses = MaxUtilization(incidence, demands, 0.1 + room[0], pairs)
+            limits = MaxUtilization(incidence, demands, 0.1 + room[0], pairs, 0.3 * scale)
     elif kind == "elsewhere in memory":
         losses, limits = Linear(np.asfortranarray(costs)), Capacity(full[:, ::-1])
     elif kind == "mostly across":
@@ -84,7 +100,10 @@ def stream(K, kind, count, seed=0, scale=1.0):
     return tw.Stream(losses, limits)
 
 
-KINDS = ("capacities", "affine", "maxima", "unlimited", "elsewhere in memory", "mostly across")
+KINDS = (
+    "capacities", "affine", "maxima", "utilisation", "unlimited", "elsewhere in memory",
+    "mostly across",
+)  # fmt: skip
 KINDS += ("across", "ties", "nothing")
 
 
@@ -472,7 +491,7 @@ def test_tables_grow_and_are_made_smaller_inside_long_runs(make):
 
 @given(
     seed=seeds,
-    kind=st.sampled_from(["capacities", "affine", "maxima", "unlimited", "ties"]),
+    kind=st.sampled_from([*KINDS[:5], "loads", "ties"]),
     n=st.sampled_from([1, 3, 8, 17]),
 )
 def test_functions_are_evaluated_as_they_evaluate_themselves(seed, kind, n):
@@ -485,8 +504,10 @@ def test_functions_are_evaluated_as_they_evaluate_themselves(seed, kind, n):
             for way in (evaluate.evaluate, evaluate.evaluate.plain):
                 pieces, gradient = np.empty(max(n, 3)), np.empty(n)
                 value = way(*kernel_functions.encoded(batch), t, x, pieces, gradient)
-                assert value == one.values(x)[0]
-                np.testing.assert_array_equal(gradient, one.subgradient(x, np.ones(1)))
+                rounding = 1e-13 if kind == "loads" else 0.0  # sums over links, or over paths
+                assert value == pytest.approx(one.values(x)[0], rel=rounding, abs=rounding)
+                own = one.subgradient(x, np.ones(1))
+                np.testing.assert_allclose(gradient, own, rtol=rounding)
                 limits = one.pieces(x)
                 if limits is not None and limits.shape[1] > 1:
                     np.testing.assert_array_equal(pieces[: limits.shape[1]], limits[0])

@@ -5,6 +5,11 @@ A batch is a kind, a matrix and a vector of numbers, and how many pieces a round
     LINEAR     <A_t, x>                         AFFINE      <A_t, x> - b_t
     CAPACITY   max_i x_i - A_ti                 MAX_AFFINE  max_j <A_tj, x> - b_tj
     UNLIMITED  -1                               GIVEN       b_t with the gradient A_t, seen before
+    LOADS      max_l sum_p load_lp d_t,pair(p) x_p - offset_tl
+
+The rows of LOADS are a round's demands d_t, then its offsets, one for each link or one for all; b
+is how many offsets there are, where the stored numbers of each link start and end, and of each
+number its path, its pair and its load (functions/loads.py).
 
 Capacities below b_0 have no value: they need a warning.
 
@@ -20,7 +25,31 @@ from tidewolf.kernels.active_set import dot, fill
 
 MOST = 1e140
 """Pieces are at most so large; of others there is no value."""
-LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN = range(6)
+LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
+
+
+@kernel
+def fullest_link(given, b, links, x, pieces, gradient):  # type: ignore[no-untyped-def]
+    """The largest load less its offset, with the gradient of the first link that has it.
+
+    Reference: `values` and `subgradient` of `LinkLoads`, in tests/test_rounds.py.
+    """
+    offsets, starts = int(b[0]), b[1 : links + 2]
+    size, pairs = int(starts[links]), len(given) - offsets
+    path, pair = b[links + 2 : links + 2 + size], b[links + 2 + size : links + 2 + 2 * size]
+    load, fullest, strange = b[links + 2 + 2 * size :], 0, 0
+    for l in range(links):
+        carried = 0.0
+        for p in range(int(starts[l]), int(starts[l + 1])):
+            carried += load[p] * given[int(pair[p])] * x[int(path[p])]
+        pieces[l] = carried - given[pairs + (l if offsets > 1 else 0)]
+        strange += not abs(pieces[l]) <= MOST
+        if pieces[l] > pieces[fullest]:
+            fullest = l
+    fill(gradient, 0.0)
+    for p in range(int(starts[fullest]), int(starts[fullest + 1])):
+        gradient[int(path[p])] += load[p] * given[int(pair[p])]
+    return pieces[fullest] if strange == 0 else np.nan
 
 
 @kernel
@@ -44,6 +73,8 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
         fill(gradient, 0.0)
         gradient[fullest] = 1.0
         return most if strange == 0 else np.nan
+    if kind == LOADS:
+        return fullest_link(A[t], b, count, x, pieces, gradient)
     row, value = t, 0.0
     if kind == MAX_AFFINE:
         row, strange = t * count, 0

@@ -17,6 +17,7 @@ from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
+from tidewolf.functions.loads import LinkLoads, LoadCost, LoadLimit, MaxUtilization, OverPaths
 from tidewolf.kernels import evaluate
 from tidewolf.kernels import rounds as names
 
@@ -35,7 +36,7 @@ def read_only(array: NDArray) -> NDArray:
 _NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
 _NO_LEAST = read_only(np.array([-math.inf]))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
-_READ = (Unlimited, Linear, Capacity, Affine, MaxAffine)
+_READ = (Unlimited, Linear, Capacity, Affine, MaxAffine, LoadCost, LoadLimit, MaxUtilization)
 Encoded = tuple[int, NDArray, NDArray, int]
 
 
@@ -56,7 +57,19 @@ def encoded(batch: Batch) -> Encoded | None:
             return _as_encoded(evaluate.AFFINE, batch.A, batch.b)
         case MaxAffine():
             return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)
+        case LoadCost() if _is_plain(batch.demands) and _is_plain(batch.costs):
+            return _as_encoded(evaluate.LINEAR, batch._a, None)
+        case LinkLoads() if _is_plain(batch.demands) and _is_plain(batch._offsets()):
+            return _loads_encoded(batch)
     return None
+
+
+def _loads_encoded(batch: LinkLoads) -> Encoded:
+    on, offsets = batch._loads, batch._offsets()
+    links = len(on.starts) - 1
+    numbers = [offsets.shape[1]], on.starts, on.path, on.pair, on.load
+    rows = np.concatenate([batch.demands, offsets], axis=1)
+    return evaluate.LOADS, read_only(rows), read_only(np.concatenate(numbers)), links
 
 
 def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
@@ -164,6 +177,8 @@ class StreamFunctions:
 
 
 def _lies_well(batch: Batch) -> bool:
+    if isinstance(batch, OverPaths):  # what the kernel reads is made of them
+        return False
     arrays = [a for a in batch.fields().values() if type(a) is np.ndarray]
     return all(array.flags.c_contiguous for array in arrays)
 
