@@ -49,7 +49,7 @@ from tidewolf.methods.kernel_functions import Records, StreamFunctions
 from tidewolf.sets.spectra import Spectral
 
 SHORT = 7_500
-"""Rounds times entries up to which kernels are interpreted: machine code takes seconds to make."""
+"""Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make."""
 SMALL = 512
 """Rows and columns up to which products of matrices are made by one thread."""
 MOMENT = 0.2
@@ -97,6 +97,13 @@ def solves_in(state: Any) -> int:
     return int(getattr(state, "solves", 0))
 
 
+def _entries(stream: Stream) -> int:
+    """Numbers of a round: of its point, or of its largest function."""
+    first = (batch.view(slice(0, 1)) for batch in (stream.losses, stream.constraints))
+    arrays = (a for batch in first for a in batch.fields().values() if type(a) is np.ndarray)
+    return max(math.prod(stream.shape), *(a.size for a in arrays), 0)
+
+
 @final
 class Recording:
     """Plays a stream and keeps what `Run` tells of it."""
@@ -115,7 +122,7 @@ class Recording:
                 "Rounds that come one by one, perhaps without an end, are for tw.play."
             )
         rounds = len(stream) if isinstance(stream, Stream) else 0
-        self._is_short = rounds == 0 or rounds * math.prod(stream.shape) <= SHORT
+        self._is_short = rounds == 0 or rounds * _entries(stream) <= SHORT
         with interpreting(self._is_short):
             play(learner, stream)  # refuses what cannot be played
             self.state, self.audit = learner.start(), Audit(learner)
