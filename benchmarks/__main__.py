@@ -23,11 +23,12 @@ KNOWN = {
     "rounds": "rounds",
     "first_use": "first_use",
     "at_size": "at_size",
+    "crossover": "crossover",
     "gpu": "gpu",
     "service": "service",
 }
 """name on the command line -> module, imported when it is run"""
-WITH_ARGUMENTS = ("tables", "headline", "cores", "experts", "operating", "service")
+WITH_ARGUMENTS = ("tables", "headline", "cores", "crossover", "experts", "operating", "service")
 
 
 def main(words: list[str]) -> int:
