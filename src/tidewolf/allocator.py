@@ -75,49 +75,50 @@ class _Rule(NamedTuple):
 
 
 class OnlineAllocator(_Estimator):
-    """Weights of a portfolio, decided row after row: an estimator of scikit-learn that fits
-    skfolio's pipelines.
+    """Decide portfolio weights row by row: a scikit-learn estimator that works in skfolio's
+    pipelines.
 
-    `fit` starts over, `partial_fit` continues; both decide before each row is shown, so
-    `weights_history_` is what would have been held, and `weights_` is for the coming row. Settings
+    `fit` starts over, `partial_fit` continues; both decide before a row is revealed, so
+    `weights_history_` is what would have been held, and `weights_` is for the next row. Settings
     are read by `fit`, or by the first `partial_fit`.
 
     Parameters
     ----------
     min_weights : float, mapping or array, default 0.0
-        What each asset has at least: one number, one for each, or by name (others 0).
+        The least weight of each asset: one number, one per asset, or by name (others 0).
     max_weights : float, mapping or array, default 1.0
-        What each asset has at most: one number, one for each, or by name (others 1).
+        The largest weight of each asset: one number, one per asset, or by name (others 1).
     groups : mapping or sequence, optional
         The group of each asset, or several: by name, or one for each column. Assets that a
         mapping names and the table lacks are left out, so that columns may be selected before.
     group_limits : mapping, optional
-        What groups have at most, {group: most}, or between, {group: (least, most)}; always kept.
+        The largest weight of groups, {group: most}, or an interval, {group: (least, most)}; hard
+        constraints.
     max_loss : float, optional
-        What a row should lose at most, as a share of wealth: a soft limit, kept on average.
+        The largest loss per row, as a share of wealth: a soft constraint, satisfied on average.
     loss : str, default "log_wealth"
-        What is kept small: "log_wealth" for minus the logarithm of growth, or "linear" for minus
-        the return.
+        The loss: "log_wealth" for minus the logarithm of growth, or "linear" for minus the return.
     caution : float, default 10.0
-        How much soft limits weigh against the loss.
+        The weight of soft constraints against the loss.
     max_move : float, optional
-        How far weights may move from row to row, as half the sum of all changes. None: any way.
+        The largest move of the weights from row to row, as half the sum of all absolute changes.
+        None: no cap.
     learner : callable, optional
-        Who decides: learner(K) on the set of weights, such as `tw.LyapunovDescent`. None: an
-        `Ensemble` with this caution.
+        A function of the set of weights that returns a learner, such as `tw.LyapunovDescent`. None:
+        an `Ensemble` with this caution.
     portfolio_params : dict, optional
         Settings of the portfolios that `predict` makes, as skfolio's optimisers take them.
     previous_weights : float, mapping or array, optional
-        What is held now, from which those portfolios count turnover and costs.
+        The current weights, from which those portfolios compute turnover and costs.
 
     Attributes
     ----------
     weights_ : array
-        The weights for the coming row.
+        The weights for the next row.
     weights_history_ : array
         What was decided before each row of the last call.
     wealth_ : float
-        What a unit has become over all rows.
+        The final wealth of one unit invested at the start.
     n_rounds_ : int
         Rows seen so far.
     session_ : Session
@@ -189,7 +190,7 @@ class OnlineAllocator(_Estimator):
         X : array or DataFrame
             Returns, such as 0.01 for one percent: a row per round, oldest first; a column an asset.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
         limits : DataFrame or mapping, optional
             Limits that move: for each row what a group, or an asset, may have at most, by its name.
             Soft: they show themselves after the row is decided.
@@ -209,7 +210,7 @@ class OnlineAllocator(_Estimator):
         X : array or DataFrame
             Returns, a row per round, oldest first.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
         limits : DataFrame or mapping, optional
             Limits that move, as in `fit`.
 
@@ -344,7 +345,7 @@ class OnlineAllocator(_Estimator):
         X : array or DataFrame
             Returns.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -361,7 +362,7 @@ class OnlineAllocator(_Estimator):
         X : array or DataFrame
             Returns.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------

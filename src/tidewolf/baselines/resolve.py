@@ -62,7 +62,7 @@ class Resolve(Learner[State]):
     Parameters
     ----------
     K : HasLMO
-        The set that every played point belongs to.
+        The hard constraints: every decision is a point of this set.
     horizon : int, optional
         How many rounds will be played, of which it makes no use. Unit: rounds.
     headroom : float, default 0.0

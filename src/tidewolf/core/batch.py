@@ -271,8 +271,7 @@ class Unlimited(Batch, PiecewiseLinear):
 class Stream(Value):
     """Losses f_t and constraints g_t(x) <= 0, one of each per round.
 
-    A round that is not seen is played, and its loss and violation count, but for the learner it
-    does not exist.
+    Rounds that are not seen are played and measured, but the learner gets no feedback on them.
 
     Parameters
     ----------
@@ -296,8 +295,8 @@ class Stream(Value):
         The entries that are out in each round: names and places as `RoundInfo` takes them, None
         if there are none; or an array of True and False for each entry, rounds first.
     arrives : array of int, optional
-        For each round the round, from 0, at whose end its feedback comes: itself or a later one; a
-        number beyond the last round for never. None: every round's comes at its own end.
+        For each round, the round (from 0) at whose end its feedback arrives: the same or a later
+        one. A number beyond the last round means never. None: feedback is immediate.
     played : array, optional
         What was played in place of the learner's decision, rounds first; a row that holds a NaN:
         the decision. None: always the decision.

@@ -92,7 +92,7 @@ class NotAMember(InvalidInput):
 
 
 class OtherContent(InvalidInput):
-    """A round that was observed, or decided, on something else, which stands."""
+    """Other feedback or side information was given for a round that is already recorded."""
 
 
 class AlreadyThere(InvalidInput):

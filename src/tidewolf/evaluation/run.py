@@ -348,7 +348,7 @@ class Run(Record):
                 of the best point that keeps those, and the regret against it, as
                 intervals; else None.
             violation, in units of the constraints; less is better
-                By how much limits were broken in all; surplus never pays for a violation.
+                The total violation; slack in one round does not offset a violation in another.
             violation_by_round, in units of the constraints; less is better
                 The same of the rounds: the mean, what 99 % of them do not exceed, and
                 the worst.
@@ -469,32 +469,29 @@ def run(
     decisions: bool = False,
     every: int = 1,
 ) -> Run:
-    """Play a whole stream, and measure everything on the way.
+    """Run a learner on a stream and record losses, violations, calls and bounds.
 
     Parameters
     ----------
     learner : Learner
-        Who plays: `tw.LyapunovDescent(K)`, any other of `tw.learners` and `tw.baselines`, or one's
-        own.
+        The learner: `tw.Ensemble(K)`, any other of `tw.learners` and `tw.baselines`, or your own.
     stream : Stream
         The losses and constraints of the rounds.
     progress : callable, default None
         Is called a few times a second with how far the run is: rounds done and in all, oracle
         calls, total loss, total violation.
     comparator : Comparator, default None
-        The best fixed point in hindsight, where it is known already; None: it is computed when
-        the run is first asked for its regret.
+        The best fixed decision in hindsight, if it is already computed. None: it is computed when
+        the regret is first read.
     decisions : bool, default False
-        Whether `run.decisions` keeps what was played, one number for each entry of each round that
-        is kept.
+        Whether to store the decisions as `run.decisions`.
     every : int, default 1
-        Keep the decisions of each round of this number: the first, and each that comes so many
-        rounds after one that is kept.
+        Store every `every`-th decision, starting with the first.
 
     Returns
     -------
     Run
-        What happened, round by round.
+        The numbers of each round, totals, bounds and the certificate.
 
     Raises
     ------

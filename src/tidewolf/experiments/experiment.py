@@ -175,7 +175,7 @@ class Experiment:
     hard_set : Choice, optional
         The set of decisions. None: the built-in problem's own.
     learners : tuple of Choice
-        Who plays. By default the one to start with, exact projections, and re-solving.
+        The learner. By default the one to start with, exact projections, and re-solving.
     rounds : int, optional
         How many rounds are played. None: as many as the stream has.
     seeds : tuple of int, default (0,)

@@ -289,9 +289,9 @@ def from_files(
         The links: an edge list (.csv, .xlsx, .parquet, a frame) with columns tail and head, and
         perhaps length, capacity and name; or .graphml, .gml, or a graph of networkx.
     source : hashable or mapping, optional
-        If the one commodity starts: a node, or shares by node that sum to 1.
+        The source of the one commodity: a node, or shares by node that sum to 1.
     target : hashable or mapping, optional
-        If it ends, likewise.
+        Its target, likewise.
     commodities : str, path, DataFrame or sequence of tuple, optional
         Or many: a table with columns source, target and perhaps demand, or such tuples.
     demand : float, default 1.0

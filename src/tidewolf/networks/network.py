@@ -200,9 +200,9 @@ class Network(OnLinks):
         `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
         polars with such columns beside tail and head.
     source : array, optional
-        If the one commodity starts: a node, or shares.
+        The source of the one commodity: a node, or shares by node.
     target : array, optional
-        If it ends, likewise.
+        Its target, likewise.
     commodities : iterable of Commodity or tuple, optional
         Or many, each (source, target, demand); or a frame with such columns.
     demand : float, default 1.0

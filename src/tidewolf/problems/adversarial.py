@@ -70,7 +70,7 @@ def adversarial(
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
     kind : str, default 'switching'
         How losses and limits turn against the learner: "switching", "opposing", "random signs",
         "moving", "excluding" or "deadlock".

@@ -48,7 +48,7 @@ def portfolio(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

@@ -109,7 +109,7 @@ def routing(
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
     feasible : bool, default True
         Whether some decision meets every round. False: a weekly outage, first in rounds 24 to
         39 counted from 0, leaves none.

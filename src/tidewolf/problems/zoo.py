@@ -74,7 +74,7 @@ def zoo(
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
     network : str, default 'Geant2012'
         A name in the collection, such as "Geant2012", "Uunet" or "Dfn".
 
@@ -108,7 +108,7 @@ def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     rounds : int, optional
         How many rounds there are. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

@@ -587,7 +587,7 @@ class MultiFlow(DagFlows):
     demands : tuple of float
         How much of each commodity must go.
     starts : array
-        If the entries of each commodity start, and the end.
+        The index at which the entries of each commodity start, and the end.
     links : array
         The link of each entry of a point.
     nodes : tuple of Hashable
