@@ -170,10 +170,12 @@ class Comparison(Value):
 
     @property
     def streams(self) -> tuple[str, ...]:
+        """The names of the streams."""
         return tuple(dict.fromkeys(venue.stream for venue in self.venues))
 
     @property
     def learners(self) -> tuple[str, ...]:
+        """The names of the learners."""
         return tuple(dict.fromkeys(entry.learner for entry in self.entries))
 
     @property

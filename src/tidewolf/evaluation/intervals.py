@@ -98,6 +98,7 @@ class Intervals(Value):
 
     @property
     def worst_violation(self) -> Interval:
+        """The interval of the largest violation."""
         return _worst(self.every)[1]
 
     @property

@@ -144,6 +144,7 @@ class Run(Record):
 
     @property
     def oracle_calls(self) -> int:
+        """The oracle calls of all rounds."""
         return int(self.calls.sum())
 
     @property

@@ -69,7 +69,7 @@ class EnsembleState(State):
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Core):
-    """Mix descents at several step scales with experts of yours: the learner to start with.
+    """Mix descents at several step sizes with your experts: the learner to start with.
 
     Parameters
     ----------
@@ -109,6 +109,35 @@ class Ensemble(Core):
     per_constraint : bool, default False
         If True, each constraint of a round has its own weight and its own bound on the
         violation; if False, one weight for the largest violation.
+
+    See Also
+    --------
+    LyapunovDescent : One descent alone; less time per round.
+    tidewolf.experts.Resolve : Re-solving with headroom, as experts.
+    tidewolf.experts.Season : One decision per time of day.
+    Session : One round at a time.
+
+    Notes
+    -----
+    In round t experts i propose points z_i of K, and x = sum_i p_i z_i is played. The violation
+    so far gives one weight w, and V = 1/caution. Every expert is judged by the one gradient
+    s = V grad f(x) + w grad g^+(x): AdaHedge updates p, descents step against s. For each expert
+
+        sum_t V (f(x) - f(z_i)) + w (g^+(x) - g^+(z_i))  <=  sum_t <s, x - z_i>,
+
+    and the right side over V is what the run lost to expert i at most (`run.experts`). The
+    site proves the bounds on regret and violation under Theory.
+
+    References
+    ----------
+    D. Garber and B. Kretzu, "Projection-free online convex optimization with time-varying
+    constraints", ICML 2024: projections by a linear minimization oracle.
+
+    A. Sinha and R. Vaze, "Optimal algorithms for online convex optimization with adversarial
+    constraints", NeurIPS 2024: the weight of violations.
+
+    S. de Rooij, T. van Erven, P. Gruenwald and W. Koolen, "Follow the leader if you can, hedge if
+    you must", JMLR 2014: the weights of experts (AdaHedge).
 
     Examples
     --------

@@ -58,8 +58,7 @@ S = TypeVar("S", bound=Progress)
 
 
 class Bound(NamedTuple):
-    """The most that theory allows of regret and violation; None, with the reason, where it says
-    nothing.
+    """Upper bounds on regret and violation; None, with the reason, if there is none.
 
     A measured bound (`Learner.bound`) takes what the run measured; a guarantee
     (`Learner.guarantee`) is known before the first round.
