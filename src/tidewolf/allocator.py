@@ -122,15 +122,15 @@ class OnlineAllocator(_Estimator):
     n_rounds_ : int
         Rows seen so far.
     session_ : Session
-        The learner at work.
+        The session that runs the learner.
     proved_ : Bound
-        What is proved of the rows so far: the most that was lost to the best fixed weights.
+        Upper bound on the loss to the best fixed weights so far.
     experts_ : Experts
-        What the learner mixed, and the most that was lost to each.
+        The experts of the learner, with a bound on the regret to each.
     n_features_in_ : int
         How many assets there are.
     feature_names_in_ : array
-        What they are called, where the table says it.
+        The names of the assets, if the table has them.
 
     Examples
     --------
@@ -183,17 +183,18 @@ class OnlineAllocator(_Estimator):
     # ---------------------------------------------------------------- learning
 
     def fit(self, X: Any, y: Any = None, limits: Any = None) -> Self:
-        """Start over, and go through these rows.
+        """Start over and learn from these rows.
 
         Parameters
         ----------
         X : array or DataFrame
-            Returns, such as 0.01 for one percent: a row per round, oldest first; a column an asset.
+            Returns, such as 0.01 for one percent: one row per round, oldest first; one column per
+            asset.
         y : None
             Ignored; present for compatibility with scikit-learn.
         limits : DataFrame or mapping, optional
-            Limits that move: for each row what a group, or an asset, may have at most, by its name.
-            Soft: they show themselves after the row is decided.
+            Time-varying upper limits of groups or assets, by name, one value per row. They are
+            soft: each is revealed after its row is decided.
 
         Returns
         -------
@@ -203,7 +204,7 @@ class OnlineAllocator(_Estimator):
         return self._learn(X, limits, anew=True)
 
     def partial_fit(self, X: Any, y: Any = None, limits: Any = None) -> Self:
-        """Go on with new rows; those of earlier calls are not given again.
+        """Continue with new rows.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ class OnlineAllocator(_Estimator):
         y : None
             Ignored; present for compatibility with scikit-learn.
         limits : DataFrame or mapping, optional
-            Limits that move, as in `fit`.
+            Time-varying limits, as in `fit`.
 
         Returns
         -------
@@ -289,13 +290,13 @@ class OnlineAllocator(_Estimator):
 
     @property
     def proved_(self) -> Bound | None:
-        """What is proved of the rows so far; None if nothing is."""
+        """Upper bounds for the rows so far; None if there are none."""
         proved: Bound | None = self.session_.explain().proved
         return proved
 
     @property
     def experts_(self) -> Experts:
-        """What the learner mixed; prints as a table."""
+        """The experts of the learner; prints as a table."""
         return Experts(experts_of(self.session_.learner, self.session_.state))
 
     @property
@@ -355,7 +356,7 @@ class OnlineAllocator(_Estimator):
         return float(self.predict(X).sharpe_ratio)
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
-        """Start over with these rows, and hold the weights after them over the same rows.
+        """`fit(X).predict(X)`.
 
         Parameters
         ----------

@@ -1,5 +1,5 @@
-"""docs/reference/outputs.md is whole: every column and key of every file that small runs leave stands
-on it, and nothing else does.
+"""docs/reference/outputs.md is complete: every column and key of every file that small runs leave
+is on it, and nothing else.
 
 A section of the page is a table whose first column has names in backticks. Those of JSON are
 joined by points, `[]` stands for the items of a list, and NAME for what is called as one likes.

@@ -71,7 +71,7 @@ class Resolve(Learner[State]):
     data : str or int, default 'last'
         Which functions it solves with: "last", the newest; a number, those of so many rounds
         ago; a duration such as "1d", those of the round nearest to that time ago; "forecast",
-        those that are predicted for the coming round.
+        those that are predicted for the next round.
     columns : bool, default False
         Whether the set is touched through its oracle alone, by column generation; otherwise it
         has a linear description.

@@ -65,8 +65,8 @@ def _with_checks(method: Any, name: str) -> Any:
 class Batch(Value, ABC):
     """Convex functions f_1 .. f_k on points of one shape, one per round.
 
-    A class of one's own defines `__len__`, `shape`, `values`, `subgradient`, `view` and
-    `examples`; it is tried by `tidewolf.testing.check_function`.
+    A subclass defines `__len__`, `shape`, `values`, `subgradient`, `view` and `examples`;
+    `tidewolf.testing.check_function` checks it.
 
     Examples
     --------
@@ -125,8 +125,8 @@ class Batch(Value, ABC):
         return namespace(points).concat(each)
 
     def pieces(self, x: Array) -> Array | None:
-        """Where each round has several limits and its value is the largest: theirs at x,
-        (rounds, limits); None if it has one.
+        """If each round has several constraints and its value is the largest: their values at x,
+        (rounds, constraints); None if it has one.
         """
         return None
 

@@ -57,7 +57,7 @@ class Growth(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Rates(Value):
-    """How fast both totals grow with the horizon: what `tw.rates` gives. Prints as a table.
+    """Growth exponents of regret and violation, as `tw.rates` gives them. Prints as a table.
 
     Parameters
     ----------

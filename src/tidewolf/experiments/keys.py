@@ -71,7 +71,7 @@ _NOTHING = Setting("", None, None, False, None).words
 @final
 @dataclass(frozen=True)
 class Choice:
-    """A set, a function, a problem or a learner by name, with what is set of it.
+    """A set, a function, a problem or a learner by name, with its settings.
 
     Parameters
     ----------

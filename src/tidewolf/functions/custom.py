@@ -62,8 +62,8 @@ class _Given(Engine):
 class Custom(Autograd):
     """Functions given by two callables, value(t, x) and subgradient(t, x).
 
-    A callable is nothing that an experiment's file can write: such a function is made in Python.
-    `from_torch` and `from_jax` need the value alone.
+    Callables cannot be written in experiment files. `from_torch` and `from_jax` need the value
+    alone.
 
     Parameters
     ----------
