@@ -128,9 +128,8 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
-    """Online Frank-Wolfe with a fixed price on violations; `OnlineFrankWolfe.blind` does not look
-    at
-    the limits at all.
+    """Online Frank-Wolfe with a fixed penalty on violations; `OnlineFrankWolfe.blind` ignores the
+    constraints.
 
     Parameters
     ----------

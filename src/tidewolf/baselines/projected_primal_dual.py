@@ -61,7 +61,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[State]):
-    """Primal-dual play, the textbook's way: an exact projection per round.
+    """The textbook primal-dual method, with an exact projection per round.
 
     Parameters
     ----------

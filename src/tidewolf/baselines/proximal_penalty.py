@@ -60,7 +60,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
-    """Steps that see the whole last limit, and an exact projection after each.
+    """Proximal steps on the last constraint, with an exact projection per round.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SinhaVaze(ProjectsExactly[State], AnytimeLyapunovLearner[State]):
-    """Sinha & Vaze's method with exact projections: the quality to reach, at the price to avoid.
+    """Sinha & Vaze's method, with an exact projection per round.
 
     Parameters
     ----------

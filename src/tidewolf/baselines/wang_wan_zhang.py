@@ -49,7 +49,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WangWanZhang(LyapunovLearner[State]):
-    """Wang, Wan & Zhang's method: one oracle call per round, with constants made for the proof.
+    """Wang, Wan & Zhang's method: one oracle call per round.
 
     Parameters
     ----------

@@ -194,12 +194,12 @@ _wrap_methods(Batch)
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Unlimited(Batch, PiecewiseLinear):
-    """No limit: -1 everywhere. What a stream has where no constraints are given.
+    """No constraint: -1 everywhere. Streams without constraints have it.
 
     Parameters
     ----------
     sides : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     rounds : int, default 1
         How many rounds there are.
 
@@ -212,7 +212,7 @@ class Unlimited(Batch, PiecewiseLinear):
     array([-1., -1.])
     """
 
-    sides: Annotated[int | Shape, Size("How many entries a point has, or its shape.")]
+    sides: Annotated[int | Shape, Size("The number of entries of a point, or its shape.")]
     rounds: Annotated[int, Count("How many rounds there are.", least=0)] = 1
 
     @classmethod

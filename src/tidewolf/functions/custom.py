@@ -72,7 +72,7 @@ class Custom(Autograd):
     subgradient : callable, optional
         A subgradient of f_t at x, an array of the shape of a point. None: only values are known.
     shape : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     rounds : int, default 1
         How many rounds there are. t counts from 0 to rounds - 1.
 

@@ -250,7 +250,7 @@ class NetworkStream(NamedTuple):
     stream : Stream
         Its losses, limits and times.
     notes : tuple of str
-        What to know of it, in sentences: links that are cut, gaps that were filled.
+        Notes in sentences: links that are not used, gaps that were filled.
 
     Examples
     --------
@@ -280,8 +280,8 @@ def from_files(
     gaps: str = "refuse",
     format: FileFormat = PLAIN,
 ) -> NetworkStream:
-    r"""The network and the rounds in files: what `tidewolf run network.toml` plays. Frames of
-    pandas and polars, and a graph of networkx, are taken in place of files.
+    r"""Read a network and its rounds from files, as `tidewolf run network.toml` does. Frames of
+    pandas and polars, and graphs of networkx, may replace files.
 
     Parameters
     ----------

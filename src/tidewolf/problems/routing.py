@@ -100,14 +100,14 @@ def routing(
     *,
     feasible: Annotated[bool, Flag()] = True,
 ) -> Problem:
-    """One flow across the NSFNET backbone beside traffic that comes and goes with the day.
+    """One flow across the NSFNET backbone, beside traffic with a daily pattern.
 
     A round is a quarter of an hour; 2,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
         The seed of the random numbers.
     feasible : bool, default True

@@ -72,7 +72,7 @@ def zoo(
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
         The seed of the random numbers.
     network : str, default 'Geant2012'
@@ -106,7 +106,7 @@ def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
         The seed of the random numbers.
 
@@ -137,7 +137,7 @@ def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
         The seed of the random numbers.
 
