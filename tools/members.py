@@ -98,14 +98,15 @@ def _family(kind: type) -> tuple[str, ...]:
     return next((FAMILIES[path] for path in paths if path in FAMILIES), ())
 
 
+def shown_bases(kind: type) -> list[type]:
+    """The nearest bases that have a page."""
+    found = [base for base in kind.__mro__[1:] if base in shown_classes()]
+    return [base for base in found if not any(issubclass(o, base) for o in found if o is not base)]
+
+
 def name_bases(app: Any, name: str, kind: type, options: Any, bases: list[Any]) -> None:
-    """Sphinx's event `autodoc-process-bases`: those that have a page, and other libraries'."""
-    bases[:] = [
-        base
-        for base in bases
-        if not getattr(base, "__module__", "").startswith("tidewolf.")
-        or getattr(base, "__origin__", base) in shown_classes()
-    ] or [object]
+    """Sphinx's event `autodoc-process-bases`: only bases that have a page."""
+    bases[:] = shown_bases(kind) or [object]
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from tools import commands
 from tools.docstring_markup import as_rst
-from tools.members import directive, shown
+from tools.members import directive, shown, shown_bases
 from tools.public import PACKAGES, PARTS, aliases, parts, public
 
 _PACKAGE = """\
@@ -55,8 +55,7 @@ _PART = """\
 
 _ONE = """\
 .. autoclass:: {name}
-   :show-inheritance:
-"""
+{options}"""
 _MEMBER = """
    .. {directive}:: {name}
 """
@@ -139,7 +138,8 @@ def _one(name: str, kind: Any) -> str:
     if not inspect.isclass(kind):
         return f".. autofunction:: {name}\n"
     members = (_MEMBER.format(directive=directive(kind, own), name=own) for own in shown(kind))
-    return "".join((_ONE.format(name=name), *members))
+    options = "   :show-inheritance:\n" if shown_bases(kind) else ""
+    return "".join((_ONE.format(name=name, options=options), *members))
 
 
 def _title(text: str) -> str:
