@@ -14,7 +14,7 @@ _OPENING = """\
 Commands
 ========
 
-The text of ``tidewolf --help`` and ``tidewolf COMMAND --help``. The command needs the extra ``app``.
+The text of ``tidewolf --help`` and ``tidewolf COMMAND --help``. It needs the extra ``app``.
 
 The exit code is 0 on success. It is 2, with one sentence on stderr, for invalid input and for a
 failed check, and 130 after an interrupt. Results go to stdout, everything else to stderr.

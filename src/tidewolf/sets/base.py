@@ -394,7 +394,8 @@ def _cached_center(center: Callable[[Any], Array]) -> cached_property[Array]:
 
 
 class Projectable(ABC):
-    """A set with a fast exact Euclidean projection; baselines and tests use it, learners never do.
+    """A set with a fast exact Euclidean projection. Baselines and tests use it; learners only on
+    boxes and products of simplices.
 
     Examples
     --------
@@ -406,7 +407,7 @@ class Projectable(ABC):
 
     @abstractmethod
     def project(self, y: Array) -> Array:
-        """The member nearest to y."""
+        """The point of the set nearest to y."""
 
 
 class LinearDescription(NamedTuple):
@@ -443,7 +444,7 @@ class LinearDescription(NamedTuple):
 
 
 class Polyhedral(ABC):
-    """A set that exact LP and QP solvers can be told about.
+    """A set with a linear description, for exact LP and QP solvers.
 
     Examples
     --------
@@ -469,7 +470,7 @@ class Relaxable(ABC):
 
     @abstractmethod
     def relax(self, y: Array) -> Array:
-        """The projection of y on the superset: no farther from any member than y."""
+        """The projection of y on the superset: no farther from any point of the set than y."""
 
 
 class Compiled(ABC):

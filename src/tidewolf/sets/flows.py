@@ -728,7 +728,7 @@ class MultiFlow(DagFlows):
         return csr_array((np.ones(n), (self.links, np.arange(n))), shape=(len(self.tails), n))
 
     def loads(self, x: Array) -> Array:
-        """What every link carries: incidence @ x.
+        """The load of every link: incidence @ x.
 
         Parameters
         ----------
