@@ -849,7 +849,7 @@ class Session(Generic[S]):
     def _over(self, number: int) -> str:
         """What became of a round that does not wait any more, for the middle of a sentence."""
         if self._keeper.content_of(number) == EXPIRED:
-            return "expired: its feedback was waited for long enough, and the session went on"
+            return "expired: its feedback came too late (expire_after)"
         return "was observed already"
 
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
@@ -1078,6 +1078,6 @@ class Session(Generic[S]):
             )
         if was != content:
             raise errors.OtherContent(
-                f"Round {number} was observed already, with other content, which stands: nothing "
+                f"Round {number} was observed already with other content, which is kept: nothing "
                 "was learned."
             )
