@@ -88,7 +88,11 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_nav_level": 1,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "gallery/**": []},  # code fits its column
+    "secondary_sidebar_items": {  # the gallery has none, so that its code fits the column
+        "[!g]**": ["page-toc"],
+        "g[!a]**": ["page-toc"],
+        "gallery/**": [],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "default",
