@@ -1,18 +1,18 @@
-# make run    the main job: installs, plays the routing problem, prints the table, writes out/report.html
-# make test   the whole contract: ruff, mypy, import layers, and beside them pytest
+# make run    installs, runs the routing problem, prints the table, writes out/report.html
+# make test   ruff, mypy, import rules, and pytest
 # make lint   the first three of these
 # make quick  the last of these
-# make format writes what can be written: Parameters of docstrings, imports, line breaks
-# make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
-# make soak   what takes longer
+# make format writes Parameters of docstrings, imports, line breaks
+# make bench  benchmarks: oracle calls first, then ratios of times within one run; figures in out/bench
+# make soak   the long tests
 # make portable  the numerical tests under the arithmetic of other processors; ARITHMETICS=Prescott chooses one
 # make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
-# make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
-# make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
+# make bare   the suite without any extra (.venv-bare); tests that need one are skipped
+# make mutants  inserts known mistakes into a copy, one at a time; a test must fail for each
 # make docs   the site, out/docs/index.html, which needs no network; a warning or a broken link fails it
 # make check-docs  the tests of docs, gallery and release (tests/docs), which `make docs` runs too
-# make dist   wheel and sdist in dist/, built twice in different places and the same to the bit
-# make tables the tables of docs/benchmarks/index.md, measured anew
+# make dist   wheel and sdist in dist/, built twice in different places and compared bit for bit
+# make tables measures the tables of docs/benchmarks/index.md again
 # make readme the tables of docs/start/first-run.md, from real runs
 
 # tests start hundreds of processes, and each would compile the whole source again

@@ -31,8 +31,8 @@ OWN_CAUTIONS = (1.0, 2.0, 3.0, 5.0, 10.0)
 PAPER = {"DriftPlusPenalty": "v", "PrimalDual": "s", "BanditPrimalDual": "D"}
 """The paper's three, and their marks."""
 CURVES = {
-    "re-solving": ("#D55E00", resolving, "re-solving every round, as headroom moves"),
-    "exact projection": ("#0072B2", projecting, "exact projection every round, as caution moves"),
+    "re-solving": ("#D55E00", resolving, "re-solving every round, several headrooms"),
+    "exact projection": ("#0072B2", projecting, "exact projection every round, several cautions"),
 }
 OURS = "#009E73"
 
@@ -103,12 +103,12 @@ def _panel(axes: Any, problem: Problem) -> None:
         axes.plot(p.violation, p.loss, mark, color="#666666", markersize=7, label=label)
     own = sorted((p.violation, p.loss) for p in (ours(problem, c) for c in OWN_CAUTIONS))
     axes.plot(*zip(*own, strict=True), "-", color=OURS, linewidth=1, alpha=0.7)
-    dot, label = ours(problem), "tidewolf's Ensemble, as it comes (line: caution 1 to 10)"
+    dot, label = ours(problem), "tidewolf's Ensemble, default settings (line: caution 1 to 10)"
     style = {"color": OURS, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
     axes.plot(dot.violation, dot.loss, "o", label=label, **style)
     axes.set_xscale("log")
-    axes.set_xlabel("how much limits are broken: mean violation per round (log scale)")
-    axes.set_ylabel("what is paid: mean loss per round")
+    axes.set_xlabel("mean violation per round (log scale)")
+    axes.set_ylabel("mean loss per round")
     axes.set_title(
         "One flow across the GEANT backbone, 2,000 rounds: lower and further left is better",
         fontsize=11,

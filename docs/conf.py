@@ -69,6 +69,7 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # their page loads scripts from other hosts
     "reference_url": {"tidewolf": None},
     "backreferences_dir": None,
+    "capture_repr": ("_repr_html_",),  # no <matplotlib.legend.Legend object at ...>
 }
 
 html_theme = "pydata_sphinx_theme"
@@ -87,7 +88,11 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_nav_level": 1,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {  # the gallery has none, so that its code fits the column
+        "[!g]**": ["page-toc"],
+        "g[!a]**": ["page-toc"],
+        "gallery/**": [],
+    },
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "default",

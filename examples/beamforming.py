@@ -1,15 +1,14 @@
 """
-Heard by one, not by the others: beamforming
-============================================
+Beamforming under interference limits
+=====================================
 
-A row of antennas sends to somebody who walks about, past receivers that must not hear much of it: a
+A row of antennas sends to a user who walks about, with limits on the interference at other receivers: a
 base station beside radio telescopes, or a second network on the same band. What is decided in every
-round is the covariance of what the antennas send. How strongly anybody hears it is measured
-afterwards.
+round is the covariance of what the antennas send. Received power is measured afterwards.
 
-What moves: the walker, the receivers (a little), the fading of all of them, and what each receiver
-bears. What is hard: a covariance is positive semidefinite, and its trace, the power, is at most 1.
-What is soft: what the receivers bear. This is Example II of Garber and Kretzu (2024), whose data
+Time-varying: the walker, the receivers (a little), the fading of all of them, and the limit of each
+receiver. Hard constraints: a covariance is positive semidefinite, and its trace, the power, is at most 1.
+Soft constraints: the limits of the receivers. This is Example II of Garber and Kretzu (2024), whose data
 :func:`tidewolf.problems.sdp` draws at full size.
 """
 
@@ -65,8 +64,8 @@ losses = tw.functions.Linear(-h[:, :, None] * h[:, None, :])
 limits = tw.functions.MaxAffine(a[..., :, None] * a[..., None, :], bears)
 
 # %%
-# What one would do otherwise
-# ---------------------------
+# Baselines
+# ---------
 # There are two closed forms, both with the gains of the round before. *Beam*: all power towards the
 # walker. *Zero-forcing*: the same within the directions that no receiver hears. And there is
 # re-solving: the best covariance for the last round's gains and limits, by
@@ -124,13 +123,13 @@ for name in played:
     )
 
 # %%
-# Of the two closed forms one is heard by everybody and the other wastes what the receivers would
-# bear. Nobody proposes anything in between, yet the run plays there, as a mix of the two. Re-solving
+# Of the two closed forms one violates all limits and the other wastes what the receivers
+# would tolerate. No expert proposes anything in between, yet the run plays there, as a mix of the two. Re-solving
 # is better than both here, because gains change slowly and the last round tells nearly all of the
 # next. With headroom it is the best of all, if one knows which. The run that has all four as advice
 # sends the walker as much, and lets the receivers hear two to three times as much too much: the
-# price of not knowing whom to trust. Alone the run is far behind: a gradient a round cannot follow
-# a walker whom a formula can point at. (The same for the seeds 0, 1 and 2.)
+# cost of not knowing which to follow. Alone the run is far behind: one gradient per round cannot follow
+# a user at whom a formula can point. (The same for the seeds 0, 1 and 2.)
 
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 styles = {
@@ -214,6 +213,6 @@ plt.show()
 #   antennas are real ones of :math:`2n`: a receiver then has the two rows :math:`(u, v)` and
 #   :math:`(-v, u)`, and what it hears is the sum of both.
 # - ``bears``: what each receiver bears, a column each.
-# - ``advice``: whatever points the beam today. It should be a member of the set; what is not is
-#   projected first.
-# - ``per_constraint=True`` gives every receiver a weight and a bound of its own (``run.limits``).
+# - ``advice``: whatever points the beam today. Points outside the set are projected
+#   first.
+# - ``per_constraint=True`` gives every receiver its own weight and bound (``run.limits``).

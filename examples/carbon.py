@@ -1,11 +1,11 @@
 """
-Work that follows the wind: carbon-aware placement
-==================================================
+Carbon-aware placement of work
+==============================
 
 A cloud team has batch work that may run in any of eight regions, and decides every hour which share
 of it goes where. What a kilowatt-hour costs in each region, in money and in carbon, moves with sun,
-wind and demand, and is published after the hour. *Hard*: all work is placed,
-and no region takes more than 30 % of it. *Soft*: the carbon of the whole placement stays within a
+wind and demand, and is published after the hour. Hard constraints: all work is placed,
+and no region takes more than 30 % of it. Soft constraints: the carbon of the whole placement stays within a
 budget per kilowatt-hour.
 """
 
@@ -101,8 +101,8 @@ above.set_title("Where power is dirty, and where the work goes")
 below.set_xlabel("days")
 
 # %%
-# Beside what one would do otherwise
-# ----------------------------------
+# Baselines
+# ---------
 #
 # Even shares; the cheapest placement in hindsight, which knows of no carbon; the best fixed
 # placement in hindsight that keeps the budget in every hour; re-solving with the last hour.

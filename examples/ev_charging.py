@@ -4,8 +4,8 @@ Charging cars under a feeder limit
 
 A housing company charges the cars of a street over night and decides each evening who charges when.
 Cars come and leave at hours of their own and need their energy by the morning. Prices, and how much
-the feeder has left beside the households, turn out over night. *Hard*: every car has its energy
-when it leaves, at no more than its charger gives. *Soft*: in no hour do all cars together draw more
+the feeder has left beside the households, turn out over night. Hard constraints: every car has its energy
+when it leaves, at no more than its charger gives. Soft constraints: in no hour do all cars together draw more
 than the feeder has left.
 """
 
@@ -76,11 +76,11 @@ costs = tw.functions.Linear(price[:, hour_of] / 100)  # euros
 limits = tw.functions.MaxAffine(in_hour, spare)  # kW over the feeder in the worst hour
 
 # %%
-# What one would do otherwise
-# ---------------------------
+# Baselines
+# ---------
 #
-# Charge on arrival, as cars do that nobody controls. Spread each car evenly over the hours it is
-# there, which is safe and takes no data. The cheapest hours in hindsight, without a thought for the
+# Charge on arrival, as uncontrolled cars do. Spread each car evenly over the hours it is
+# there, which is safe and takes no data. The cheapest hours in hindsight, ignoring the
 # feeder; the best fixed schedule in hindsight that keeps the limit every night; and re-solving with
 # last night's prices and loads, with and without headroom.
 
@@ -122,11 +122,11 @@ assert run.violations.sum() < resolved[0.0].violations.sum()
 # %%
 # Charging on arrival is the dearest, and overloads the feeder night after night. The cheapest hours
 # are worse for the feeder: all cars want the same ones. Over the best fixed schedule there is
-# little to gain, one or two per cent; but nobody has that schedule in October. The Ensemble is a
+# little to gain, one or two per cent; but it is not known in October. The Ensemble is a
 # little cheaper, and breaks the limit less than a tenth as much as plain re-solving does. Where it
 # does not win: re-solving with a headroom of four is safer still for a little more money, if you
-# know that four is right. And the even schedule, which the company trusted, was soon left: its
-# guard says that the run was better than it by as much as *lost at most* is below 0.
+# know that four is right. And the even schedule, which the company trusted, was soon left: *lost
+# at most* is below 0: the run was better.
 
 figure, axes = plt.subplots()
 axes.plot(

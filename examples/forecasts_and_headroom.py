@@ -3,8 +3,8 @@ Routing with forecasts, seasons and headroom
 ============================================
 
 A network team splits one large flow over a backbone every half hour. What links charge and how much
-room they have left move through the day, and both are measured only afterwards. *Hard*: all of the
-flow arrives, on paths of the network. *Soft*: no link carries more than the room it turns out to
+room they have left move through the day, and both are measured only afterwards. Hard constraints: all of the
+flow arrives, on paths of the network. Soft constraints: no link carries more than the room it turns out to
 have.
 
 The usual answer is to solve a linear program with the newest measurements, and to keep some of
@@ -62,7 +62,7 @@ stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(room))
 # %%
 # A forecast comes before each round. At first it is good: it misses by less than a half hour of
 # waiting would. From the middle of the record on its feed is stuck, and it repeats what was true
-# six hours ago. Nobody tells us.
+# six hours ago. We are not told.
 
 foreseen = busy + 0.1 * disturbance(rng, memory=0.5)
 stuck = np.arange(ROUNDS) >= ROUNDS // 2
@@ -70,8 +70,8 @@ foreseen[stuck] = np.roll(busy, DAY // 4, axis=0)[stuck]
 foreseen_costs, foreseen_room = costs_and_room(foreseen)
 
 # %%
-# What one would do otherwise
-# ---------------------------
+# Baselines
+# ---------
 #
 # Re-solve with the last half hour, and keep more and more headroom: multiples of what the room on a
 # link usually drops by from one round to the next.
@@ -92,8 +92,8 @@ print(f"best fixed split that keeps every limit: {best.upper / ROUNDS:.3f}")
 assert all(run.losses.sum() < best.upper for run in resolved)
 
 # %%
-# The Ensemble is given these four as members, beside the hour of the day. It knows of no headroom
-# that is right.
+# The Ensemble is given these four as experts, beside the hour of the day. It is not told which
+# headroom is right.
 
 learner = tw.Ensemble(K, experts=[tw.experts.Season(DAY), tw.experts.Resolve()])
 mixed = tw.run(learner, stream)
@@ -178,8 +178,8 @@ axes.legend(loc="lower left")
 
 # %%
 # What each has cost, and by how much limits were broken. The curve is re-solving with its four
-# headrooms: somebody has to choose one. The Ensemble without a forecast lands on that curve, not
-# below it, and nobody chose.
+# headrooms: one has to be chosen. The Ensemble without a forecast lands on that curve, not
+# below it, without a choice.
 
 figure, axes = plt.subplots()
 axes.plot(
@@ -203,7 +203,7 @@ axes.set_title("No headroom has to be chosen, and a forecast that fails does lit
 axes.legend()
 
 # %%
-# Overload adds up where the forecast is believed. Members that break limits lose their weight, so
+# Overload adds up where the forecast is believed. Experts that violate limits lose their weight, so
 # the mix does not follow.
 
 figure, axes = plt.subplots()
@@ -215,7 +215,7 @@ for who, over, colour in (
     axes.plot(days, np.cumsum(over), color=colour, label=who)
 axes.axvline(days[stuck][0], color="black", linestyle="--", label="the feed is stuck")
 axes.set(xlabel="days", ylabel="overload so far (shares of the flow)", xlim=(0, days[-1]))
-axes.set_title("Overload adds up for whoever believes the stuck forecast")
+axes.set_title("Overload adds up for anyone who believes the stuck forecast")
 axes.legend()
 plt.show()
 
@@ -229,6 +229,6 @@ plt.show()
 # * Your forecast goes into ``session.play(forecast=(loss, limit))``. If what you have is not a
 #   forecast of costs but a decision, such as the one of the system that runs today, give it as
 #   ``experts=["incumbent"]`` with ``session.play(advice={"incumbent": x})``.
-# * ``caution=10`` is the default. More of it breaks limits less and costs more.
+# * ``caution=10`` is the default. More of it violates limits less and costs more.
 # * The season did not help here: two weeks of rounds are few for eight cells, and re-solving is
 #   fresher. It keeps its place for the day on which measurements are late.

@@ -1,13 +1,13 @@
 """
-An hour late, and a cable cut: late feedback and an outage
-==========================================================
+Late feedback and a link failure
+================================
 
 A network operator splits traffic between two cities over the paths of a backbone, every half hour.
 The measurements of a round take an hour to come in. On Thursday a cable is cut, and on
 Saturday the collector of the measurements is down for eight hours and then sends them all at once.
 
-What moves: costs and free capacities of all links. What is hard: everything that comes in must go
-out, at every node, and nothing may be sent over a cable that is cut. What is soft: the free
+Time-varying: costs and free capacities of all links. Hard constraints: everything that comes in must go
+out, at every node, and nothing may be sent over a cable that is cut. Soft constraints: the free
 capacities, which are known only afterwards.
 """
 
@@ -25,8 +25,8 @@ rng = np.random.default_rng(0)
 # %%
 # A week of a backbone
 # --------------------
-# Costs are milliseconds, and they grow with the traffic of everybody else, which follows the hour.
-# What is free for us is what everybody else leaves.
+# Costs are milliseconds, and they grow with the other traffic, which follows the hour.
+# The free capacity is what other traffic leaves.
 
 km = {
     ("SEA", "DEN"): 1640, ("SEA", "SFO"): 1090, ("SFO", "DEN"): 1520, ("SFO", "LAX"): 560,
@@ -50,7 +50,7 @@ losses, limits = tw.functions.Linear(costs), tw.functions.Capacity(capacities)
 # When things are known
 # ---------------------
 # ``arrives[r]`` is the round at whose end the measurements of round ``r`` come in. The cut, on the
-# other hand, is known before the round: an alarm tells of it.
+# other hand, is known before the round: an alarm reports it.
 
 arrives = np.arange(ROUNDS) + LATE
 collector_down = slice(5 * DAY + DAY // 4, 5 * DAY + DAY // 4 + DAY // 3)
@@ -61,8 +61,8 @@ unavailable = [["DEN > CHI"] if t in cut else None for t in range(ROUNDS)]
 # %%
 # Live
 # ----
-# ``play(round=t)`` decides a round while older ones still wait, ``observe(round=r)`` tells of any of
-# them, in any order. What was decided does not change any more.
+# ``play(round=t)`` decides a round while older ones are pending, ``observe(round=r)`` takes the feedback of
+# any of them, in any order. Decisions do not change afterwards.
 
 learner = tw.Ensemble(K, experts=[tw.experts.Season(DAY), tw.experts.Resolve(headroom=(0, 2))])
 session = tw.Session(learner)
@@ -74,7 +74,7 @@ for t in range(ROUNDS):
     for r in waiting.pop(t, []):
         session.observe(round=r, costs=costs[r], capacities=capacities[r])
 decided = np.array(decided)
-print(f"{session.rounds} rounds told of, {len(session.pending)} still wait, {most} at the most")
+print(f"{session.rounds} rounds observed, {len(session.pending)} still wait, {most} at the most")
 print(f"while it is cut, DEN > CHI carries {decided[cut, names.index('DEN > CHI')].max():g}")
 assert (decided[cut, names.index("DEN > CHI")] == 0.0).all()
 
@@ -82,8 +82,8 @@ assert (decided[cut, names.index("DEN > CHI")] == 0.0).all()
 # The same week from a table
 # --------------------------
 # Recorded data say the same with ``Stream(arrives=..., unavailable=...)``. The run comes with a
-# certificate, which covers lateness: the bounds count exactly how far a decision had moved on by
-# the time its feedback came. Up to Saturday's outage both decide the same, to the bit; measurements
+# certificate, which covers delays: the bounds count exactly how far a decision had moved on by
+# the time its feedback came. Up to Saturday's outage both decide the same, bit for bit; measurements
 # that come in together are one step here, while the session above takes them one by one.
 
 stream = tw.Stream(losses, limits, arrives=arrives, unavailable=unavailable)
@@ -93,11 +93,11 @@ assert (late.decisions.points == decided)[: collector_down.stop].all()
 print(late.experts)
 
 # %%
-# What lateness costs
-# -------------------
-# Four others live through the same week: the same learner with measurements at the end of each
+# What the delay costs
+# --------------------
+# Four others play the same week: the same learner with measurements at the end of each
 # round, the same learner late and without advice, and re-solving alone, which takes the newest
-# measurements for those of the coming round, without headroom and with twice the usual drop of a
+# measurements for those of the next round, without headroom and with twice the usual drop of a
 # limit kept in hand.
 
 in_time = tw.run(learner, tw.Stream(losses, limits, unavailable=unavailable))
@@ -126,8 +126,8 @@ if fixed.feasible:
     )
 
 # %%
-# An hour's lateness costs some milliseconds and breaks limits half as much again. Late re-solving
-# without headroom is cheaper still, and breaks limits about three times as much as the late learner.
+# A delay of one hour costs some milliseconds and violates limits half as much again. Late re-solving
+# without headroom is cheaper still, and violates limits about three times as much as the late learner.
 # With the right headroom it is as good as the learner, and simpler. Which headroom is right one
 # knows only afterwards: the learner had both as advice and found out. (The same for the seeds 0, 1
 # and 2.)
@@ -175,8 +175,8 @@ ax.set(
 fig.legend(loc="outside lower center", ncols=4)
 
 # %%
-# Lateness by itself
-# ------------------
+# The delay alone
+# ---------------
 # How much would faster measurements be worth? Play the week again with other delays, without the
 # cut, and without advice, which is quicker.
 
@@ -210,6 +210,6 @@ plt.show()
 # --------------------------------
 # - ``km``: your links, as ``(tail, head)`` pairs that lead from source to target without a cycle;
 #   :func:`tidewolf.sets.graph_tools.away` picks such links from any network.
-# - ``costs``, ``capacities``: one row a round. ``arrives``: when each row came, as a round.
+# - ``costs``, ``capacities``: one row per round. ``arrives``: when each row came, as a round.
 # - Live, ``tw.Session.open("routing.db", learner, expire_after=8)`` keeps everything in a file, and
 #   gives up on measurements that are more than eight rounds late; see :doc:`/how-to/operating`.

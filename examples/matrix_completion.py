@@ -1,14 +1,14 @@
 """
-Ratings one by one, fair to small shops: matrix completion
-==========================================================
+Matrix completion with a fairness rule
+======================================
 
-A market place foretells what a customer will think of every article, from ratings that come in one
+A market place predicts the rating of every article by a customer, from ratings that come in one
 at a time. Articles of small shops are rated a little lower, and a rule says how far the market may
 rank them behind the others for the customer of the moment. The rule is checked afterwards, and how
 strict it is changes with the season.
 
-What moves: who rates what, tastes (slowly), and the rule. What is hard: the matrix of all forecasts
-has a nuclear norm of at most :math:`\\tau`, which keeps it near few tastes. What is soft: the rule.
+Time-varying: who rates what, tastes (slowly), and the rule. Hard constraints: the matrix of all forecasts
+has a nuclear norm of at most :math:`\\tau`, which keeps it near few tastes. Soft constraints: the rule.
 """
 
 import matplotlib.pyplot as plt
@@ -62,8 +62,8 @@ rule = tw.functions.Affine(rows, allowed)
 
 
 # %%
-# What one would do otherwise
-# ---------------------------
+# Baselines
+# ---------
 # Fit two small factors to all ratings so far, by alternating least squares, again every twenty
 # rounds. That knows nothing of the rule. Repaired, it shifts the forecasts of a row just so far that
 # the rule of the round before would have been kept.
@@ -125,9 +125,9 @@ for name in played:
 # Repaired, it breaks it seldom. The run with both as advice finds out which of the two to follow: it
 # is some percent less accurate than the repaired fit, and breaks the rule no more (about half as
 # much with seed 0, a third with seed 1, the same with seed 2). Alone it learns far more slowly than
-# a fit that looks at all ratings again and again: a gradient a round, each of one entry. If all you
-# have is such a fit and one rule that a formula repairs, that is enough; the run earns its keep when
-# you do not know which of several forecasts to trust, or want the account of what it can have cost.
+# a fit that looks at all ratings again and again: one gradient per round, each of one entry. If all you
+# have is such a fit and one rule that a formula repairs, that is enough; the run is useful if
+# you do not know which of several forecasts to trust, or want a bound on what it cost.
 
 shown = {"fit": PINK, "repaired fit": ORANGE, "Ensemble alone": GREEN, "Ensemble with both": BLUE}
 so_far = np.arange(1, ROUNDS + 1)
@@ -196,7 +196,7 @@ plt.show()
 # %%
 # What to change for your own data
 # --------------------------------
-# - ``user``, ``item``, ``rating``: your log, oldest first. Several ratings a round:
+# - ``user``, ``item``, ``rating``: your log, oldest first. Several ratings per round:
 #   ``tw.functions.Squared.of([((rows, columns), values), ...], shape)``.
 # - ``TAU``: the nuclear norm of a fit to old data is a good guess.
 # - The rule may be any convex function of the matrix; limits on single entries are

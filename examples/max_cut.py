@@ -1,14 +1,14 @@
 """
-Two channels for an office building: online max-cut
-===================================================
+Online max-cut: two radio channels
+==================================
 
-Whoever runs wireless access points has two channels and a graph of who disturbs whom. Two points
+A wireless operator has two channels and a graph of interference between access points. Two points
 on the same channel disturb each other, two on different ones do not, so the channels are a *cut*
 of the graph, and a good one has much weight between its sides. How heavy an edge is depends on who
 works where, and is measured only afterwards.
 
-What moves: the weights of the edges. What is hard: the matrix that is played is positive
-semidefinite with trace :math:`n`, so that it can always be rounded to a cut. What is soft: no
+Time-varying: the weights of the edges. Hard constraints: the matrix that is played is positive
+semidefinite with trace :math:`n`, so that it can always be rounded to a cut. Soft constraints: no
 entry of its diagonal should exceed 1.
 """
 
@@ -79,12 +79,12 @@ limits = tw.functions.Range(
 )
 
 # %%
-# What one would do otherwise
-# ---------------------------
+# Baselines
+# ---------
 # Average what was measured, and solve the relaxation for the average. For a small graph that is
 # cheap: write :math:`X = V V^\top` and set one row of :math:`V` after the other against the pull of
 # its neighbours. The question is how long to remember. One round is mostly noise, a hundred are half
-# a day ago, and nobody knows beforehand which is better.
+# a day ago, and no one knows beforehand which is better.
 
 
 def resolved(memory):
@@ -235,7 +235,7 @@ plt.show()
 # %%
 # What to change for your own data
 # --------------------------------
-# - ``weights`` and ``i, j``: one row a round, one column an edge, as they were measured.
+# - ``weights`` and ``i, j``: one row per round, one column an edge, as they were measured.
 # - ``resolved``: whatever proposes cuts today, also a plain vector of signs ``s``: its matrix is
 #   ``np.outer(s, s)``, a member of the set.
 # - More than some hundred points: keep the set and leave out the picture. The oracle then takes some

@@ -1,12 +1,12 @@
 """
-A network that learned yesterday's world: guarding a neural policy
-==================================================================
+A neural policy as an expert
+============================
 
 A network operator has trained a small neural network that looks at the last demands and proposes
 how to split traffic over tunnels. It is good in the world it was trained in. One day that world
-changes: a data centre moves, and other cities are busy at other hours. Nobody tells the policy.
+changes: a data centre moves, and other cities are busy at other hours. No one tells the policy.
 
-What moves: the demands between cities. What is hard: shares of a demand that sum to 1. What is
+Time-varying: the demands between cities. Hard constraints: shares of a demand that sum to 1. What is
 soft: no link should be filled beyond four fifths. The policy is one adviser of a run that says,
 after every round, what it can have lost to the policy at most.
 """

@@ -1,13 +1,13 @@
 """
-Discounts that never fall: your own set and your own learner
-============================================================
+Your own set and your own learner
+=================================
 
 A chain of shops plans the discounts of a season, one for each of twelve weeks. Once a price is cut
 it stays cut: discounts never fall from week to week. Every round is another shop's season; what
 each week's discount was worth there is known when the season is over.
 
-What moves: what discounts earn, and the budget for them. What is hard: discounts between 0 and 1
-that never fall. What is soft: the budget. No set of tidewolf is quite that one, so this story writes
+Time-varying: what discounts earn, and the budget for them. Hard constraints: discounts between 0 and 1
+that never fall. Soft constraints: the budget. No set of tidewolf is quite that one, so this story writes
 it, runs the checks on it, plays, and then writes a learner of its own, too.
 """
 
@@ -210,7 +210,7 @@ print("every check of learners passes")
 
 # %%
 # ``check_learner`` plays it against a small hostile stream: every point is a member, the same rounds
-# give the same run to the bit, a state that is saved and loaded goes on as if nothing had happened,
+# give the same run bit for bit, a state that is saved and loaded goes on as if nothing had happened,
 # bad feedback is refused and leaves no trace, feedback may come late. Then it plays like any other.
 
 own = tw.run(WeighCorners(K), stream, decisions=True)

@@ -3,11 +3,11 @@ A portfolio with weight and group limits
 ========================================
 
 A fund rebalances sixteen stocks of four sectors every day. Four people have four rules for it, and
-nobody knows whose is right; returns are known when the day is over. *Hard*: weights add up to one,
+no one knows whose is right; returns are known when the day is over. Hard constraints: weights add up to one,
 and none is above 15 %. Limits on sectors may be *hard* too, as part of the set, or *soft*, where
 they move from day to day and may be missed by a little.
 
-The market below is drawn at random and flatters nobody: it is no evidence that any of this earns
+The market below is drawn at random and flatters no one: it is no evidence that any of this earns
 money. It shows what mixing guarantees, and what it costs.
 """
 
@@ -123,7 +123,7 @@ axes.legend()
 
 # %%
 # That is the point, and the price. Whoever had picked the right rule on the first day ends with
-# more; whoever had picked the wrong one with less. Weights follow earnings, so a rule has to earn a
+# more; anyone who had picked the wrong one with less. Weights follow earnings, so a rule has to earn a
 # few times as much as the others before it has most of the say, and four years are short for that.
 #
 # Where it loses: costs. Equal weights hardly trade, and in a market without much to be learned they

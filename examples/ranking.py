@@ -4,8 +4,8 @@ A ranking under exposure limits
 
 A market place shows twelve offers in twelve places, and the first places get most of the attention.
 Which offers people want moves through the day and is known from clicks, afterwards. Three groups of
-sellers are promised a share of the attention. *Hard*: each place has one offer, each offer one
-place, in every ranking that is shown. *Soft*: the promised shares, which move with the stock that a
+sellers are promised a share of the attention. Hard constraints: each place has one offer, each offer one
+place, in every ranking that is shown. Soft constraints: the promised shares, which move with the stock that a
 group has.
 
 Sorting by what was wanted last is best for clicks, and gives newcomers about half of what they were
@@ -76,8 +76,8 @@ limits = tw.functions.MaxAffine(np.broadcast_to(rows, (ROUNDS, *rows.shape)), -g
 stream = tw.Stream(losses, limits)
 
 # %%
-# What one would do otherwise
-# ---------------------------
+# Baselines
+# ---------
 #
 # Sort by what was wanted half an hour ago. Show rankings at random, which is fair and dull. The
 # best fixed matrix in hindsight that keeps every promise. Re-solve with the last half hour, with
@@ -244,7 +244,7 @@ assert short_run.certificate.holds
 # --------------------------------
 #
 # * ``wanted``: clicks by attention, a row for each round and a column for each offer; offers that
-#   nobody saw need an estimate. ``attention``: how often people look at each place.
+#   no one saw need an estimate. ``attention``: how often people look at each place.
 # * ``rows`` and ``guaranteed``: any sums of chances and what they must reach, also for single offers
 #   or single places (a place that is for sale, an offer that must not be first).
 # * Where promises are all about attention, take the permutahedron; where places matter, Birkhoff.

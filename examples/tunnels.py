@@ -4,8 +4,8 @@ Tunnels on a backbone
 
 A carrier splits the traffic between pairs of cities over a few tunnels each, and wants the fullest
 link as empty as possible. Traffic matrices change every five to fifteen minutes, and a split is
-installed before the traffic of its interval is known. *Hard*: all traffic of a pair is on its
-tunnels, none of it on one that a fibre cut has taken down. *Soft*: nothing; how full the fullest
+installed before the traffic of its interval is known. Hard constraints: all traffic of a pair is on its
+tunnels, none of it on one that a fibre cut has taken down. Soft constraints: nothing; how full the fullest
 link is, is the loss itself.
 """
 
@@ -88,7 +88,7 @@ stream = tw.Stream(fullest, unavailable=down)
 # ---------
 #
 # Three splits that never move, each of them rescaled to the tunnels that are up: everything on the
-# shortest tunnel, a third on each, and the best one in hindsight, which nobody has beforehand.
+# shortest tunnel, a third on each, and the best one in hindsight, which no one has beforehand.
 # Re-solving takes the traffic of the last quarter of an hour, or of the last two hours.
 # The Ensemble is given both, beside descent.
 
@@ -144,7 +144,7 @@ assert utilisation["re-solving"].mean() < utilisation["shortest tunnel"].mean()
 #
 # Where it does not win: the best fixed split is as good, on traffic that repeats itself like this.
 # If somebody can compute it for you beforehand, from days that are like the next ones, you need
-# nothing else. When a burst begins, whoever learns from the past is a round late.
+# nothing else. When a burst begins, anyone who learns from the past is a round late.
 
 colours = {"shortest tunnel": "#999999", "a third each": PINK, "re-solving": BLUE}
 colours |= {"best fixed split in hindsight": GREEN, "Ensemble": ORANGE}

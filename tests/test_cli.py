@@ -354,8 +354,8 @@ def test_the_list_explains_the_settings_of_one(capsys):
     assert main(["list", "Simplex"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Simplex\n  Nonnegative vectors of n entries")
-    assert "\nn : a whole number\n    How many entries a point has." in said
-    assert "\ntotal : a number, 1.0 by default\n    What the entries sum to." in said
+    assert "\nn : a whole number\n    The number of entries of a point." in said
+    assert "\ntotal : a number, 1.0 by default\n    The sum of the entries." in said
     for name in ("routing", "LyapunovDescent", "SinhaVaze", "Product", "FlowPolytope", "Affine"):
         assert main(["list", name]) == 0
         assert capsys.readouterr().out.startswith(f"{name}\n")

@@ -14,22 +14,21 @@ _OPENING = """\
 Commands
 ========
 
-What ``tidewolf --help`` and ``tidewolf COMMAND --help`` say. The command needs the extra ``app``.
+The text of ``tidewolf --help`` and ``tidewolf COMMAND --help``. It needs the extra ``app``.
 
-Every command ends with exit code 0 where all went well. It ends with 2, and one sentence on stderr,
-where what was given cannot be used, or where a law is broken (``check``), and with 130 where it was
-interrupted. Results go to stdout, everything else to stderr.
+The exit code is 0 on success. It is 2, with one sentence on stderr, for invalid input and for a
+failed check, and 130 after an interrupt. Results go to stdout, everything else to stderr.
 """
 _FILES = """\
 Experiment files
 ================
 
-What ``tidewolf new`` writes: a file that runs as it is, with every key explained. ``tidewolf list
+``tidewolf new`` writes a file that runs as it is, with every key explained. ``tidewolf list
 NAME`` shows the settings of one set, function, learner or problem; they are the keys beside its
 ``kind``, and the parameters of its page in this reference.
 
-A network of your own
----------------------
+Your own network
+----------------
 
 ``tidewolf new network`` writes this file, and small tables beside it.
 
@@ -37,8 +36,8 @@ A network of your own
 
 {network}
 
-A stream of your own, or a built-in problem
--------------------------------------------
+Your own stream, or a built-in problem
+--------------------------------------
 
 ``tidewolf new`` writes this file.
 

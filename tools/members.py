@@ -1,9 +1,10 @@
-"""Which members of a class the reference shows: methods and properties that say what they are, in
-the order of the source.
+"""Which members of a class the reference shows, in the order of their use: methods and properties
+that have a docstring.
 
-What a class defines because a base asks for it that is not public is how the library works inside:
-kernels of a set, steps of a learner. It is not shown; what a public base has, and what the class
-alone has, is. Bases that have no page are not named.
+What a class defines because a base of tidewolf asks for it is described on the page of that base,
+and hidden on its own, but for what users call: `lmo` of a set, `act` and `update` of a learner,
+values and gradients of functions. These are shown on the page of every class, inherited or not.
+Bases that have no page are not named.
 """
 
 import inspect
@@ -13,29 +14,70 @@ from typing import Any
 from tools.public import parts, public
 
 _KINDS = (property, cached_property, classmethod, staticmethod)
-
-
-@cache
-def public_classes() -> frozenset[type]:
-    return frozenset(thing for _, thing in public() if isinstance(thing, type))
+FAMILIES = {
+    "tidewolf.sets.base.ConvexSet": ("lmo", "infeasibility", "project"),
+    "tidewolf.methods.base.Learner": ("act", "update", "theorem", "guarantee", "bound"),
+    "tidewolf.core.batch.Batch": ("one", "of", "values", "subgradient"),
+    "tidewolf.experts.context.Context": ("features",),
+    "tidewolf.experts.base.Adviser": ("names",),
+}
+"""What users call of every class of a family."""
+FIRST = (
+    *("play", "observe", "fit", "partial_fit", "predict", "from_edges", "from_parts"),
+    *("lmo", "infeasibility", "project", "paths", "loads", "start", "act", "update", "propose"),
+    *("theorem", "published", "guarantee", "bound", "one", "of", "values", "subgradient"),
+    *("open", "save", "load", "close", "explain", "certificate", "rollback", "migrate", "history"),
+    *("regret", "comparator", "experts", "limits", "rankings", "ranking", "frontier", "choice"),
+    *("summary", "to_pandas", "plot", "to_dict", "round", "rounds", "pending"),
+)
+"""Members by use; all others follow, in the order of the source."""
+INTERNAL = frozenset(
+    (
+        *("BanditPrimalDual.assumed", "BanditPrimalDual.mu_for", "DriftPlusPenalty.weights"),
+        *("Ensemble.needs", "Ensemble.kinds", "RoundInfo.unchecked", "RoundInfo.with_skipped"),
+        *("RoundInfo.says_nothing", "RoundInfo.identity", "Stream.untold", "Stream.override"),
+        *("Stream.info", "FirstOrder.is_plain", "Session.notes_from", "Resolve.is_plain"),
+        *("Resolve.keep", "Resolve.model", "Season.table", "Squared.sparse_subgradient"),
+        *("Comparison.measure", "Comparison.scale", "Comparison.share_of", "Comparison.chooser"),
+        *("Comparison.about", "Comparison.warnings", "OnlineAllocator.needs_previous_weights"),
+        *("OnlineAllocator.set_fit_request", "OnlineAllocator.set_partial_fit_request"),
+        *("SessionStore.let_go", "SessionStore.forget_rounds", "SessionStore.transaction"),
+        *("SessionStore.flushed", "SessionStore.handle", "SessionStore.holds"),
+        *("SessionStore.set", "SessionStore.note", "SessionStore.last_rounds"),
+        *("ConvexSet.as_direction", "Batch.written_as", "Ensemble.reads", "PrimalDual.with_info"),
+        *("Product.relax", "Product.vertex_infeasibility", "Product.description"),
+        *("Max.halfspaces", "Max.epigraph", "Sum.halfspaces", "Sum.epigraph"),
+    )
+)
+"""Documented for developers, of no use to users."""
 
 
 @cache
 def shown_classes() -> frozenset[type]:
     """Public classes, and those of modules that have a page."""
-    return public_classes() | {thing for _, thing in parts() if isinstance(thing, type)}
+    return frozenset(thing for _, thing in (*public(), *parts()) if isinstance(thing, type))
 
 
 def shown(kind: type) -> list[str]:
-    """The names of a class's members that its page shows."""
-    return [
+    """The names of the members that the page of a class shows, in the order of their use."""
+    family = _family(kind)
+    named = dict.fromkeys(
         name
         for name, member in vars(kind).items()
         if not name.startswith("_")
         and (inspect.isroutine(member) or isinstance(member, _KINDS))
-        and says_something(kind, name)
-        and not is_internal(kind, name)
-    ]
+        and f"{kind.__name__}.{name}" not in INTERNAL
+        and (name in family or not is_asked_for(kind, name))
+    )
+    found = [*named, *(name for name in family if name not in named and hasattr(kind, name))]
+    documented = [name for name in found if says_something(kind, name)]
+    return sorted(documented, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+
+
+def directive(kind: type, name: str) -> str:
+    """The directive of Sphinx that shows a member."""
+    member = inspect.getattr_static(kind, name)
+    return "autoproperty" if isinstance(member, property | cached_property) else "automethod"
 
 
 def says_something(kind: type, name: str) -> bool:
@@ -44,22 +86,27 @@ def says_something(kind: type, name: str) -> bool:
     return any(member.__doc__ for member in found)
 
 
-def is_internal(kind: type, name: str) -> bool:
-    """Whether a member is asked for by bases of tidewolf alone, none of which is public."""
-    bases = [base for base in kind.__mro__[1:] if name in vars(base)]
-    return bool(bases) and all(
-        base.__module__.startswith("tidewolf.") and base not in public_classes() for base in bases
-    )
+def is_asked_for(kind: type, name: str) -> bool:
+    """Whether a base of tidewolf has a member of this name."""
+    bases = (base for base in kind.__mro__[1:] if name in vars(base))
+    return any(base.__module__.startswith("tidewolf.") for base in bases)
+
+
+def _family(kind: type) -> tuple[str, ...]:
+    """What users call of the family that a class belongs to."""
+    paths = (f"{base.__module__}.{base.__name__}" for base in kind.__mro__)
+    return next((FAMILIES[path] for path in paths if path in FAMILIES), ())
+
+
+def shown_bases(kind: type) -> list[type]:
+    """The nearest bases that have a page."""
+    found = [base for base in kind.__mro__[1:] if base in shown_classes()]
+    return [base for base in found if not any(issubclass(o, base) for o in found if o is not base)]
 
 
 def name_bases(app: Any, name: str, kind: type, options: Any, bases: list[Any]) -> None:
-    """Sphinx's event `autodoc-process-bases`: those that have a page, and other libraries'."""
-    bases[:] = [
-        base
-        for base in bases
-        if not getattr(base, "__module__", "").startswith("tidewolf.")
-        or getattr(base, "__origin__", base) in shown_classes()
-    ] or [object]
+    """Sphinx's event `autodoc-process-bases`: only bases that have a page."""
+    bases[:] = shown_bases(kind) or [object]
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -29,6 +29,10 @@ PARTS: dict[str, tuple[str, ...] | None] = {
     ),
     "tidewolf.core.feedback": ("FullInformation", "FirstOrder", "Bandit"),
     "tidewolf.methods.base": ("Learner", "Bound", "Record"),
+    "tidewolf.methods": (
+        *("EveryRound", "BlockLearner", "Projecting", "ProjectedPoint", "Banked", "Slopes"),
+        *("Deferred", "Overrides", "tangent_gradients", "frozen"),
+    ),
     "tidewolf.methods.capabilities": (
         *("UsesInfo", "LateFeedback", "Migrates", "WeighsConstraints", "MixesExperts", "Explores"),
         *("ChoosesFeedback", "BoundsParts", "Diagnosed", "LimitBound", "Expert", "Guard"),

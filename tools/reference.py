@@ -8,10 +8,11 @@ import inspect
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from tools import commands
 from tools.docstring_markup import as_rst
-from tools.members import shown
+from tools.members import directive, shown, shown_bases
 from tools.public import PACKAGES, PARTS, aliases, parts, public
 
 _PACKAGE = """\
@@ -33,20 +34,12 @@ _PACKAGE = """\
 {lines}
 """
 
-_CLASS = """\
+_NAME = """\
 {title}
 
 .. currentmodule:: {package}
 
 {text}
-"""
-
-_FUNCTION = """\
-{title}
-
-.. currentmodule:: {package}
-
-.. autofunction:: {name}
 """
 
 _PART = """\
@@ -62,8 +55,9 @@ _PART = """\
 
 _ONE = """\
 .. autoclass:: {name}
-   :members: {members}
-   :show-inheritance:
+{options}"""
+_MEMBER = """
+   .. {directive}:: {name}
 """
 
 
@@ -75,12 +69,8 @@ def pages() -> dict[str, str]:
     for path, thing in public():
         package, _, name = path.rpartition(".")
         listed[package].append(path)
-        said = {"title": _title(name), "package": package, "name": name}
-        found[files[path]] = (
-            _CLASS.format(text=_one(name, thing), **said)
-            if inspect.isclass(thing)
-            else _FUNCTION.format(**said)
-        )
+        said = {"title": _title(name), "package": package}
+        found[files[path]] = _NAME.format(text=_one(name, thing), **said)
     elsewhere = aliases()
     for package, paths in listed.items():
         assert inspect.getdoc(import_module(package)), f"{package} says nothing of itself"
@@ -98,7 +88,7 @@ def pages() -> dict[str, str]:
             classes="\n".join(
                 _one(path.removeprefix(f"{module}."), thing)
                 for path, thing in parts()
-                if path.startswith(f"{module}.")
+                if path.rpartition(".")[0] == module
             ),
         )
     return found
@@ -143,10 +133,13 @@ def _line(path: str, elsewhere: str | None) -> str:
     return f"   * - :py:obj:`{name} <{elsewhere or path}>`\n     - {said}"
 
 
-def _one(name: str, kind: type) -> str:
-    """A class with the members that are shown; `:members:` without names would be all of them."""
-    text = _ONE.format(name=name, members=", ".join(shown(kind)))
-    return text if shown(kind) else text.replace("   :members: \n", "")
+def _one(name: str, kind: Any) -> str:
+    """A class with the members that are shown, or a function."""
+    if not inspect.isclass(kind):
+        return f".. autofunction:: {name}\n"
+    members = (_MEMBER.format(directive=directive(kind, own), name=own) for own in shown(kind))
+    options = "   :show-inheritance:\n" if shown_bases(kind) else ""
+    return "".join((_ONE.format(name=name, options=options), *members))
 
 
 def _title(text: str) -> str:

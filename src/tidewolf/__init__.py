@@ -1,6 +1,4 @@
-"""tidewolf: online decisions inside a hard set that is costly to project on, under soft limits that
-move with time.
-"""
+"""tidewolf: online convex optimization with time-varying constraints."""
 
 from __future__ import annotations
 

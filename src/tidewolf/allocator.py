@@ -75,61 +75,62 @@ class _Rule(NamedTuple):
 
 
 class OnlineAllocator(_Estimator):
-    """Weights of a portfolio, decided row after row: an estimator of scikit-learn that fits
-    skfolio's pipelines.
+    """Decide portfolio weights row by row: a scikit-learn estimator that works in skfolio's
+    pipelines.
 
-    `fit` starts over, `partial_fit` continues; both decide before each row is shown, so
-    `weights_history_` is what would have been held, and `weights_` is for the coming row. Settings
+    `fit` starts over, `partial_fit` continues; both decide before a row is revealed, so
+    `weights_history_` is what would have been held, and `weights_` is for the next row. Settings
     are read by `fit`, or by the first `partial_fit`.
 
     Parameters
     ----------
     min_weights : float, mapping or array, default 0.0
-        What each asset has at least: one number, one for each, or by name (others 0).
+        The least weight of each asset: one number, one per asset, or by name (others 0).
     max_weights : float, mapping or array, default 1.0
-        What each asset has at most: one number, one for each, or by name (others 1).
+        The largest weight of each asset: one number, one per asset, or by name (others 1).
     groups : mapping or sequence, optional
         The group of each asset, or several: by name, or one for each column. Assets that a
         mapping names and the table lacks are left out, so that columns may be selected before.
     group_limits : mapping, optional
-        What groups have at most, {group: most}, or between, {group: (least, most)}; always kept.
+        The largest weight of groups, {group: most}, or an interval, {group: (least, most)}; hard
+        constraints.
     max_loss : float, optional
-        What a row should lose at most, as a share of wealth: a soft limit, kept on average.
+        The largest loss per row, as a share of wealth: a soft constraint, satisfied on average.
     loss : str, default "log_wealth"
-        What is kept small: "log_wealth" for minus the logarithm of growth, or "linear" for minus
-        the return.
+        The loss: "log_wealth" for minus the logarithm of growth, or "linear" for minus the return.
     caution : float, default 10.0
-        How much soft limits weigh against the loss.
+        The weight of soft constraints against the loss.
     max_move : float, optional
-        How far weights may move from row to row, as half the sum of all changes. None: any way.
+        The largest move of the weights from row to row, as half the sum of all absolute changes.
+        None: no cap.
     learner : callable, optional
-        Who decides: learner(K) on the set of weights, such as `tw.LyapunovDescent`. None: an
-        `Ensemble` with this caution.
+        A function of the set of weights that returns a learner, such as `tw.LyapunovDescent`. None:
+        an `Ensemble` with this caution.
     portfolio_params : dict, optional
         Settings of the portfolios that `predict` makes, as skfolio's optimisers take them.
     previous_weights : float, mapping or array, optional
-        What is held now, from which those portfolios count turnover and costs.
+        The current weights, from which those portfolios compute turnover and costs.
 
     Attributes
     ----------
     weights_ : array
-        The weights for the coming row.
+        The weights for the next row.
     weights_history_ : array
         What was decided before each row of the last call.
     wealth_ : float
-        What a unit has become over all rows.
+        The final wealth of one unit invested at the start.
     n_rounds_ : int
         Rows seen so far.
     session_ : Session
-        The learner at work.
+        The session that runs the learner.
     proved_ : Bound
-        What is proved of the rows so far: the most that was lost to the best fixed weights.
+        Upper bound on the loss to the best fixed weights so far.
     experts_ : Experts
-        What the learner mixed, and the most that was lost to each.
+        The experts of the learner, with a bound on the regret to each.
     n_features_in_ : int
         How many assets there are.
     feature_names_in_ : array
-        What they are called, where the table says it.
+        The names of the assets, if the table has them.
 
     Examples
     --------
@@ -182,17 +183,18 @@ class OnlineAllocator(_Estimator):
     # ---------------------------------------------------------------- learning
 
     def fit(self, X: Any, y: Any = None, limits: Any = None) -> Self:
-        """Start over, and go through these rows.
+        """Start over and learn from these rows.
 
         Parameters
         ----------
         X : array or DataFrame
-            Returns, such as 0.01 for one percent: a row per round, oldest first; a column an asset.
+            Returns, such as 0.01 for one percent: one row per round, oldest first; one column per
+            asset.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
         limits : DataFrame or mapping, optional
-            Limits that move: for each row what a group, or an asset, may have at most, by its name.
-            Soft: they show themselves after the row is decided.
+            Time-varying upper limits of groups or assets, by name, one value per row. They are
+            soft: each is revealed after its row is decided.
 
         Returns
         -------
@@ -202,16 +204,16 @@ class OnlineAllocator(_Estimator):
         return self._learn(X, limits, anew=True)
 
     def partial_fit(self, X: Any, y: Any = None, limits: Any = None) -> Self:
-        """Go on with new rows; those of earlier calls are not given again.
+        """Continue with new rows.
 
         Parameters
         ----------
         X : array or DataFrame
             Returns, a row per round, oldest first.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
         limits : DataFrame or mapping, optional
-            Limits that move, as in `fit`.
+            Time-varying limits, as in `fit`.
 
         Returns
         -------
@@ -288,13 +290,13 @@ class OnlineAllocator(_Estimator):
 
     @property
     def proved_(self) -> Bound | None:
-        """What is proved of the rows so far; None if nothing is."""
+        """Upper bounds for the rows so far; None if there are none."""
         proved: Bound | None = self.session_.explain().proved
         return proved
 
     @property
     def experts_(self) -> Experts:
-        """What the learner mixed; prints as a table."""
+        """The experts of the learner; prints as a table."""
         return Experts(experts_of(self.session_.learner, self.session_.state))
 
     @property
@@ -344,7 +346,7 @@ class OnlineAllocator(_Estimator):
         X : array or DataFrame
             Returns.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -354,14 +356,14 @@ class OnlineAllocator(_Estimator):
         return float(self.predict(X).sharpe_ratio)
 
     def fit_predict(self, X: Any, y: Any = None) -> Any:
-        """Start over with these rows, and hold the weights after them over the same rows.
+        """`fit(X).predict(X)`.
 
         Parameters
         ----------
         X : array or DataFrame
             Returns.
         y : None
-            Of no use.
+            Ignored; present for compatibility with scikit-learn.
 
         Returns
         -------

@@ -81,19 +81,19 @@ class Played(NamedTuple):
 def play(
     learner: Learner[S], stream: Stream | Iterable[Any], state: S | None = None, first: int = 0
 ) -> Iterator[Played]:
-    """Play a stream, or any feed of rounds, one update at a time: the loop itself, where `tw.run`
-    records too much.
+    """Play a stream, or any iterable of rounds, one update at a time: the loop of `tw.run` without
+    its records.
 
     Parameters
     ----------
     learner : Learner
-        Who plays.
+        The learner.
     stream : Stream or iterable
         The losses and constraints of the rounds; or an iterable of rounds, which may never end and
         of which nothing is kept: each a pair (loss, constraint) of batches, or (costs, capacities)
         of arrays, a Stream, or a mapping such as {"costs": .., "capacities": .., "time": ..}.
     state : State, default None
-        The learner's state to go on from; None: from the start.
+        The state to resume from. None: the learner's initial state.
     first : int, default 0
         The round of the stream, from 0, to begin with. Earlier ones are not played; their feedback
         may still arrive, where the state waits for it. An iterable begins with its next one.

@@ -14,12 +14,12 @@ made. If `observe` refuses its input, the state is unchanged and the round can b
     session.play(round=5);   session.observe(round=3, ...);   session.observe(played=x, ...)
 
 Feedback may come late, in any order, or never (methods/events.py): a round that is asked for by its
-number leaves those before it waiting. Rounds count from 0. What was observed twice, under the same
-number, counts once. `played` is what was really done, where it was not the decision.
+number leaves those before it pending. Rounds count from 0. A round that is observed twice, with the
+same content, counts once. `played` is the point that was played if it was not the decision.
 
-A session may be shared by threads: observations are taken one at a time, each against the point
-that stands when its turn comes, and none that was acknowledged is lost. States never change, so
-`play`, `save` and the properties read one whole state without waiting for a lock.
+A session may be shared by threads: observations are processed one at a time, each with the point
+that is current then, and none that was acknowledged is lost. States never change, so `play`, `save`
+and the properties read one whole state without waiting for a lock.
 """
 
 from __future__ import annotations
@@ -89,13 +89,13 @@ class Session(Generic[S]):
     state : State, optional
         The state to resume from, as `session.state` gives it. None: the learner's initial state.
     expire_after : int, optional
-        For how many more rounds a round waits for its feedback, after which it expires. None: for
-        ever. Unit: rounds.
+        How many rounds a pending round waits for its feedback before it expires. None: it never
+        expires. Unit: rounds.
 
     Raises
     ------
     WrongType
-        If the learner is none, or the state is not one of its own.
+        If `learner` is not a Learner, or `state` belongs to another class of learners.
 
     Examples
     --------
@@ -182,7 +182,8 @@ class Session(Generic[S]):
             Whether to look only, at what the session was when it was opened; also from a folder
             that cannot be written, and while another session writes.
         expire_after : int, optional
-            For how many more rounds a round waits for its feedback. None: for ever. Unit: rounds.
+            How many rounds a pending round waits for its feedback before it expires. None: it never
+            expires. Unit: rounds.
         name : str, default "session"
             Which of the sessions of a database it is; a file has one.
 
@@ -314,9 +315,7 @@ class Session(Generic[S]):
             self._advisers.failed(failed, next_round(self._now))
 
     def close(self) -> None:
-        """Let go of the file of a durable session, which observes no more; one in memory has
-        none. Twice does no harm.
-        """
+        """Close the database. Does nothing for a session in memory; safe to call twice."""
         if self._journal is not None:
             self._journal.close()
 
@@ -346,10 +345,10 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            If the learner is of another kind, or nothing says which entries are the same; the
-            session stays as it was.
+            If the learner is of another kind, or entries cannot be matched by name; the session is
+            unchanged.
         NotSupported
-            If learners of this kind cannot go on over another set.
+            If learners of this kind cannot move to another set.
 
         Examples
         --------
@@ -376,11 +375,11 @@ class Session(Generic[S]):
                     self._past = past
 
     def rollback(self, round: int) -> None:
-        """Go back to the moment when this round became the coming one: nothing of it, or of later
-        ones, was decided, told or observed then. What arrived since is forgotten, also of rounds
-        that waited then, which wait again; the certificate is the one of that moment. To correct
-        feedback that came late, go back to the round that was the coming one when it came: of
-        round 5, told right after `play(round=8)`, to round 9 or before.
+        """Go back to the moment when this round became the next one: before it, or any later round,
+        was decided or observed. All feedback since then is removed. Rounds that were pending then
+        are pending again, and the certificate is that of the moment. To correct late feedback, go
+        back to the round that was next when it came: for feedback on round 5 that came right after
+        `play(round=8)`, to round 9 or before.
 
         A session in memory goes back up to 100 rounds; a durable one to any that its history
         holds, and removes what came later from its file.
@@ -393,7 +392,7 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            If the round has not come yet, or is not remembered.
+            If the round is in the future, or too long ago to be remembered.
 
         Examples
         --------
@@ -421,8 +420,7 @@ class Session(Generic[S]):
                     self._past = past
 
     def history(self) -> Iterator[Feedback]:
-        """What a durable session observed and still holds, oldest first, as its learner was given
-        it.
+        """The feedback that a durable session observed and still has, oldest first.
 
         Returns
         -------
@@ -432,7 +430,7 @@ class Session(Generic[S]):
         Raises
         ------
         NotSupported
-            For a session in memory, which keeps none.
+            For a session in memory, which keeps no history.
 
         Examples
         --------
@@ -464,7 +462,8 @@ class Session(Generic[S]):
         learner : Learner
             The learner that decides, with the settings the file was written under.
         expire_after : int, optional
-            For how many more rounds a round waits for its feedback. None: for ever. Unit: rounds.
+            How many rounds a pending round waits for its feedback before it expires. None: it never
+            expires. Unit: rounds.
 
         Returns
         -------
@@ -544,14 +543,14 @@ class Session(Generic[S]):
 
     @property
     def round(self) -> int:
-        """The number, from 0, of the round that stands: the newest that was decided, while it
-        waits for its feedback, else the coming one.
+        """The number, from 0, of the current round: the newest decided round while it is pending,
+        else the next one.
         """
         return current_round(self._progress)
 
     @property
     def pending(self) -> tuple[int, ...]:
-        """The numbers of the rounds that were decided and wait for their feedback, oldest first."""
+        """The numbers of the rounds that were decided and have no feedback yet, oldest first."""
         return tuple(one.round for one in waiting(self._progress))
 
     @property
@@ -568,7 +567,8 @@ class Session(Generic[S]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
+        """Notes in sentences, such as a horizon that was passed or advisers that missed
+        deadlines."""
         return self.notes_from(0)
 
     def notes_from(self, first: int) -> tuple[str, ...]:
@@ -599,8 +599,8 @@ class Session(Generic[S]):
 
     @property
     def overrides(self) -> Overrides:
-        """What playing other points than the decisions has cost, where `played` was given, and what
-        the decisions would have: "what would we have saved?"
+        """What overrides cost: the totals of rounds in which `played` was not the decision, at what
+        was played and at the decision.
 
         Examples
         --------
@@ -617,14 +617,15 @@ class Session(Generic[S]):
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
     def certificate(self) -> Bound:
-        """What is proved of the rounds observed so far, by a few oracle calls: the most that the
-        regret against any fixed decision, and the total violation, can be.
+        """Upper bounds on the regret and on the total violation of the rounds observed so far. They
+        take a few oracle calls.
 
         Returns
         -------
         Bound
-            `regret` below 0: the decisions were cheaper than every fixed decision that keeps all
-            limits. `violation` is None, with the reason, if no decision can keep all limits.
+            `regret` below 0: the decisions were cheaper than every fixed decision that satisfies
+            all constraints. `violation` is None, with the reason, if no decision can satisfy them
+            all.
 
         Raises
         ------
@@ -644,13 +645,13 @@ class Session(Generic[S]):
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None
     ) -> Explanation:
-        """Why the decision is what it is: by name, how far it moved, who moved it, which limits
-        bind, what is expected, and why to trust it.
+        """Explain a decision: how far it moved, which experts moved it, the binding constraints,
+        what is expected of it, and the bounds.
 
         Parameters
         ----------
         round : int, optional
-            A round that is pending. None: the one whose decision stands.
+            A pending round. None: the current round.
         names : sequence of str, optional
             What the entries of a point are called. None: as the set calls them.
 
@@ -663,8 +664,7 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            If the decision of that round does not stand, or the names are not one for each
-            entry.
+            If the round is not pending or current, or the names are not one for each entry.
 
         Examples
         --------
@@ -711,47 +711,46 @@ class Session(Generic[S]):
         unavailable: Any = None,
         deadline: float | None = None,
     ) -> Array:
-        """The point to play in the round that stands, or in a later one; the same as often as it is
-        asked.
+        """Return the decision for the current round, or for a later one. Repeated calls return the
+        same decision.
 
-        What is known before the round goes along with the first time it is asked; a learner that
-        has no use for it ignores it. A durable session keeps it before it answers. To ask for a
-        later round decides those before it too, which then wait for their feedback.
+        Side information is given with the first call of a round; learners that do not use it ignore
+        it. A durable session stores it before it returns. Asking for a later round decides all
+        rounds before it too; they are then pending.
 
         Parameters
         ----------
         round : int, optional
-            The number of the round, from 0. None: the round that stands.
+            The number of the round, from 0. None: the current round.
         time : float, str or datetime, optional
             When the round is: a number of seconds, a date in ISO form, or a datetime.
         context : int or array, optional
-            What kind of round it is, as the learner's context reads it.
+            The kind of the round, as the learner's context expects it.
         advice : mapping, optional
-            Points that others propose, by name, each an array or given as costs are. None, or a
-            point that holds a NaN: absent.
+            Proposed points by name, each an array or given as costs are. None, or a point with a
+            NaN: absent.
         forecast : FullInformation or (loss, constraint), optional
             The functions that are predicted for the round.
         unavailable : sequence of str or int, optional
-            Entries that are out, by name or place: the point is 0 there.
+            Entries that are out of service, by name or index: the decision is 0 there.
         deadline : float, optional
-            How long advisers may take. One that is late, hangs or fails is skipped in this round.
-            Steps of descent are made when a round is observed and have none. None: the last that
-            was given; before any, no deadline. Unit: seconds.
+            Time limit for advisers. An adviser that is late or fails is skipped in this round.
+            None: the last deadline that was given, else no limit. Unit: seconds.
 
         Returns
         -------
         array
-            A member of the learner's set, read-only.
+            A point of the learner's set, read-only.
 
         Raises
         ------
         InvalidInput
-            If something else was known when the decision of this round was made, the round is
-            over, or no member does without the entries that are out.
+            If the decision was made with other side information, the round is over, or no feasible
+            decision avoids the unavailable entries.
         NotSupported
-            If rounds would have to wait and the learner takes feedback in order only.
+            If rounds would be pending and the learner takes feedback in order only.
         CheckpointError
-            If a durable session could not keep what is known.
+            If a durable session could not store the side information.
 
         Examples
         --------
@@ -850,7 +849,7 @@ class Session(Generic[S]):
     def _over(self, number: int) -> str:
         """What became of a round that does not wait any more, for the middle of a sentence."""
         if self._keeper.content_of(number) == EXPIRED:
-            return "expired: its feedback was waited for long enough, and the session went on"
+            return "expired: its feedback came too late (expire_after)"
         return "was observed already"
 
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
@@ -883,57 +882,56 @@ class Session(Generic[S]):
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
     ) -> None:
-        """Learn from what the point that was played met, in the round that stands or in one that
-        waits.
+        """Learn from the feedback on a decision: of the current round, or of a pending one.
 
-        Give feedback of the kind the learner needs; or `costs` and `capacities`; or `loss` and
-        `constraint`; or numbers of one round: `loss_gradient` and `constraint_value`, with
-        `constraint_gradient` where that value is positive; for a learner that sees values alone,
-        `loss_value` and `constraint_value`. A round without capacities, or without a constraint,
-        has no limit. What is refused changes nothing: the round can be observed again. A round
-        that is observed again, by its number and with the same content, counts once.
+        Give one of these: `costs` and `capacities`; functions, as `loss` and `constraint`;
+        gradients, as `loss_gradient` and `constraint_value`, with `constraint_gradient` if that
+        value is positive; for bandit learners `loss_value` and `constraint_value`; or a feedback
+        object. A round without capacities, or without a constraint, is unconstrained. If the input
+        is refused, the session is unchanged and the round can be observed again. A round that is
+        observed twice, by its number and with the same content, counts once.
 
         Parameters
         ----------
         feedback : Feedback, optional
-            What the learner needs, as `FirstOrder`, `Bandit` or `FullInformation`.
+            A `FirstOrder`, `Bandit` or `FullInformation`, as the learner needs it.
         round : int, optional
-            The number of the round, from 0: the one that stands, or any that waits. None: the one
-            that stands.
+            The number of the round, from 0: the current one, or a pending one. None: the current
+            one.
         played : array, optional
-            The member of the set that was played, where it was not the decision; gradients are
-            those there, and functions are looked at there. None: the decision.
+            The point of the set that was played if it was not the decision. Gradients are those at
+            this point. None: the decision.
         costs : array, Series or mapping, optional
-            A linear loss: the cost of every entry of a point. What is given by name, {name: number}
-            or a pandas Series with an index of names, is put in the order of the set's `names`.
+            A linear loss: the cost per unit of each entry. A mapping {name: number} or a pandas
+            Series is put in the order of the set's `names`.
         capacities : array, Series or mapping, optional
-            The most that every entry of a point should have.
+            An upper limit on each entry.
         loss, constraint : Batch, optional
-            The functions of one round, or of several that shared the point (or, where the learner
-            sees values alone, met the points of `learner.acts`). Several constraints per round are
-            a list of batches.
+            The functions of one round, or of several rounds that shared the point. (For bandit
+            learners: of the points of `learner.acts`.) Several constraints per round are a list of
+            batches.
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
-            The value of the constraint at the point: above 0 it is broken. With `per_constraint`
-            also an array, one of each limit.
+            The value of the constraint at the point; above 0 it is violated. With `per_constraint`
+            also an array, one value per constraint.
         constraint_gradient : array, optional
-            The gradient of the constraint itself at the point, not of its positive part; of each
-            limit, if there are several values.
+            The gradient of the constraint itself at the point, not of its positive part; one per
+            constraint if there are several values.
         loss_value : float, optional
             The value of the loss at the point.
 
         Raises
         ------
         InvalidInput
-            If what is given is no round: nothing, too much, of another shape, not finite; or
-            of a round that was not asked for, or was observed otherwise.
+            If the feedback is empty, of several kinds, of another shape or not finite; or if the
+            round was never decided, or was observed with other content.
         NotAMember
-            If what was played is outside the set.
+            If `played` is outside the set.
         NotSupported
-            If the learner needs more than what is given, or takes feedback in order only.
+            If the learner needs more feedback, or takes feedback in order only.
         CheckpointError
-            If a durable session could not keep it.
+            If a durable session could not store the feedback.
 
         Examples
         --------
@@ -1080,6 +1078,6 @@ class Session(Generic[S]):
             )
         if was != content:
             raise errors.OtherContent(
-                f"Round {number} was observed already, with other content, which stands: nothing "
+                f"Round {number} was observed already with other content, which is kept: nothing "
                 "was learned."
             )

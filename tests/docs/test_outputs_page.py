@@ -1,5 +1,5 @@
-"""docs/how-to/outputs.md is whole: every column and key of every file that small runs leave stands
-on it, and nothing else does.
+"""docs/reference/outputs.md is complete: every column and key of every file that small runs leave
+is on it, and nothing else.
 
 A section of the page is a table whose first column has names in backticks. Those of JSON are
 joined by points, `[]` stands for the items of a list, and NAME for what is called as one likes.
@@ -26,7 +26,7 @@ from tidewolf.evaluation.metrics import ROUND_NUMBERS, ROUND_TABLE, TABLE
 from tidewolf.experiments.sweep import LINE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "how-to" / "outputs.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "outputs.md").read_text()
 FREE = ("settings", "versions", "left_out", "decision", "cells")
 """Keys that hold what has names of its own."""
 LINKS = ["A > B", "A > C", "B > D", "C > D", "B > C"]

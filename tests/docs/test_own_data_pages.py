@@ -63,7 +63,7 @@ def alike(shown: str, printed: str) -> bool:
 @pytest.mark.parametrize(
     ("page", "which"),
     [
-        ("own-data", "new|run (?!.*before)"),
+        ("start", "new|run (?!.*before)"),
         ("own-data", "run .*before"),
         ("own-data", "compare"),
     ],
@@ -71,7 +71,6 @@ def alike(shown: str, printed: str) -> bool:
 def test_the_commands_of_a_page_do_what_is_shown(page, which, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = commands(page)
-    assert asked[0][0] == "tidewolf new network"
     said("new", "network")
     for command, shown in asked:
         if re.match(f"tidewolf ({which})", command):
@@ -80,11 +79,7 @@ def test_the_commands_of_a_page_do_what_is_shown(page, which, tmp_path, monkeypa
             assert is_shown(shown, printed), f"{command}:\n{printed}"
 
 
-def test_the_first_page_shows_what_the_whole_path_shows(tmp_path, monkeypatch):
-    whole = dict(commands("own-data"))
-    for command, shown in commands("start"):
-        for part in filter(None, shown.split("...\n")):
-            assert part in whole[command], command
+def test_the_files_of_the_first_page_are_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said("new", "network")
     text = (Path(__file__).parents[2] / PAGES["start"]).read_text()

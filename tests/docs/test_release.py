@@ -26,9 +26,9 @@ TARGETS = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
 
 def test_changelog_citation_and_package_have_one_version_and_one_date():
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    released = [heading for heading in headings if heading != "Unreleased"]
+    released = [heading for heading in headings if not heading.endswith(" - unreleased")]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert released[0] == f"{tw.__version__} - {cited['date-released']}"
+    assert released[:1] in ([], [f"{tw.__version__} - {cited['date-released']}"])
     assert (cited["version"], cited["license"]) == (tw.__version__, PROJECT["license"])
     supported = ".".join(tw.__version__.split(".")[:2])
     assert f"| {supported} | yes |" in (ROOT / "SECURITY.md").read_text()

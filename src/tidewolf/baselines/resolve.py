@@ -57,21 +57,21 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Resolve(Learner[State]):
-    """The best point of an earlier round, by a linear program every round.
+    """Re-solve a linear program every round, with the data of the round before.
 
     Parameters
     ----------
     K : HasLMO
-        The set that every played point belongs to.
+        The hard constraints: every decision is a point of this set.
     horizon : int, optional
-        How many rounds will be played, of which it makes no use. Unit: rounds.
+        Ignored. Unit: rounds.
     headroom : float, default 0.0
-        How much of each limit is kept in hand, as a multiple of its usual drop from one round
-        to the next.
+        The headroom below each limit, as a multiple of its usual drop from one round to the
+        next.
     data : str or int, default 'last'
         Which functions it solves with: "last", the newest; a number, those of so many rounds
         ago; a duration such as "1d", those of the round nearest to that time ago; "forecast",
-        those that are predicted for the coming round.
+        those that are predicted for the next round.
     columns : bool, default False
         Whether the set is touched through its oracle alone, by column generation; otherwise it
         has a linear description.

@@ -43,23 +43,24 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SinhaVaze(ProjectsExactly[State], AnytimeLyapunovLearner[State]):
-    """Sinha & Vaze's method with exact projections: the quality to reach, at the price to avoid.
+    """Sinha & Vaze's method, with an exact projection per round.
 
     Parameters
     ----------
     K : ConvexSet
         The set that every played point belongs to; it has a projection or a linear description.
     horizon : int, optional
-        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
-        to nothing: nothing restarts. Unit: rounds.
+        The number of rounds T; only a guarantee needs it. None: the anytime version, which
+        never restarts and loses almost nothing. Unit: rounds.
     caution : float, default 10.0
-        How much limits weigh against losses: larger values break limits less and cost more.
+        The weight of violations against losses: larger values violate constraints less and cost
+        more.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
+        the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
+        from the feedback, and there is no guarantee before the run.
 
     Examples
     --------

@@ -49,22 +49,23 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WangWanZhang(LyapunovLearner[State]):
-    """Wang, Wan & Zhang's method: one oracle call per round, with constants made for the proof.
+    """Wang, Wan & Zhang's method: one oracle call per round.
 
     Parameters
     ----------
     K : HasLMO
-        The set that every played point belongs to.
+        The hard constraints: every decision is a point of this set.
     horizon : int, optional
-        Rounds that will be played. None: 256, and twice as many whenever they are over.
+        The number of rounds T. None: 256, doubled whenever they are over.
     caution : float, default 10.0
-        How much limits weigh against losses: larger values break limits less and cost more.
+        The weight of violations against losses: larger values violate constraints less and cost
+        more.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
+        the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
+        from the feedback, and there is no guarantee before the run.
 
     Examples
     --------

@@ -53,7 +53,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WarmUp(Learner[State]):
-    """The best point of the first rounds, by one linear program, for all the others.
+    """Solve one linear program for the first rounds and play its solution ever after.
 
     Parameters
     ----------

@@ -159,26 +159,25 @@ class Client:
     Parameters
     ----------
     url : str
-        If the service is, such as "http://127.0.0.1:8000".
+        The address of the service, such as "http://127.0.0.1:8000".
     session : str
         The name of the session: letters, digits, dots, dashes and underscores, at most 100.
     token : str, optional
-        What the service knows the caller by. None: it asks for none.
+        The caller's token. None: the service has no tokens.
     experiment : mapping, optional
         What the session is, with the keys of an experiment file, such as `{"set": {"kind":
-        "Simplex", "n": 3}}`; it is made if it is not there. None: it is there.
+        "Simplex", "n": 3}}`; it is created if it does not exist. None: it exists.
     timeout : float, default 10.0
-        How long an answer may take. Unit: seconds.
+        Time limit for an answer. Unit: seconds.
     attempts : int, default 5
-        How often a request is sent, at most, where the service cannot be reached or asks to come
-        back later.
+        The most attempts per request, if the service cannot be reached or asks to retry later.
 
     Raises
     ------
     InvalidInput
-        If the address or the name is none.
+        If the address or the name is not valid.
     AlreadyThere
-        If a session of this name is something else than `experiment`.
+        If a session of this name exists and differs from `experiment`.
     NoAnswer
         If the service cannot be reached.
 
@@ -235,30 +234,30 @@ class Client:
         unavailable: Any = None,
         deadline: float | None = None,
     ) -> Floats:
-        """The point to play in the round that stands, or in a later one, as `Session.play` gives
-        it; in the modes of a service other than live, what is played in its place.
+        """Return the decision for the current round, or for a later one, as `Session.play` does. In
+        other modes than live it is the point that is played instead.
 
         Parameters
         ----------
         round : int, optional
-            The number of the round, from 0. None: the round that stands.
+            The number of the round, from 0. None: the current round.
         time : float, str or datetime, optional
             When the round is: a number of seconds, a date in ISO form, or a datetime.
         context : int or array, optional
-            What kind of round it is, as the learner's context reads it.
+            The kind of the round, as the learner's context expects it.
         advice : mapping, optional
-            Points that others propose, by name. None, or a point that holds a NaN: absent.
+            Proposed points by name. None, or a point with a NaN: absent.
         forecast : None
-            A service takes none.
+            Not supported by the service.
         unavailable : sequence of str or int, optional
-            Entries that are out, by name or place: the point is 0 there.
+            Entries that are out of service, by name or index: the decision is 0 there.
         deadline : float, optional
-            How long advisers may take. Unit: seconds.
+            Time limit for advisers. Unit: seconds.
 
         Returns
         -------
         array
-            A member of the set, of its shape, read-only.
+            A point of the set, read-only.
 
         Raises
         ------
@@ -309,8 +308,8 @@ class Client:
         weights: Any = None,
         budgets: Any = None,
     ) -> None:
-        """Tell of what the point that was played met, as `Session.observe` does. Once it returns,
-        the service has it on disk.
+        """Send the feedback on a decision, as `Session.observe` does. When it returns, the service
+        has stored it.
 
         Numbers may be arrays, lists in the order of entries, or given by name.
 
@@ -319,14 +318,14 @@ class Client:
         feedback : FullInformation, optional
             The functions of the round.
         round : int, optional
-            The number of the round, from 0. None: that of the last decision this client was given,
-            or the one that stands.
+            The number of the round, from 0. None: that of the last decision this client received,
+            or the current one.
         played : array or mapping, optional
-            What was really done, where it was not the decision.
+            The point that was played if it was not the decision.
         costs : array or mapping, optional
-            The loss of each entry.
+            A linear loss: the cost per unit of each entry.
         capacities : array or mapping, optional
-            The most each entry should carry.
+            An upper limit on each entry.
         loss : Linear, optional
             The loss, of one round.
         constraint : Capacity, optional
@@ -334,28 +333,28 @@ class Client:
         loss_gradient : array or mapping, optional
             The gradient of the loss at the point played.
         constraint_value : float or array, optional
-            The value of the constraint there; one a limit where the learner has them apart.
+            The value of the constraint there; one per constraint with `per_constraint`.
         constraint_gradient : array or mapping, optional
             The gradient of the constraint there.
         loss_value : float, optional
             The value of the loss there.
         demands : array or mapping, optional
-            How much each commodity of a network sends.
+            The demand of each commodity of a network.
         weights : array or mapping, optional
-            What each entry takes of the budget.
+            How much of the budget a unit of each entry uses.
         budgets : float, optional
             The budget.
 
         Raises
         ------
         InvalidInput
-            If it cannot be used; nothing was learned, and the round can be observed again.
+            If the feedback is not valid; nothing was learned, and the round can be observed again.
         OtherContent
-            If the round was observed before, with other numbers, which are kept.
+            If the round was observed before with other numbers; those are kept.
         NotSupported
-            If it is a function that JSON has no numbers for.
+            If the function cannot be sent as JSON.
         CheckpointError
-            If the service could not keep it.
+            If the service could not store it.
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
@@ -395,7 +394,7 @@ class Client:
                 self._standing = number + 1
 
     def rollback(self, round: int, *, why: str = _WHY) -> None:
-        """Go back to the moment when this round became the coming one, as `Session.rollback` does.
+        """Go back to the moment when this round became the next one, as `Session.rollback` does.
 
         Parameters
         ----------
@@ -407,7 +406,7 @@ class Client:
         Raises
         ------
         InvalidInput
-            If the round has not come yet, or is not remembered.
+            If the round is in the future, or too long ago to be remembered.
         """
         number = as_count(round, "The round to go back to", least=0)
         try:
@@ -428,7 +427,7 @@ class Client:
         Raises
         ------
         InvalidInput, NotSupported
-            If the session cannot go on so; it stays as it was.
+            If the session cannot be moved so; it is unchanged.
         """
         body = {**_as_experiment(experiment), "why": as_text(why, "why")}
         try:
@@ -437,12 +436,12 @@ class Client:
             self._forget()
 
     def explain(self) -> dict[str, Any]:
-        """Why the decision that stands is what it is, as `session.explain().to_dict()` has it.
+        """Explain the current decision, as `session.explain().to_dict()` does.
 
         Returns
         -------
         dict
-            Plain data, as the service says it: rounds count from 1 there.
+            Plain data; rounds count from 1.
         """
         return self._ask("GET", "/explanation")
 
@@ -453,12 +452,12 @@ class Client:
 
     @property
     def round(self) -> int:
-        """The number, from 0, of the round that stands."""
+        """The number, from 0, of the current round."""
         return int(self._ask("GET", "")["round"]) - 1
 
     @property
     def pending(self) -> tuple[int, ...]:
-        """The numbers of the rounds that were decided and wait for their feedback, oldest first."""
+        """The numbers of the rounds that were decided and have no feedback yet, oldest first."""
         return tuple(int(number) - 1 for number in self._ask("GET", "")["pending"])
 
     @property
@@ -472,7 +471,7 @@ class Client:
         return self._entries[0]
 
     def close(self) -> None:
-        """Let go of the connections; the session stays with the service. Twice does no harm."""
+        """Close the connections; the session stays on the service. Safe to call twice."""
         if self._open is not None:
             self._open.close()
 

@@ -222,7 +222,7 @@ def like(x: Array, reference: Array) -> Array:
 
 
 def frozen(x: A) -> A:
-    """`x`, which the caller gives up, marked read-only where its library can."""
+    """Mark `x` as read-only if its library can."""
     if type(x) is np.ndarray:
         x.setflags(False)  # type: ignore[attr-defined]  # by keyword it takes twice as long
     return x

@@ -65,8 +65,8 @@ def _with_checks(method: Any, name: str) -> Any:
 class Batch(Value, ABC):
     """Convex functions f_1 .. f_k on points of one shape, one per round.
 
-    A class of one's own defines `__len__`, `shape`, `values`, `subgradient`, `view` and
-    `examples`; it is tried by `tidewolf.testing.check_function`.
+    A subclass defines `__len__`, `shape`, `values`, `subgradient`, `view` and `examples`;
+    `tidewolf.testing.check_function` checks it.
 
     Examples
     --------
@@ -125,8 +125,8 @@ class Batch(Value, ABC):
         return namespace(points).concat(each)
 
     def pieces(self, x: Array) -> Array | None:
-        """Where each round has several limits and its value is the largest: theirs at x,
-        (rounds, limits); None if it has one.
+        """If each round has several constraints and its value is the largest: their values at x,
+        (rounds, constraints); None if it has one.
         """
         return None
 
@@ -194,12 +194,12 @@ _wrap_methods(Batch)
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Unlimited(Batch, PiecewiseLinear):
-    """No limit: -1 everywhere. What a stream has where no constraints are given.
+    """No constraint: -1 everywhere. Streams without constraints have it.
 
     Parameters
     ----------
     sides : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     rounds : int, default 1
         How many rounds there are.
 
@@ -212,7 +212,7 @@ class Unlimited(Batch, PiecewiseLinear):
     array([-1., -1.])
     """
 
-    sides: Annotated[int | Shape, Size("How many entries a point has, or its shape.")]
+    sides: Annotated[int | Shape, Size("The number of entries of a point, or its shape.")]
     rounds: Annotated[int, Count("How many rounds there are.", least=0)] = 1
 
     @classmethod
@@ -271,8 +271,7 @@ class Unlimited(Batch, PiecewiseLinear):
 class Stream(Value):
     """Losses f_t and constraints g_t(x) <= 0, one of each per round.
 
-    A round that is not seen is played, and its loss and violation count, but for the learner it
-    does not exist.
+    Rounds that are not seen are played and measured, but the learner gets no feedback on them.
 
     Parameters
     ----------
@@ -296,8 +295,8 @@ class Stream(Value):
         The entries that are out in each round: names and places as `RoundInfo` takes them, None
         if there are none; or an array of True and False for each entry, rounds first.
     arrives : array of int, optional
-        For each round the round, from 0, at whose end its feedback comes: itself or a later one; a
-        number beyond the last round for never. None: every round's comes at its own end.
+        For each round, the round (from 0) at whose end its feedback arrives: the same or a later
+        one. A number beyond the last round means never. None: feedback is immediate.
     played : array, optional
         What was played in place of the learner's decision, rounds first; a row that holds a NaN:
         the decision. None: always the decision.

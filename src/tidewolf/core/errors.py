@@ -53,7 +53,7 @@ class TidewolfError(Exception):
     Parameters
     ----------
     message : str
-        A sentence: what was given, what is accepted, what to do.
+        A sentence: what was expected, what was received, what to do.
     setting : str, optional
         The name of the setting that it speaks of.
     """
@@ -64,7 +64,7 @@ class TidewolfError(Exception):
 
 
 class InvalidInput(TidewolfError, ValueError):
-    """What was given cannot be used."""
+    """Invalid input."""
 
 
 class NotFinite(InvalidInput):
@@ -88,19 +88,19 @@ class NotConvex(InvalidInput):
 
 
 class NotAMember(InvalidInput):
-    """A point outside the set where a member is needed."""
+    """A point outside the set."""
 
 
 class OtherContent(InvalidInput):
-    """A round that was observed, or decided, on something else, which stands."""
+    """Other feedback or side information was given for a round that is already recorded."""
 
 
 class AlreadyThere(InvalidInput):
-    """A name that is taken by something else."""
+    """The name is taken."""
 
 
 class GraphError(InvalidInput):
-    """A graph no flow can be routed on."""
+    """A graph on which no flow can be routed."""
 
 
 class CyclicGraph(GraphError):
@@ -126,7 +126,7 @@ class EmptyGraph(GraphError):
 
 
 class OracleError(TidewolfError):
-    """A linear minimiser that answers outside its set, or worse than a known member."""
+    """An oracle that answers with a point outside its set, or a worse one than is known."""
 
 
 class NotSupported(TidewolfError):
@@ -134,7 +134,7 @@ class NotSupported(TidewolfError):
 
 
 class SolverFailed(TidewolfError):
-    """An LP or QP solver that gave up."""
+    """An LP or QP solver failed."""
 
 
 class MissingExtra(TidewolfError, ImportError):
@@ -142,11 +142,11 @@ class MissingExtra(TidewolfError, ImportError):
 
 
 class Interrupted(TidewolfError):
-    """A run that was asked to stop before its end, and can go on from there."""
+    """A run that was interrupted and can be resumed."""
 
 
 class ClusterLost(TidewolfError):
-    """The scheduler of a cluster that does not answer, or no longer."""
+    """The scheduler of a cluster does not answer."""
 
 
 class CheckFailed(TidewolfError, AssertionError):
@@ -182,7 +182,7 @@ class Overloaded(TooMany):
 
 
 class NoAnswer(TidewolfError):
-    """A service that cannot be reached, or what answers in its place."""
+    """The service cannot be reached."""
 
 
 class CheckpointError(TidewolfError):
@@ -202,7 +202,7 @@ class NewerFormat(CheckpointError):
 
 
 class OlderFormat(CheckpointError):
-    """A file written by an older tidewolf, from which this one cannot go on."""
+    """A file written by an older tidewolf that this one cannot read."""
 
 
 class InUse(CheckpointError):
@@ -217,7 +217,7 @@ class HeldElsewhere(CheckpointError):
     message : str
         A sentence.
     holder : str
-        Who holds it.
+        The server that holds it.
     setting : str, optional
         The name of the setting that it speaks of.
     """
@@ -240,7 +240,7 @@ class FrozenRegime(ShortHorizon):
 
 
 class NotCached(TidewolfWarning):
-    """Compiled code that cannot be kept: every process compiles again."""
+    """Compiled code cannot be stored: every process compiles again."""
 
 
 class NegativeCapacity(TidewolfWarning):

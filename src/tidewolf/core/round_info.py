@@ -61,7 +61,7 @@ class _Fields(NamedTuple):
 
 @final
 class RoundInfo(_Fields):
-    """What is known before a round; everything is optional.
+    """Side information of a round; everything is optional.
 
     Parameters
     ----------
@@ -69,21 +69,20 @@ class RoundInfo(_Fields):
         When the round is: a number of seconds, a date in ISO form, or a datetime. Kept as seconds
         since 1970. Unit: seconds.
     context : int or array, optional
-        What kind of round it is: a category, or an array of weights, as the learner's context
-        reads it.
+        The kind of the round: a category, or an array of weights, as the learner's context expects
+        it.
     advice : mapping, optional
-        Points that others propose, by name. None, or a point that holds a NaN, means that there is
-        none.
+        Proposed points by name. None, or a point with a NaN: absent.
     forecast : FullInformation or (loss, constraint), optional
         The functions that are predicted for the round.
     unavailable : sequence of str or int, optional
-        Entries that are out in the round, which the point played is 0 in: by name, as the set's
-        `names` has them, or by their places in C order, from 0. One name alone is taken, too.
+        Entries that are out of service: by name, as in the set's `names`, or by index in C order.
+        The decision is 0 there.
 
     Raises
     ------
     WrongType, InvalidInput, NotFinite
-        If a part is none of these.
+        If a part is not valid.
 
     Examples
     --------

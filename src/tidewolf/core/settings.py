@@ -1,7 +1,7 @@
 """Settings that declare themselves: a field carries its check, the docstring says what it means.
 
     total : float, default 1.0
-        What the entries sum to.
+        The sum of the entries.
 
     total: Annotated[float, Number(above=0.0)] = 1.0
 
@@ -171,7 +171,7 @@ class Names(Check):
 
 
 class Size(Check):
-    """How many entries a point has, or its shape."""
+    """The number of entries of a point, or its shape."""
 
     words: ClassVar[str] = "a whole number or a list of whole numbers"
 

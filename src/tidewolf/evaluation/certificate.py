@@ -164,20 +164,21 @@ class Total(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Certificate(Value):
-    """What a run can prove about itself: `run.certificate`. Prints as a table and a verdict.
+    """The checks and bounds of a run, as `run.certificate` gives them. Prints as a table and a
+    verdict.
 
     Parameters
     ----------
     checks : tuple of CertificateCheck
         Each a check, what was measured, and what is allowed.
     regret : Total
-        The regret beside its measured bound, its guarantee, and what no run of members can exceed.
+        The regret with its measured bound, its guarantee, and the trivial bound of any run in K.
     violation : Total
-        The same of the violation.
+        The same for the violation.
     reasons : tuple of str
-        Why bound or guarantee are missing, where they are.
+        Why a bound or a guarantee is missing, if one is.
     guards : tuple of Guard, default ()
-        Of each member of those a learner mixes, what the run lost to it, and what it may lose.
+        For each expert, the regret to it and its bound.
 
     Examples
     --------

@@ -139,9 +139,10 @@ class Ranking(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Value):
-    """What a tournament came to: what `tw.compare` gives.
+    """The results of `tw.compare`: runs, frontiers and rankings.
 
-    Prints as a table of standings; shares are of the comparator's mean loss, 0.005 being 0.5 %.
+    Prints as a table of rankings. Shares are relative to the comparator's mean loss: 0.005 is 0.5
+    %.
 
     Parameters
     ----------
@@ -169,10 +170,12 @@ class Comparison(Value):
 
     @property
     def streams(self) -> tuple[str, ...]:
+        """The names of the streams."""
         return tuple(dict.fromkeys(venue.stream for venue in self.venues))
 
     @property
     def learners(self) -> tuple[str, ...]:
+        """The names of the learners."""
         return tuple(dict.fromkeys(entry.learner for entry in self.entries))
 
     @property
@@ -467,7 +470,7 @@ class Comparison(Value):
         Parameters
         ----------
         folder : path
-            If they go; it is made where it does not exist.
+            The folder to write to; created if it does not exist.
         force : bool, default False
             Whether files that are there already may be overwritten.
         """

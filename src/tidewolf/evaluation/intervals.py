@@ -98,6 +98,7 @@ class Intervals(Value):
 
     @property
     def worst_violation(self) -> Interval:
+        """The interval of the largest violation."""
         return _worst(self.every)[1]
 
     @property
@@ -164,7 +165,8 @@ def _worst(every: Sequence[Interval]) -> tuple[Interval | None, Interval]:
 def intervals(
     run: Run, shortest: int | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> Intervals:
-    """Regret and violation on intervals of a run, each against the best point for it alone.
+    """Measure regret and violation on intervals of a run, each against the best fixed decision of
+    the interval.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class Growth(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Rates(Value):
-    """How fast both totals grow with the horizon: what `tw.rates` gives. Prints as a table.
+    """Growth exponents of regret and violation, as `tw.rates` gives them. Prints as a table.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Rates(Value):
     regret : Growth
         The exponent of the regret, its confidence interval, and the theorem's.
     violation : Growth
-        The same of the violation.
+        The same for the violation.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Rates(Value):
 
 
 def rates(runs: Sequence[Run]) -> Rates:
-    """How fast regret and violation grow with the horizon.
+    """Fit how fast regret and violation grow with the horizon.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def rates(runs: Sequence[Run]) -> Rates:
     Raises
     ------
     WrongType
-        If these are no runs, or one alone.
+        If these are not at least two runs.
     InvalidInput
         If they are of several learners, or of one length.
 

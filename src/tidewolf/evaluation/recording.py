@@ -369,7 +369,7 @@ class Recording:
         """The numbers of the rounds; a ValueError if they are of others than this recording has."""
         t = found.t
         if type(t) is not int or not 0 <= t <= len(self.stream):
-            raise ValueError(f"{t!r} rounds are none of {len(self.stream)}")
+            raise ValueError(f"it has {t!r} rounds, but the stream has {len(self.stream)}")
         for mine, its in zip(self._rounds, found.rounds, strict=True):
             if (its.shape, its.dtype) != ((t,), mine.dtype) or not np.isfinite(its).all():
                 raise ValueError(f"its numbers are not those of {t} rounds")

@@ -54,17 +54,17 @@ SHOWN_EXPERTS = 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Record):
-    """What happened when a learner played a stream, round by round: what `tw.run` gives.
+    """The record of a run: numbers of each round, totals, bounds. `tw.run` gives it.
 
-    Prints as a few lines, shows itself in notebooks. `regret` needs the comparator, which is
-    computed when first asked.
+    Prints as a summary and displays in notebooks. `regret` needs the comparator, which is computed
+    on first use.
 
     Parameters
     ----------
     losses : array of float
         The loss of each round.
     violations : array of float
-        By how much the limit of each round was broken; 0 where it was kept.
+        The violation of each round; 0 if the constraint is satisfied.
     calls : array of int
         Oracle calls made after each round.
     distances : array of float
@@ -72,22 +72,22 @@ class Run(Record):
     final_state : object
         The learner's state after the last round, to resume from.
     ends : array of int
-        After how many rounds each update came.
+        The number of rounds at each update.
     measures : array of float
         The learner's running numbers after each update, one row each.
     learner : Learner
-        Who played.
+        The learner.
     stream : Stream
         What was played.
     membership : Membership
-        What was gathered of the played points' being members of the hard set.
+        The records of membership of the played points.
     seconds : float
         What acting, evaluating and learning took; compiling is not counted.
     audit : Audit
-        What was gathered of the learner's projections; see `certificate`.
+        The records of the learner's projections; see `certificate`.
     each_violation : array of float, default None
-        By how much each limit was broken in all, if a round has several: a capacity for each
-        link, the pieces of a MaxAffine.
+        The total violation of each constraint, if a round has several: the capacity of each link,
+        the pieces of a MaxAffine.
     known : Comparator, default None
         The comparator, if it is known already.
     trajectory : TrajectorySummary, default None
@@ -98,12 +98,11 @@ class Run(Record):
     round_solves : array of int
         Linear programs that the learner solved after each round.
     untold_slopes : tuple of float, default (0.0, 0.0)
-        The slopes of the losses, and of the limits that were broken, summed over the rounds whose
-        feedback did not come.
+        Gradient norms of losses and violated constraints, summed over the rounds without feedback.
     breaches : Breaches, default None
-        When each limit was broken, if a round has several; pages say it by name.
+        When each constraint was violated, if a round has several.
     decisions : Decisions, default None
-        What was played, round by round, with times and names; None if that was not asked for.
+        The decisions with times and names; None unless `decisions=True`.
 
     Examples
     --------
@@ -137,18 +136,17 @@ class Run(Record):
 
     @property
     def max_infeasibility(self) -> float:
-        """The largest infeasibility of a played point over the set, as far as `membership` knows
-        it.
-        """
+        """The largest infeasibility of a played point."""
         return self.membership.worst
 
     @property
     def oracle_calls(self) -> int:
+        """The oracle calls of all rounds."""
         return int(self.calls.sum())
 
     @property
     def solves(self) -> int:
-        """Linear programs that the learner solved, for advice say; a comparator's are its own."""
+        """Linear programs that the learner solved."""
         return int(self.round_solves.sum())
 
     @cached_property
@@ -165,8 +163,8 @@ class Run(Record):
 
     @cached_property
     def limits(self) -> RunLimits:
-        """Each limit by name, how much it was broken and the most that theory allows, where the
-        learner has a weight for each (`per_constraint=True`); else none. Prints as a table.
+        """Each constraint by name with its violation and its bound, with `per_constraint=True`;
+        else empty. Prints as a table.
         """
         each, rows = self.each_violation, list[LimitBound]()
         measured = [float(self.violations.sum())] if each is None else each.tolist()
@@ -195,25 +193,21 @@ class Run(Record):
 
     @cached_property
     def broken(self) -> float:
-        """The share of rounds in which the limit was broken, by more than rounding: 1e-9 of the
-        limits' size.
-        """
+        """The share of rounds with a violation of more than rounding."""
         if self.rounds == 0:
             return 0.0
         return float(np.mean(self.violations > feasibility_slack(self, 1)))
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences worth knowing: the learner's own, how many rounds it did not see, and of how
-        many the feedback is pending.
-        """
+        """Notes in sentences: of the learner, and on rounds without feedback."""
         unseen = f"{self.unseen} of the {self.rounds} rounds, which count, had no feedback."
         more = (unseen * bool(self.unseen), certificate.untold_in_words(self))
         return (*self.learner.notes(self.final_state), *filter(None, more))
 
     @property
     def late(self) -> int:
-        """Rounds whose feedback came, after the end of their own round."""
+        """Rounds whose feedback came late."""
         arrives, seen = self.stream.arrives, self.stream.seen
         if arrives is None:
             return 0
@@ -222,12 +216,12 @@ class Run(Record):
 
     @property
     def pending(self) -> int:
-        """Rounds whose feedback had not come by the end of the last."""
+        """Rounds whose feedback had not come by the end."""
         return self.stream.untold
 
     @property
     def overrides(self) -> Overrides:
-        """In how many rounds another point than the decision was played, and what that cost."""
+        """Rounds in which another point than the decision was played, and what that cost."""
         return getattr(self.final_state, "overrides", Overrides())
 
     @property
@@ -242,7 +236,7 @@ class Run(Record):
 
     @cached_property
     def hindsight(self) -> tuple[Comparator | None, str]:
-        """The comparator, and the reason if no exact method applies."""
+        """The comparator, or the reason why there is none."""
         if self.known is not None or self.rounds == 0:
             return self.known, ""
         try:
@@ -265,10 +259,8 @@ class Run(Record):
 
     @cached_property
     def least_breach(self) -> LeastBreach | None:
-        """If no point satisfies every constraint, what can be said instead: by how much any fixed
-        point
-        breaks them at least, how many rounds one of the least violation satisfies, and the best
-        point that keeps those. None if some point satisfies every constraint, or nothing is known.
+        """If no point satisfies every constraint: the least violation of any fixed point, how many
+        rounds such a point satisfies, and the best point on those. None otherwise, or if unknown.
         """
         best = self.comparator
         if best is None or best.feasible is not False:
@@ -280,9 +272,8 @@ class Run(Record):
 
     @property
     def regret_kept(self) -> tuple[float, float] | None:
-        """If no point satisfies every constraint: total loss minus that of the best point that
-        keeps the
-        rounds of `least_breach`, as an interval; None if those are none.
+        """If no point satisfies every constraint: the regret to the best point on the rounds of
+        `least_breach`, as an interval.
         """
         found, total = self.least_breach, float(self.losses.sum())
         if found is None or not len(found.kept):
@@ -305,7 +296,7 @@ class Run(Record):
 
     @cached_property
     def bound(self) -> Bound:
-        """The measured bound: what theory allows this run, given what it measured."""
+        """The measured bound: an upper bound on regret and violation of this run."""
         best = self.comparator
         if best is not None and best.feasible is False:
             return Bound(None, None, INFEASIBLE)
@@ -319,7 +310,7 @@ class Run(Record):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What the run can prove about itself, checked when first asked."""
+        """The checks and bounds of the run, computed on first use."""
         return certificate.certify(self)
 
     def summary(self) -> dict[str, Any]:
@@ -348,7 +339,7 @@ class Run(Record):
                 of the best point that keeps those, and the regret against it, as
                 intervals; else None.
             violation, in units of the constraints; less is better
-                By how much limits were broken in all; surplus never pays for a violation.
+                The total violation; slack in one round does not offset a violation in another.
             violation_by_round, in units of the constraints; less is better
                 The same of the rounds: the mean, what 99 % of them do not exceed, and
                 the worst.
@@ -381,7 +372,7 @@ class Run(Record):
             late, in rounds
                 Rounds whose feedback came after the end of their own.
             pending, in rounds
-                Rounds whose feedback had not come by the end of the last.
+                Rounds whose feedback had not come by the end.
             overrides
                 Rounds in which another point than the decision was played, the price of
                 that in units of the losses, and the totals there and at the decisions
@@ -412,7 +403,7 @@ class Run(Record):
         return data_frame(metrics.round_columns(self), "round")
 
     def plot(self) -> Any:
-        """Loss, regret, violation and oracle calls as they add up.
+        """Plot cumulative loss, regret, violation and oracle calls.
 
         Returns
         -------
@@ -469,32 +460,29 @@ def run(
     decisions: bool = False,
     every: int = 1,
 ) -> Run:
-    """Play a whole stream, and measure everything on the way.
+    """Run a learner on a stream and record losses, violations, calls and bounds.
 
     Parameters
     ----------
     learner : Learner
-        Who plays: `tw.LyapunovDescent(K)`, any other of `tw.learners` and `tw.baselines`, or one's
-        own.
+        The learner: `tw.Ensemble(K)`, any other of `tw.learners` and `tw.baselines`, or your own.
     stream : Stream
         The losses and constraints of the rounds.
     progress : callable, default None
         Is called a few times a second with how far the run is: rounds done and in all, oracle
         calls, total loss, total violation.
     comparator : Comparator, default None
-        The best fixed point in hindsight, where it is known already; None: it is computed when
-        the run is first asked for its regret.
+        The best fixed decision in hindsight, if it is already computed. None: it is computed when
+        the regret is first read.
     decisions : bool, default False
-        Whether `run.decisions` keeps what was played, one number for each entry of each round that
-        is kept.
+        Whether to store the decisions as `run.decisions`.
     every : int, default 1
-        Keep the decisions of each round of this number: the first, and each that comes so many
-        rounds after one that is kept.
+        Store every `every`-th decision, starting with the first.
 
     Returns
     -------
     Run
-        What happened, round by round.
+        The numbers of each round, totals, bounds and the certificate.
 
     Raises
     ------

@@ -357,18 +357,18 @@ class KeptDecisions:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions:
-    """The decisions of a run: what `run.decisions` gives where `tw.run(..., decisions=True)` asked
-    for them. Prints as a short table.
+    """The decisions of a run, as `run.decisions` gives them after `tw.run(..., decisions=True)`.
+    Prints as a short table.
 
     Parameters
     ----------
     rounds : array of int
-        Which rounds they are of, counted from 0.
+        The numbers of their rounds, from 0.
     times : array or None
-        When these rounds were, as the stream was given: dates (datetime64) or numbers; None if it
-        has no times.
+        The times of these rounds, as the stream has them: dates (datetime64) or numbers; None if it
+        has none.
     names : tuple of str
-        What each entry of a point is called, in C order.
+        The names of the entries of a point, in C order.
     points : array of float
         What was played, of shape (rounds, *shape of a point). On flows and splits an entry is a
         share of its commodity's demand, not a volume.

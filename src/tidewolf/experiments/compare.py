@@ -86,10 +86,10 @@ def compare(
     seeds: Sequence[int] = (0,),
     progress: Callable[[Step, RunProgress], None] | None = None,
 ) -> Comparison:
-    """Play every learner on every stream, at every caution, budget and seed it has a setting for.
+    """Run every learner on every stream, for each caution, call budget and seed.
 
-    A seed that changes neither stream nor learner is not played again. A run that is refused is an
-    entry with the reason.
+    Seeds that change neither stream nor learner are run once. A failed run is recorded with its
+    reason.
 
     Parameters
     ----------

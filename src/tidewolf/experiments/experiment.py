@@ -96,7 +96,7 @@ def _values(value: Any, what: str) -> tuple[Any, ...]:
 @final
 @dataclass(frozen=True)
 class Tables:
-    """A stream from files: the losses of each round, its limits, and what is known before it.
+    """A stream from files: losses, constraints and side information.
 
     The losses are <costs_t, x> or a choice of functions; the limits are x <= capacities_t, or
     <weights_t, x> <= budgets_t, or a choice of functions that are to be at most 0, or none.
@@ -175,7 +175,7 @@ class Experiment:
     hard_set : Choice, optional
         The set of decisions. None: the built-in problem's own.
     learners : tuple of Choice
-        Who plays. By default the one to start with, exact projections, and re-solving.
+        The learners. By default `Ensemble`, exact projection, and re-solving.
     rounds : int, optional
         How many rounds are played. None: as many as the stream has.
     seeds : tuple of int, default (0,)
@@ -187,11 +187,11 @@ class Experiment:
         What a sweep runs through: pairs of `horizons`, or of a setting of the learners, and its
         values.
     title : str, default ""
-        What is decided, under which limits, in one sentence.
+        A one-sentence description.
     folder : path, optional
         Where results go. None: the command's default.
     checkpoint_seconds : float, default 10.0
-        How much work a power cut may cost. Unit: seconds.
+        Time between checkpoints. Unit: seconds.
     files : FileFormat
         How text is written in tables and graphs: what separates cells, the decimal mark, the
         encoding; and whose clock times are read from.

@@ -1,7 +1,7 @@
 """What experiment files choose by name, and the keys beside each name: the settings that sets,
 functions, problems and learners declare.
 
-    n: Annotated[int, Count("How many entries a point has.")]          n = 3
+    n: Annotated[int, Count("The number of entries of a point.")] n = 3
 
 The declaration (`core.settings`) says what a file may write for a key. A setting that takes a set,
 or several, is a table with a `kind`, or a list of such. An array may be the name of a table of
@@ -71,7 +71,7 @@ _NOTHING = Setting("", None, None, False, None).words
 @final
 @dataclass(frozen=True)
 class Choice:
-    """A set, a function, a problem or a learner by name, with what is set of it.
+    """A set, a function, a problem or a learner by name, with its settings.
 
     Parameters
     ----------

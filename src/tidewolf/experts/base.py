@@ -20,14 +20,14 @@ from tidewolf.core.vertices import Vertex
 
 
 class Proposals(NamedTuple):
-    """What an adviser proposes for the coming round.
+    """The proposals of an adviser for the next round.
 
     Parameters
     ----------
     points : tuple of array or None
-        A member of the set for each of its names; None: no advice.
+        One point of the set per name; None: no advice.
     state : NamedTuple
-        The adviser's state to go on from.
+        The new state of the adviser.
     calls : int
         Oracle calls that it took.
     solves : int
@@ -52,10 +52,10 @@ class Proposals(NamedTuple):
 class Adviser(Value, ABC):
     """Abstract: frozen settings, explicit state, pure steps, as a learner.
 
-    An adviser of your own says what its members are called (`names`), whether it wants to be asked
-    when it is known what the round will be like (`waits`; else it is asked right after the round
-    before, with `info=None`), and proposes a point for each of its names. Who raises an error, or
-    proposes a point outside the set, sleeps in that round of a session.
+    A subclass gives `names`, one per expert, and proposes a point for each. With `waits` it is
+    asked when the side information of the round is known; else right after the round before, with
+    `info=None`. An adviser that raises an error, or proposes a point outside the set, is skipped in
+    that round of a session.
 
     Examples
     --------
@@ -84,17 +84,17 @@ class Adviser(Value, ABC):
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """What its members are called, one a point that it proposes."""
+        """The names of its experts, one per proposed point."""
 
     @property
     def in_words(self) -> tuple[str, ...]:
-        """The same, as sentences call them."""
+        """The names as used in sentences."""
         return self.names
 
     @property
     @abstractmethod
     def waits(self) -> bool:
-        """Whether what it proposes depends on what is known before the round."""
+        """Whether its proposals depend on the side information of the round."""
 
     @abstractmethod
     def start(self, K: HasLMO) -> Any:
@@ -128,10 +128,10 @@ class Adviser(Value, ABC):
         budget: int,
         vertices: tuple[Vertex, ...],
     ) -> Proposals:
-        """Points for the coming round t, counted from 0.
+        """Propose points for the next round t, counted from 0.
 
-        `vertices` were found by others since the last time; `budget` is how many oracle calls it
-        may take.
+        `vertices` were found by others since the last call; `budget` is the number of oracle calls
+        that it may make.
         """
 
     def migrated(self, K: HasLMO, state: Any, entries: Int64s) -> Any:
@@ -141,9 +141,9 @@ class Adviser(Value, ABC):
         return self.start(K)
 
     def reserves(self, state: Any) -> int:
-        """How many oracle calls of a round it would have kept for what it proposes next."""
+        """How many oracle calls it needs for its next proposals."""
         return 0
 
     def outside(self, state: Any) -> float:
-        """The largest distance that a point had from the set before it was brought in."""
+        """The largest distance of a proposed point from the set, before projection."""
         return 0.0

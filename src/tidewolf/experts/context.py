@@ -35,9 +35,9 @@ _ROUNDING = 1e-6
 
 
 class Context(Value, ABC):
-    """Abstract: what kind of round comes next, from what is known before it.
+    """Abstract: the kind of the next round, from its side information.
 
-    A class of one's own is a frozen dataclass with `cells` and `features`.
+    A subclass is a frozen dataclass with `cells` and `features`.
 
     Examples
     --------
@@ -50,8 +50,7 @@ class Context(Value, ABC):
 
     @abstractmethod
     def features(self, info: RoundInfo | None, t: int) -> Features | None:
-        """The cells of the coming round and their weights, at least 0 and with sum 1; None if
-        they are not known.
+        """The cells of the next round and their weights, nonnegative with sum 1; None if unknown.
 
         `t` is the number of rounds seen so far.
         """
@@ -60,7 +59,7 @@ class Context(Value, ABC):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Categories(Context):
-    """Which of n kinds a round is of, as the context that is known before it says.
+    """One decision per category; the category of a round is given as its context.
 
     Parameters
     ----------

@@ -55,12 +55,12 @@ class NamedState(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Named(Adviser):
-    """Points by name, from anywhere.
+    """Points that are given with each round, by name.
 
     Parameters
     ----------
     name : str
-        The name that its points are known under.
+        The name of the points, as in `play(advice={name: x})`.
 
     Examples
     --------

@@ -156,22 +156,22 @@ class ResolveState(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Resolve(Adviser):
-    """The best point of an earlier round, or of a forecast, with some headroom.
+    """Re-solve: the best point of an earlier round, or of a forecast, with headroom.
 
     Parameters
     ----------
     data : str or int, default 'last'
         Which functions it solves with: "last", the newest; a number, those of so many rounds
         ago; a duration such as "1d", those of the round nearest to that time ago; "forecast",
-        those that are predicted for the coming round.
+        those that are predicted for the next round.
     headroom : tuple of float, default (0.0, 1.0, 2.0, 4.0)
-        How much of each limit is kept in hand, as multiples of its usual drop from one round to
-        the next; one member for each.
+        The headroom below each limit, in multiples of its usual drop from one round to the
+        next; one expert per value.
     window : int, default 1
         How many rounds, the last of which `data` names, are solved together. Unit: rounds.
     columns : bool, default False
-        Whether the set is touched through its oracle alone, by column generation; always so if
-        it has no linear description.
+        Whether to use only the set's oracle, by column generation; always so if the set has no
+        linear description.
     even : bool, default False
         Whether the most even of all best points is proposed, the one nearest to the set's
         center, which takes longer; otherwise any vertex.

@@ -68,15 +68,14 @@ class PeriodSetting(Check):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Season(Context):
-    """Where in its period a round is, by hat functions over equally spaced cells.
+    """One decision per time of the period, interpolated between equally spaced cells.
 
     Parameters
     ----------
     period : int or str
-        After how long the season comes again: a number of rounds, or a duration such as "1d"
-        that follows the time of the rounds.
+        The period: a number of rounds, or a duration such as "1d" with the times of the rounds.
     cells : int, default 8
-        How many points of the period have a decision of their own.
+        The number of decisions per period.
 
     Examples
     --------

@@ -292,7 +292,7 @@ def from_torch(
     *,
     data: Any = None,
 ) -> Autograd:
-    """Functions from a plain callable of torch; gradients come by themselves.
+    """Functions from a callable of torch, with automatic gradients.
 
     Parameters
     ----------
@@ -301,12 +301,12 @@ def from_torch(
         value(t, x) where `rounds` are; else value(x), a single round. x is a tensor of `shape`.
         Convex in x.
     shape : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     rounds : int, optional
         How many rounds there are, if no data say it; t counts from 0. None: a single one.
     data : array or sequence of array, optional
-        What differs from round to round: an array, or several, rounds first. With them all rounds
-        are computed at once. None: the callable knows.
+        What differs from round to round: an array, or several, rounds first. All rounds are then
+        computed at once. None: no data.
 
     Returns
     -------
@@ -316,9 +316,9 @@ def from_torch(
     Raises
     ------
     MissingExtra
-        Where torch is not installed.
+        If torch is not installed.
     WrongType, WrongShape
-        If the callable is none, or data and rounds do not fit together.
+        If `value` is not callable, or data and rounds do not fit together.
 
     Examples
     --------
@@ -428,7 +428,7 @@ def from_jax(
     *,
     data: Any = None,
 ) -> Autograd:
-    """Functions from a plain callable of jax; gradients come by themselves, compiled.
+    """Functions from a callable of jax, with automatic gradients.
 
     Parameters
     ----------
@@ -437,12 +437,12 @@ def from_jax(
         value(t, x) where `rounds` are; else value(x), a single round. x is an array of `shape`.
         Convex in x.
     shape : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     rounds : int, optional
         How many rounds there are, if no data say it; t counts from 0. None: a single one.
     data : array or sequence of array, optional
-        What differs from round to round: an array, or several, rounds first. With them all rounds
-        are computed at once. None: the callable knows.
+        What differs from round to round: an array, or several, rounds first. All rounds are then
+        computed at once. None: no data.
 
     Returns
     -------
@@ -452,9 +452,9 @@ def from_jax(
     Raises
     ------
     MissingExtra
-        Where jax is not installed.
+        If jax is not installed.
     WrongType, WrongShape
-        If the callable is none, or data and rounds do not fit together.
+        If `value` is not callable, or data and rounds do not fit together.
 
     Examples
     --------

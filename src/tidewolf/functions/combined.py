@@ -394,7 +394,7 @@ def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
 class Chain(OfParts):
     """The rounds of several batches, one after another.
 
-    Other batches are nothing that an experiment's file can write: a chain is made in Python.
+    Chains cannot be written in experiment files.
 
     Parameters
     ----------

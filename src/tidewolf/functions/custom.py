@@ -62,8 +62,8 @@ class _Given(Engine):
 class Custom(Autograd):
     """Functions given by two callables, value(t, x) and subgradient(t, x).
 
-    A callable is nothing that an experiment's file can write: such a function is made in Python.
-    `from_torch` and `from_jax` need the value alone.
+    Callables cannot be written in experiment files. `from_torch` and `from_jax` need the value
+    alone.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Custom(Autograd):
     subgradient : callable, optional
         A subgradient of f_t at x, an array of the shape of a point. None: only values are known.
     shape : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     rounds : int, default 1
         How many rounds there are. t counts from 0 to rounds - 1.
 

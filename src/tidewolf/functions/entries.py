@@ -295,7 +295,7 @@ class Squared(EntryBatch):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Range(EntryBatch, PiecewiseLinear):
-    """By how much the entries asked for in a round are out of their bounds, at the worst.
+    """The largest distance of the given entries from their bounds.
 
     `Range.of` makes them from indices.
 

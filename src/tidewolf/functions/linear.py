@@ -363,7 +363,7 @@ _FEW = 16
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Capacity(LargestPiece):
-    """By how much the fullest entry is over its capacity, max_i x_i - c_ti.
+    """The largest excess over a capacity, max_i x_i - c_ti.
 
     Parameters
     ----------

@@ -269,17 +269,17 @@ class LoadRows(ManyRows):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadCost(OverPaths, AffineRows):
-    """What the loads of links cost, when demands are split over paths.
+    """The cost of link loads, if demands are split over paths.
 
     Parameters
     ----------
     incidence : array
-        What a unit on each path puts on each link, of shape (links, paths): 1 where the path
-        uses the link. Dense, or a sparse array of SciPy.
+        The load per unit of each path on each link, (links, paths): 1 if the path uses the
+        link. Dense, or a sparse array of SciPy.
     demands : array
-        What each pair sends, of shape (rounds, pairs).
+        The demand of each pair, (rounds, pairs).
     costs : array
-        What a unit costs on each link, of shape (rounds, links).
+        The cost per unit on each link, (rounds, links).
     pairs : array
         For each path the pair it serves, a column of `demands`.
 
@@ -390,21 +390,21 @@ class LoadCost(OverPaths, AffineRows):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LoadLimit(LinkLoads):
-    """By how much the most overloaded link is over its capacity, when demands are split over paths.
+    """The largest overload of a link, if demands are split over paths.
 
     Parameters
     ----------
     incidence : array
-        What a unit on each path puts on each link, of shape (links, paths): 1 where the path
-        uses the link. Dense, or a sparse array of SciPy.
+        The load per unit of each path on each link, (links, paths): 1 if the path uses the
+        link. Dense, or a sparse array of SciPy.
     demands : array
-        What each pair sends, of shape (rounds, pairs).
+        The demand of each pair, (rounds, pairs).
     capacities : array
-        What each link may carry, of shape (rounds, links).
+        The capacity of each link, (rounds, links).
     pairs : array
         For each path the pair it serves, a column of `demands`.
     names : tuple of str, default ()
-        What the links are called; empty: nothing.
+        The names of the links; may be empty.
 
     Examples
     --------
@@ -490,24 +490,23 @@ class LoadLimit(LinkLoads):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MaxUtilization(LinkLoads):
-    """How full the fullest link is when demands are split over paths, less a limit.
+    """The largest utilisation of a link, if demands are split over paths, minus a limit.
 
-    Of a demand that is divided by the round's own best utilisation, 1 is perfect; with `limit` it
-    is a constraint, kept where no link is fuller.
+    With `limit` it is a constraint that is satisfied if no link is fuller.
 
     Parameters
     ----------
     incidence : array
-        What a unit on each path puts on each link, of shape (links, paths): 1 where the path
-        uses the link. Dense, or a sparse array of SciPy.
+        The load per unit of each path on each link, (links, paths): 1 if the path uses the
+        link. Dense, or a sparse array of SciPy.
     demands : array
-        What each pair sends, of shape (rounds, pairs).
+        The demand of each pair, (rounds, pairs).
     capacities : array
         The capacity of each link, above 0.
     pairs : array
         For each path the pair it serves, a column of `demands`.
     limit : array, default 0.0
-        What is subtracted: a number, or one per round.
+        The limit: a number, or one per round.
 
     Examples
     --------

@@ -107,7 +107,8 @@ class Infeasibility(Value):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparator(Value):
-    """What is known of the best fixed point, or policy: lower <= its total loss <= upper.
+    """The best fixed decision in hindsight (or policy), bracketed: lower <= its total loss <=
+    upper.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ class Comparator(Value):
     infeasibility : Infeasibility, default None
         The proof that no point satisfies every constraint, if there is one.
     method : str, default ""
-        What found it, in words; whatever that is, the bounds were proved without it.
+        The method that found it, in words; the bounds do not depend on it.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def best_in_hindsight(
     Parameters
     ----------
     K : set
-        If the point is to lie.
+        The set that contains the point.
     stream : Stream
         The losses and constraints of the rounds.
     start : int, default None
@@ -374,7 +375,7 @@ def least_breach(K: HasLMO, stream: Stream, proof: Infeasibility | None = None) 
     Parameters
     ----------
     K : set
-        If the point is to lie.
+        The set that contains the point.
     stream : Stream
         The losses and constraints of the rounds.
     proof : Infeasibility, default None

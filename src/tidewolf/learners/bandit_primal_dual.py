@@ -113,8 +113,8 @@ from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet, membership_tolerance
 
 IN_EXPECTATION = (
-    "Bandit bounds hold in expectation over the learner's own coins: `guarantee()` states them, "
-    "and no single run measures one."
+    "Bandit bounds hold in expectation over the learner's randomness: see `guarantee()`. "
+    "They cannot be checked on a single run."
 )
 ASSUMED = ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size")
 NO_VALUES = Bandit(frozen(np.zeros(0)), frozen(np.zeros(0)))
@@ -195,39 +195,40 @@ class BanditPrimalDual(SaddleLearner[State]):
     Parameters
     ----------
     K : ConvexSet
-        The set of all decisions; it has an `inner_radius` to explore within.
+        The hard constraints; needs a positive `inner_radius` for exploration.
     horizon : int, optional
-        Rounds that will be played. None: 256, and twice as many whenever they are over.
+        The number of rounds T. None: 256, doubled whenever they are over.
     calls_per_round : float, optional
-        Oracle calls per round, on average over the rounds so far; calls that are not spent are
-        kept. None: 1, or with `eps` as many as the paper's own projections take.
+        The most oracle calls per round, on average over the rounds so far; unspent calls are
+        kept. None: 1, or with `eps` as many as the paper's projections need.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
+        the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
+        from the feedback, and there is no guarantee before the run.
     block : int, optional
-        Rounds at a point before it moves. None: chosen for the horizon and calls.
+        Rounds per block, in which the decision is constant. None: chosen from the horizon and
+        the calls.
     eps : float, optional
         Projections end at |x - y|^2 <= 3 eps. None: as near as calls allow.
     start_at : array, optional
-        The member of the set that is played first, such as what is installed now; may be given
-        as `start`. None: the set's center.
+        The first decision, such as what is installed now; may be given as `start`. None: the
+        set's center.
     eta : float, optional
         The step, in the caller's units. None: unit-free, or the theorem's.
     delta : float, optional
         The damping of the multiplier. None: unit-free, or the theorem's.
     loss_size : float, optional
-        The largest absolute value a loss may have; larger ones are refused. None: half the
-        range seen so far, and nothing is guaranteed beforehand.
+        The largest absolute value of a loss; larger ones are refused. None: half the range seen
+        so far, and there is no guarantee before the run.
     constraint_size : float, optional
-        The largest absolute value a constraint may have; larger ones are refused. None: the
-        largest violation seen so far, and nothing is guaranteed beforehand.
+        The largest absolute value of a constraint; larger ones are refused. None: the largest
+        violation seen so far, and there is no guarantee before the run.
     mu : float, optional
-        How far around its point it explores. None: chosen for the horizon.
+        The exploration radius. None: chosen from the horizon.
     seed : int, default 0
-        The seed of the directions in which it explores.
+        The seed of the random directions.
 
     Examples
     --------
@@ -304,7 +305,7 @@ class BanditPrimalDual(SaddleLearner[State]):
         start : array, optional
             Where to start, a member of the shrunk set. None: the center.
         seed : int, default 0
-            The seed of the directions in which it explores.
+            The seed of the random directions.
 
         Returns
         -------

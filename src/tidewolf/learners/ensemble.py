@@ -69,46 +69,75 @@ class EnsembleState(State):
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Core):
-    """Mix descents at several step scales with experts of yours: the learner to start with.
+    """Mix descents at several step sizes with your experts: the learner to start with.
 
     Parameters
     ----------
     K : HasLMO
-        The set that every played point belongs to.
+        The hard constraints: every decision is a point of this set.
     horizon : int, optional
-        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
-        to nothing: nothing restarts. Unit: rounds.
+        The number of rounds T; only a guarantee needs it. None: the anytime version, which
+        never restarts and loses almost nothing. Unit: rounds.
     caution : float, default 10.0
-        How much limits weigh against losses: larger values break limits less and cost more.
+        The weight of violations against losses: larger values violate constraints less and cost
+        more.
     calls_per_round : float, default 1.0
-        How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. Unit: oracle calls per round.
+        The most oracle calls per round, on average over the rounds so far; unspent calls are
+        kept. Unit: oracle calls per round.
     step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
-        The sizes of the steps that descent is tried at, each a member: 1 is the step that
-        theory has for the worst case.
+        The step sizes of the descents, one expert each; 1 is the step of the worst-case theory.
     experts : tuple of Adviser or Context, default ()
-        What is mixed with the descents: advisers such as `experts.Resolve()`, names of points
-        that are given with the round, and at most one context such as `experts.Season(96)`,
-        which learns a point for each of its cells.
+        The experts that are mixed with the descents: advisers such as `experts.Resolve()`,
+        names of points that are given with each round, and at most one context such as
+        `experts.Season(96)`, which learns one point per cell.
     start_at : array, optional
-        The member of the set that is played first, such as what is installed now; may be given
-        as `start`. None: the set's center.
+        The first decision, such as what is installed now; may be given as `start`. None: the
+        set's center.
     max_move : float, optional
-        How far a decision may be from what was played in the round before, as half the sum of
-        the changes of all entries. None: any distance.
+        The largest move from what was played in the round before, as half the sum of the
+        absolute changes of all entries. None: no cap.
     tolerance : float, optional
         The squared distance of the played point from its infeasible iterate that projections
         aim at, as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more
         than one call per round.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
+        the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
+        from the feedback, and there is no guarantee before the run.
     per_constraint : bool, default False
-        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
-        largest violation one for all.
+        If True, each constraint of a round has its own weight and its own bound on the
+        violation; if False, one weight for the largest violation.
+
+    See Also
+    --------
+    LyapunovDescent : One descent alone; less time per round.
+    tidewolf.experts.Resolve : Re-solving with headroom, as experts.
+    tidewolf.experts.Season : One decision per time of day.
+    Session : One round at a time.
+
+    Notes
+    -----
+    In round t experts i propose points z_i of K, and x = sum_i p_i z_i is played. The violation
+    so far gives one weight w, and V = 1/caution. Every expert is judged by the one gradient
+    s = V grad f(x) + w grad g^+(x): AdaHedge updates p, descents step against s. For each expert
+
+        sum_t V (f(x) - f(z_i)) + w (g^+(x) - g^+(z_i))  <=  sum_t <s, x - z_i>,
+
+    and the right side over V is what the run lost to expert i at most (`run.experts`). The
+    site proves the bounds on regret and violation under Theory.
+
+    References
+    ----------
+    D. Garber and B. Kretzu, "Projection-free online convex optimization with time-varying
+    constraints", ICML 2024: projections by a linear minimization oracle.
+
+    A. Sinha and R. Vaze, "Optimal algorithms for online convex optimization with adversarial
+    constraints", NeurIPS 2024: the weight of violations.
+
+    S. de Rooij, T. van Erven, P. Gruenwald and W. Koolen, "Follow the leader if you can, hedge if
+    you must", JMLR 2014: the weights of experts (AdaHedge).
 
     Examples
     --------

@@ -67,39 +67,40 @@ class LyapunovDescent(Core):
     Parameters
     ----------
     K : HasLMO
-        The set that every played point belongs to.
+        The hard constraints: every decision is a point of this set.
     horizon : int, optional
-        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
-        to nothing: nothing restarts. Unit: rounds.
+        The number of rounds T; only a guarantee needs it. None: the anytime version, which
+        never restarts and loses almost nothing. Unit: rounds.
     caution : float, default 10.0
-        How much limits weigh against losses: larger values break limits less and cost more.
+        The weight of violations against losses: larger values violate constraints less and cost
+        more.
     calls_per_round : float, default 1.0
-        How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. Unit: oracle calls per round.
+        The most oracle calls per round, on average over the rounds so far; unspent calls are
+        kept. Unit: oracle calls per round.
     tolerance : float, optional
         The squared distance of the played point from its infeasible iterate that projections
         aim at, as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more
         than one call per round.
     block : int, default 1
-        How many rounds are played at a point before it moves. Unit: rounds.
+        Rounds per block, in which the decision is constant. Unit: rounds.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
+        the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
+        from the feedback, and there is no guarantee before the run.
     step_scale : float, default 1.0
-        How long steps are: 1 is the step that theory has for the worst case; shorter ones
-        follow the losses less closely, and are often better where these are noisy.
+        The step size; 1 is the step of the worst-case theory. Smaller steps follow the losses
+        less closely and are often better if losses are noisy.
     start_at : array, optional
-        The member of the set that is played first, such as what is installed now; may be given
-        as `start`. None: the set's center.
+        The first decision, such as what is installed now; may be given as `start`. None: the
+        set's center.
     max_move : float, optional
-        How far a decision may be from what was played in the round before, as half the sum of
-        the changes of all entries. None: any distance.
+        The largest move from what was played in the round before, as half the sum of the
+        absolute changes of all entries. None: no cap.
     per_constraint : bool, default False
-        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
-        largest violation one for all.
+        If True, each constraint of a round has its own weight and its own bound on the
+        violation; if False, one weight for the largest violation.
 
     Examples
     --------

@@ -85,24 +85,24 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LyapunovFrankWolfe(AnytimeLyapunovLearner[State]):
-    """Lyapunov weights on online Frank-Wolfe: one oracle call per round, and the simplest steps of
-    all.
+    """Lyapunov weights with online Frank-Wolfe: one oracle call per round, the simplest learner.
 
     Parameters
     ----------
     K : HasLMO
-        The set that every played point belongs to.
+        The hard constraints: every decision is a point of this set.
     horizon : int, optional
-        How many rounds will be played, which a guarantee needs. None: unknown, which costs next
-        to nothing: nothing restarts. Unit: rounds.
+        The number of rounds T; only a guarantee needs it. None: the anytime version, which
+        never restarts and loses almost nothing. Unit: rounds.
     caution : float, default 10.0
-        How much limits weigh against losses: larger values break limits less and cost more.
+        The weight of violations against losses: larger values violate constraints less and cost
+        more.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
+        the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
+        from the feedback, and there is no guarantee before the run.
 
     Examples
     --------

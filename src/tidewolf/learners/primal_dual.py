@@ -108,31 +108,32 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
     Parameters
     ----------
     K : HasLMO
-        The set that every played point belongs to.
+        The hard constraints: every decision is a point of this set.
     horizon : int, optional
-        Rounds that will be played. None: 256, and twice as many whenever they are over.
+        The number of rounds T. None: 256, doubled whenever they are over.
     calls_per_round : float, optional
-        Oracle calls per round, on average over the rounds so far; calls that are not spent are
-        kept. None: 1, or with `eps` as many as the paper's own projections take.
+        The most oracle calls per round, on average over the rounds so far; unspent calls are
+        kept. None: 1, or with `eps` as many as the paper's projections need.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones
-        are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
+        the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper
-        ones are refused. None: learned from what is seen, and nothing is guaranteed beforehand.
+        The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
+        from the feedback, and there is no guarantee before the run.
     block : int, optional
-        Rounds at a point before it moves. None: chosen for the horizon and calls.
+        Rounds per block, in which the decision is constant. None: chosen from the horizon and
+        the calls.
     eps : float, optional
         Projections end at |x - y|^2 <= 3 eps. None: as near as calls allow.
     start_at : array, optional
-        The member of the set that is played first, such as what is installed now; may be given
-        as `start`. None: the set's center.
+        The first decision, such as what is installed now; may be given as `start`. None: the
+        set's center.
     eta : float, optional
         The step, in the caller's units. None: unit-free, or the theorem's.
     delta : float, optional
         The damping of the multiplier. None: unit-free, or the theorem's.
     tolerance : float, default 0.001
-        Calls left over bring |x - y|^2 down to this share of radius^2.
+        Unspent calls reduce |x - y|^2 to this share of radius^2.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""What learners share: base, clock, projected points, steps. A learner of one's own imports from
-here.
+"""What learners share: base classes, projected points and steps. Import from here for your own
+learner.
 """
 
 from tidewolf.core.arrays import frozen

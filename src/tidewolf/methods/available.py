@@ -112,11 +112,11 @@ def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
     why = K._out_of_reach(entries) if isinstance(K, ConvexSet) else None
     if proven or why is not None:
         return EmptySet(
-            f"Without {called} {why or f'there is no member of {K!r}'}; nothing was decided: play "
-            "the round again with less unavailable.",
+            f"Without {called} {why or f'there is no member of {K!r}'}; nothing was decided. Call "
+            "`play` again with fewer unavailable entries.",
             setting="unavailable",
         )
     return NotSupported(
-        f"Whether a member of {K!r} is 0 in {called} could not be told by its oracle; nothing was "
-        "decided: play the round again with less unavailable, or on a set without these entries."
+        f"Whether a member of {K!r} is 0 in {called} cannot be found by its oracle; nothing was "
+        "decided. Call `play` again with fewer unavailable entries, or use a set without them."
     )

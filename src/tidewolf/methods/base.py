@@ -58,8 +58,7 @@ S = TypeVar("S", bound=Progress)
 
 
 class Bound(NamedTuple):
-    """The most that theory allows of regret and violation; None, with the reason, where it says
-    nothing.
+    """Upper bounds on regret and violation; None, with the reason, if there is none.
 
     A measured bound (`Learner.bound`) takes what the run measured; a guarantee
     (`Learner.guarantee`) is known before the first round.
@@ -230,7 +229,7 @@ def _check(cls: type) -> None:
 
 
 class Learner(Value, ABC, Generic[S]):
-    """Abstract: subclasses are frozen dataclasses with their set K among the fields."""
+    """Abstract base of learners: a frozen dataclass of settings, with its set K among them."""
 
     K: HasLMO
     """the set that every played point belongs to"""
@@ -265,7 +264,7 @@ class Learner(Value, ABC, Generic[S]):
 
     @abstractmethod
     def bound(self, record: Record) -> Bound:
-        """The measured bound: what theory allows this run, given what it measured."""
+        """The measured bound: an upper bound on regret and violation of this run."""
 
     def guarantee(self) -> Bound:
         """What theory knows before the first round of a run of as many rounds as the learner was

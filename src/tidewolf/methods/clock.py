@@ -143,7 +143,7 @@ def is_over(state: Any) -> bool:
 
 
 class EveryRound(TakesLate[S], Clocked[S]):
-    """Abstract: first-order learners that step every round, and play `x` of their states."""
+    """Abstract base of first-order learners that step every round and play `state.x`."""
 
     needs: ClassVar = FirstOrder
 
@@ -157,9 +157,7 @@ class EveryRound(TakesLate[S], Clocked[S]):
 
 
 class BlockLearner(EveryRound[S]):
-    """Abstract: first-order learners that step at the end of a block, from its sums: `open` of
-    their states.
-    """
+    """Abstract base of first-order learners that step at the end of a block, from its sums."""
 
     @abstractmethod
     def known_slopes(self, state: S) -> Slopes:

@@ -52,7 +52,7 @@ class Deferred(NamedTuple):
 
 
 class Overrides(NamedTuple):
-    """What playing other points than the decisions has cost so far."""
+    """What overrides cost so far: loss and violation of what was played, and of the decisions."""
 
     rounds: int = 0
     """in which another point was played"""

@@ -103,7 +103,7 @@ class PaperLearner(Projecting[S]):
         Parameters
         ----------
         K : HasLMO
-            The set that every played point belongs to.
+            The hard constraints: every decision is a point of this set.
         horizon : int
             How many rounds will be played.
         loss_lipschitz, constraint_lipschitz : float

@@ -27,7 +27,7 @@ from tidewolf.projection.active import Active
 
 
 class ProjectedPoint(NamedTuple):
-    """A member of a set, in its active set, and its infeasible iterate y."""
+    """A point of a set with its active set, and its infeasible iterate y."""
 
     active: Active
     before_projection: Array
@@ -67,8 +67,8 @@ def sole_atom(K: HasLMO, x: Array) -> ActiveSet:
 
 
 class Banked(NamedTuple):
-    """Active-set projections on a budget: to `tolerance2`, and with calls that are left to
-    `finer2`, if one is given.
+    """Active-set projections with an oracle budget: to `tolerance2`, and with unspent calls to
+    `finer2` if given.
     """
 
     tolerance2: float
@@ -106,9 +106,8 @@ Projection: TypeAlias = Banked | AsPrinted
 
 
 class Projecting(Clocked[S]):
-    """Abstract: learners that play a projected point, `point` of their states, and project after
-    every block but the last of an epoch: the next epoch starts over there. Their states have
-    `oracle_budget`, the calls that were earned and not spent.
+    """Abstract base of learners that play a projected point, `state.point`, and project after every
+    block but the last of an epoch. `state.oracle_budget` has the unspent calls.
     """
 
     calls_per_round: float | None

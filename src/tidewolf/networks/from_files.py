@@ -250,7 +250,7 @@ class NetworkStream(NamedTuple):
     stream : Stream
         Its losses, limits and times.
     notes : tuple of str
-        What to know of it, in sentences: links that are cut, gaps that were filled.
+        Notes in sentences: links that are not used, gaps that were filled.
 
     Examples
     --------
@@ -280,8 +280,8 @@ def from_files(
     gaps: str = "refuse",
     format: FileFormat = PLAIN,
 ) -> NetworkStream:
-    r"""The network and the rounds in files: what `tidewolf run network.toml` plays. Frames of
-    pandas and polars, and a graph of networkx, are taken in place of files.
+    r"""Read a network and its rounds from files, as `tidewolf run network.toml` does. Frames of
+    pandas and polars, and graphs of networkx, may replace files.
 
     Parameters
     ----------
@@ -289,9 +289,9 @@ def from_files(
         The links: an edge list (.csv, .xlsx, .parquet, a frame) with columns tail and head, and
         perhaps length, capacity and name; or .graphml, .gml, or a graph of networkx.
     source : hashable or mapping, optional
-        If the one commodity starts: a node, or shares by node that sum to 1.
+        The source of the one commodity: a node, or shares by node that sum to 1.
     target : hashable or mapping, optional
-        If it ends, likewise.
+        Its target, likewise.
     commodities : str, path, DataFrame or sequence of tuple, optional
         Or many: a table with columns source, target and perhaps demand, or such tuples.
     demand : float, default 1.0

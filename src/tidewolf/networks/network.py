@@ -60,7 +60,7 @@ MOST_SHARED = 16
 
 
 class Demand(NamedTuple):
-    """What must go from where to where: a commodity of a network.
+    """A commodity of a network: sources, targets and volume.
 
     Parameters
     ----------
@@ -185,11 +185,11 @@ def is_pairs(value: Any) -> bool:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Network(OnLinks):
-    """Links, what must go from where to where, and which links or paths it may take.
+    """A network: links, demands, and which links or paths may be used.
 
     `K` is the set of decisions: the share of each commodity's demand on every link that it may
-    use, or on each of its tunnels. `losses` and `limits` make functions on it from what links cost
-    and may carry.
+    use, or on each of its tunnels. `losses` and `limits` make functions on it from costs and
+    capacities of links.
 
     Parameters
     ----------
@@ -200,18 +200,18 @@ class Network(OnLinks):
         `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
         polars with such columns beside tail and head.
     source : array, optional
-        If the one commodity starts: a node, or shares.
+        The source of the one commodity: a node, or shares by node.
     target : array, optional
-        If it ends, likewise.
+        Its target, likewise.
     commodities : iterable of Commodity or tuple, optional
         Or many, each (source, target, demand); or a frame with such columns.
     demand : float, default 1.0
         How much the one commodity sends.
     paths : str, default 'away'
-        What may carry it: "away" for the links that lead away from a commodity's source, "all"
-        for every link, "k-shortest" for the k shortest paths of each commodity.
+        Which links or paths may be used: "away" for the links that lead away from a commodity's
+        source, "all" for every link, "k-shortest" for the k shortest paths of each commodity.
     k : int, default 3
-        How many tunnels a commodity has at most.
+        The largest number of tunnels per commodity.
 
     Examples
     --------
@@ -249,7 +249,7 @@ class Network(OnLinks):
 
     @cached_property
     def link_names(self) -> tuple[str, ...]:
-        """What the links are called: "SEA > DEN", or their own names; no two alike."""
+        """The names of the links: "SEA > DEN", or their own; all different."""
         return all_different(
             link_row.name or f"{link_row.tail} > {link_row.head}" for link_row in self._link_rows
         )
@@ -292,12 +292,12 @@ class Network(OnLinks):
 
     @cached_property
     def unit(self) -> float:
-        """What limits are measured in: all that is sent."""
+        """The unit of violations: the total demand."""
         return float(self.volumes.sum()) or 1.0
 
     @property
     def K(self) -> ConvexSet:
-        """The decisions: shares of every commodity's demand on its links or tunnels."""
+        """The set of decisions: shares of every commodity's demand on its links or tunnels."""
         return self._choice.K
 
     @property
@@ -344,7 +344,7 @@ class Network(OnLinks):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What to know of it, in sentences: how many links are not used, and why."""
+        """Notes in sentences: which links are not used, and why."""
         if not self.cut:
             return ()
         reasons = dict[str, list[str]]()
@@ -357,13 +357,13 @@ class Network(OnLinks):
         return (f"{len(self.cut)} of {len(self.links)} links are not used: {why}. {more}",)
 
     def losses(self, costs: Array, demands: Array | None = None) -> Linear:
-        """What rounds cost: the costs of links times what they carry.
+        """The losses: cost per unit times load, summed over links.
 
         Parameters
         ----------
         costs : array or DataFrame
-            What a unit costs on each link, of shape (rounds, links). The columns of a frame are
-            found by name, those of `link_names`.
+            The cost per unit on each link, (rounds, links). The columns of a frame are found by
+            name, those of `link_names`.
         demands : array or DataFrame, optional
             What each commodity sends, of shape (rounds, commodities), or by name. None: `volumes`
             in every round.
@@ -393,7 +393,7 @@ class Network(OnLinks):
         return Linear._unchecked(C=frozen(found))
 
     def limits(self, capacities: Array, demands: Array | None = None) -> Batch:
-        """By how much the most overloaded link is over its capacity, in shares of `unit`.
+        """The constraints: the largest overload of a link, in shares of `unit`.
 
         Parameters
         ----------
@@ -451,7 +451,7 @@ class Network(OnLinks):
         return np.asarray(np.diff(self.incidence.indptr) > 0)
 
     def loads(self, x: Array, demands: Array | None = None) -> Floats:
-        """What every link carries.
+        """The load of every link.
 
         Parameters
         ----------
@@ -493,7 +493,7 @@ class Network(OnLinks):
         Raises
         ------
         NotAMember
-            Where x is no decision.
+            If x is not a decision.
 
         Examples
         --------

@@ -169,7 +169,7 @@ class Tunnels(OnLinks):
     pairs : iterable of tuple of Hashable
         Which nodes send to which: (source, target), each once; or such a frame.
     k : int, default 3
-        How many paths a pair has at most.
+        The largest number of paths per pair.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Tunnels(OnLinks):
 
     @cached_property
     def splits(self) -> SimplexProduct:
-        """What is decided: a share for each path, those of a pair's paths summing to 1."""
+        """The set of decisions: a share for each path; those of a pair sum to 1."""
         return SimplexProduct([len(ways) for ways in self._ways], self.names)
 
     @property
@@ -235,7 +235,7 @@ class Tunnels(OnLinks):
         return all_different(map(_plain_name, self.paths))  # parallel links make copies
 
     def max_utilization(self, demands: Array, capacities: Array | None = None) -> MaxUtilization:
-        """How full the fullest link is, round by round, as a function of the splits.
+        """The largest utilisation per round, as a function of the splits.
 
         Parameters
         ----------

@@ -61,19 +61,19 @@ def adversarial(
     K: ConvexSet | None = None,
     phase: Annotated[int, Count()] = PHASE,
 ) -> Problem:
-    """Losses and limits that turn against the learner.
+    """Adversarial losses and constraints on any set.
 
     2,000 rounds are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
     kind : str, default 'switching'
-        How losses and limits turn against the learner: "switching", "opposing", "random signs",
-        "moving", "excluding" or "deadlock".
+        The kind of adversary: "switching", "opposing", "random signs", "moving", "excluding" or
+        "deadlock".
     K : ConvexSet, optional
         Any set of two points or more. None: a simplex of 6 entries.
     phase : int, default 100

@@ -58,7 +58,7 @@ class Problem(Value):
         What each commodity of the network sends in each round, of shape (rounds, commodities).
         None: what the network says, in every round.
     notes : sequence of str, default ()
-        What to know of it, in sentences: links that are cut, gaps that were filled.
+        Notes in sentences: links that are not used, gaps that were filled.
 
     Examples
     --------

@@ -40,7 +40,7 @@ MILD, BOLD = 0.5, 2.0
 
 @validated
 def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
-    """Ratings by users who arrive one by one, foretold within limits on what may be said.
+    """Matrix completion: predict ratings of users who arrive one by one, within bounds.
 
     A point is a matrix of users and items in a nuclear ball; the losses are squared errors. 1,000
     rounds are usual.
@@ -48,9 +48,9 @@ def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

@@ -60,16 +60,16 @@ NOISE, MEMORY = 0.25, 0.9
 
 @validated
 def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
-    """Routes of the traffic between every two of 22 GEANT nodes, under a limit on the fullest link.
+    """Route the traffic between all pairs of 22 GEANT nodes, under a limit on the fullest link.
 
     A round is a quarter of an hour; 960 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

@@ -39,16 +39,16 @@ STRICT, LOOSE, TURN = 0.5, 1.5, 120
 
 @validated
 def portfolio(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
-    """Shares of wealth in ten assets, for growth, under a moving cap on their variance.
+    """A portfolio of ten assets: growth under a time-varying cap on the variance.
 
     The losses are logarithmic, the limits quadratic. A round is a day; 1,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

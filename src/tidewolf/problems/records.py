@@ -81,9 +81,9 @@ def abilene(
     Parameters
     ----------
     rounds : int, optional
-        How many rounds are taken from the record. None: all.
+        The number of rounds from the record. None: all.
     seed : int, default 0
-        Without effect: the stream is a record.
+        Ignored: the stream is recorded.
     share : float, default 0.2
         The part of each link that traffic may fill.
 
@@ -130,9 +130,9 @@ def freeway(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
     Parameters
     ----------
     rounds : int, optional
-        How many rounds are taken from the record. None: all.
+        The number of rounds from the record. None: all.
     seed : int, default 0
-        Without effect: the stream is a record.
+        Ignored: the stream is recorded.
 
     Returns
     -------
@@ -173,14 +173,14 @@ def freeway(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
 
 @validated
 def carbon(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
-    """Work placed in 13 power grids under a carbon budget through two recorded years, hour by hour.
+    """Place work in 13 power grids under a carbon limit, two recorded years of hours.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds are taken from the record. None: all.
+        The number of rounds from the record. None: all.
     seed : int, default 0
-        Without effect: the stream is a record.
+        Ignored: the stream is recorded.
 
     Returns
     -------
@@ -216,17 +216,18 @@ def carbon(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
 
 @validated
 def meta(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
-    """Traffic between four PoDs of a Meta data centre, split over three paths a pair; no limits.
+    """Traffic between four PoDs of a Meta data centre, split over three paths per pair; no
+    constraints.
 
-    The loss is how full the fullest link is, over the least that it could have been. Rounds 7,500
-    to 9,999 are those that published numbers are about; the rest is there to learn from.
+    The loss is the utilisation of the fullest link over the least possible one. Rounds 7,500 to
+    9,999 are those that published numbers are about; the rest is there to learn from.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds are taken from the record. None: all.
+        The number of rounds from the record. None: all.
     seed : int, default 0
-        Without effect: the stream is a record.
+        Ignored: the stream is recorded.
 
     Returns
     -------

@@ -100,16 +100,16 @@ def routing(
     *,
     feasible: Annotated[bool, Flag()] = True,
 ) -> Problem:
-    """One flow across the NSFNET backbone beside traffic that comes and goes with the day.
+    """One flow across the NSFNET backbone, beside traffic with a daily pattern.
 
     A round is a quarter of an hour; 2,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
     feasible : bool, default True
         Whether some decision meets every round. False: a weekly outage, first in rounds 24 to
         39 counted from 0, leaves none.

@@ -41,16 +41,16 @@ NOISE, MEMORY = 8.0, 0.7  # standard deviation of a price; how much of it stays 
 
 @validated
 def scheduling(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
-    """The hours in which to buy a day's energy, at moving prices, within the room of the grid.
+    """When to buy a day's energy at changing prices, within the capacity of the grid.
 
     A round is a day; 1,000 are usual.
 
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

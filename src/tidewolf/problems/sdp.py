@@ -40,7 +40,8 @@ FADING, MEMORY = 0.2, 0.95  # of gains; how much of it stays from round to round
 
 @validated
 def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
-    """What 16 antennas send to a moving user, past five receivers that must not hear much.
+    """Beamforming: 16 antennas send to a moving user, with limits on the interference at five
+    receivers.
 
     A point is the covariance of what they send, a positive semidefinite matrix. 1,000 rounds are
     usual.
@@ -48,9 +49,9 @@ def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

@@ -72,9 +72,9 @@ def zoo(
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
     network : str, default 'Geant2012'
         A name in the collection, such as "Geant2012", "Uunet" or "Dfn".
 
@@ -106,9 +106,9 @@ def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------
@@ -137,9 +137,9 @@ def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     Parameters
     ----------
     rounds : int, optional
-        How many rounds there are. None: the usual number.
+        The number of rounds. None: the usual number.
     seed : int, default 0
-        If the random numbers start.
+        The seed of the random numbers.
 
     Returns
     -------

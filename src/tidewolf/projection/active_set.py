@@ -54,7 +54,7 @@ AFFORDABLE = 10**7
 
 @final
 class ActiveSet(Combination):
-    """A member of a set as a convex combination of vertices, which the next projection starts from.
+    """A point of a set as a convex combination of vertices, from which the next projection starts.
 
     Never changed: `project` makes another. `ActiveSet.start(K)` makes the first.
 

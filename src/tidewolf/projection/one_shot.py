@@ -53,8 +53,7 @@ class Projected(NamedTuple):
     x : array
         A member of the set.
     y : array
-        Its infeasible iterate: near x, and no farther from any member than the point that was
-        projected.
+        Its infeasible iterate: near x, and no farther from any point of K than the projected point.
     calls : int
         How many oracle calls it took.
     distance2 : float
@@ -174,8 +173,8 @@ def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None
     Returns
     -------
     Projected
-        A member x and an infeasible iterate y' no farther than y from any member, |x - y'|^2 <= tol
-        or as near as the budget allows.
+        A point x of K and an infeasible iterate y' no farther than y from any point of K, with |x -
+        y'|^2 <= tol or as near as the budget allows.
 
     Raises
     ------

@@ -45,8 +45,8 @@ def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
     Returns
     -------
     Projected
-        A member x and an infeasible iterate y' no farther than y from any member, |x - y'|^2 <=
-        tol.
+        A point x of K and an infeasible iterate y' no farther than y from any point of K, with |x -
+        y'|^2 <= tol.
 
     Raises
     ------

@@ -85,7 +85,7 @@ __all__ = [
 
 
 def every() -> tuple[type[ConvexSet], ...]:
-    """All set classes exported here, so that checks, tables and the shell find them by themselves.
+    """All set classes of this package.
 
     Returns
     -------

@@ -163,7 +163,7 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
     Parameters
     ----------
     n : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     radius : float, default 1.0
         How far members are from the center.
     center : array, optional
@@ -410,7 +410,7 @@ class LpBall(NormBall):
     Parameters
     ----------
     n : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     p : float
         The power of the norm: at least 1, or infinity.
     tau : float, default 1.0
@@ -519,7 +519,7 @@ class KSparse(_FewEntries):
     Parameters
     ----------
     n : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     k : int
         How many entries of a vertex are not zero, at most `n`.
     tau : float, default 1.0
@@ -557,7 +557,7 @@ class L1Ball(_FewEntries):
     Parameters
     ----------
     n : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     tau : float, default 1.0
         What the norm of a member is at most.
 
@@ -759,7 +759,7 @@ class KNormBall(_Ordered, Polyhedral):
     Parameters
     ----------
     n : int or tuple of int
-        How many entries a point has, or its shape.
+        The number of entries of a point, or its shape.
     k : int
         How many of the largest sizes the norm adds up, at most `n`.
     tau : float, default 1.0

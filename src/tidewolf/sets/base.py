@@ -128,10 +128,10 @@ class Factors(NamedTuple):
 
 
 class ConvexSet(Value, ABC):
-    """A convex compact set of arrays of one shape, touched through a linear minimiser.
+    """A convex compact set, used through a linear minimization oracle.
 
-    Abstract. A set of one's own is a frozen dataclass that says `shape`, `center`, `radius`,
-    `infeasibility`, `examples` and `lmo`; `tidewolf.testing.check_set` runs the checks on it.
+    Abstract. A subclass is a frozen dataclass with `shape`, `center`, `radius`, `infeasibility`,
+    `examples` and `lmo`; `tidewolf.testing.check_set` checks it.
 
     Examples
     --------
@@ -183,16 +183,16 @@ class ConvexSet(Value, ABC):
     @property
     @abstractmethod
     def center(self) -> Array:
-        """A member, inside the affine hull where the set has an inside; read-only."""
+        """A point in the relative interior, if there is one; read-only."""
 
     @property
     @abstractmethod
     def radius(self) -> float:
-        """Upper bound on the distance from `center` to a member."""
+        """Upper bound on the distance from `center` to a point of the set."""
 
     @property
     def diameter(self) -> float:
-        """Upper bound on the distance between two members."""
+        """Upper bound on the distance between two points of the set."""
         return 2.0 * self.radius
 
     @property
@@ -216,7 +216,7 @@ class ConvexSet(Value, ABC):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """What each entry is called, in C order, no two alike; None if entries have no names."""
+        """The names of the entries in C order, all different; None if they have none."""
         return None
 
     @cached_property
@@ -238,8 +238,8 @@ class ConvexSet(Value, ABC):
 
     @abstractmethod
     def infeasibility(self, x: Array) -> float:
-        """0 for members, else the largest violated inequality or equation of the set's description,
-        or a distance; the class says which.
+        """0 in the set, else the largest violation of an inequality or equation, or a distance; the
+        class says which.
         """
 
     @classmethod
@@ -248,7 +248,7 @@ class ConvexSet(Value, ABC):
         """Small instances, degenerate ones among them, for the checks of `tidewolf.testing`."""
 
     def lmo(self, direction: Array) -> Array:
-        """argmin_{v in K} <direction, v>: the member that is best for a linear loss.
+        """The linear minimization oracle, argmin_{v in K} <direction, v>.
 
         Parameters
         ----------
@@ -394,7 +394,8 @@ def _cached_center(center: Callable[[Any], Array]) -> cached_property[Array]:
 
 
 class Projectable(ABC):
-    """A set with a fast exact Euclidean projection; baselines and tests use it, learners never do.
+    """A set with a fast exact Euclidean projection. Baselines and tests use it; learners only on
+    boxes and products of simplices.
 
     Examples
     --------
@@ -406,7 +407,7 @@ class Projectable(ABC):
 
     @abstractmethod
     def project(self, y: Array) -> Array:
-        """The member nearest to y."""
+        """The point of the set nearest to y."""
 
 
 class LinearDescription(NamedTuple):
@@ -443,7 +444,7 @@ class LinearDescription(NamedTuple):
 
 
 class Polyhedral(ABC):
-    """A set that exact LP and QP solvers can be told about.
+    """A set with a linear description, for exact LP and QP solvers.
 
     Examples
     --------
@@ -469,7 +470,7 @@ class Relaxable(ABC):
 
     @abstractmethod
     def relax(self, y: Array) -> Array:
-        """The projection of y on the superset: no farther from any member than y."""
+        """The projection of y on the superset: no farther from any point of the set than y."""
 
 
 class Compiled(ABC):

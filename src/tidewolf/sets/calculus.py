@@ -184,14 +184,14 @@ _CALLED: dict[type, str] = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Translated(Image):
-    """Every member of K moved by `shift`. Geometry as exact as that of K.
+    """Every point of K plus `shift`. Geometry as exact as that of K.
 
     Parameters
     ----------
     K : ConvexSet
         The set that is moved.
     shift : array
-        What is added to every member, in the shape of a point.
+        The shift, in the shape of a point.
 
     Examples
     --------
@@ -224,14 +224,14 @@ class Translated(Image):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scaled(Image):
-    """Every member of K times `factor`. Geometry as exact as that of K.
+    """Every point of K times `factor`. Geometry as exact as that of K.
 
     Parameters
     ----------
     K : ConvexSet
         The set that is made larger or smaller.
     factor : float
-        What every member is multiplied by.
+        The factor.
 
     Examples
     --------
@@ -323,7 +323,7 @@ _NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Product(Composed, ConvexSet):
-    """One member of each of several sets, flattened and put end to end.
+    """The product of several sets: one point of each, flattened and concatenated.
 
     Geometry as exact as that of the parts. `split` takes a point apart into the parts' own shapes,
     `join` puts it together.

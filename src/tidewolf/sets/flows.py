@@ -587,7 +587,7 @@ class MultiFlow(DagFlows):
     demands : tuple of float
         How much of each commodity must go.
     starts : array
-        If the entries of each commodity start, and the end.
+        The index at which the entries of each commodity start, and the end.
     links : array
         The link of each entry of a point.
     nodes : tuple of Hashable
@@ -728,7 +728,7 @@ class MultiFlow(DagFlows):
         return csr_array((np.ones(n), (self.links, np.arange(n))), shape=(len(self.tails), n))
 
     def loads(self, x: Array) -> Array:
-        """What every link carries: incidence @ x.
+        """The load of every link: incidence @ x.
 
         Parameters
         ----------

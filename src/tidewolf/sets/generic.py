@@ -283,7 +283,7 @@ class PolytopeInside(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Polytope(ConvexSet, Polyhedral, Relaxable):
-    """The points that keep inequalities, equations and bounds; it must be bounded.
+    """The points that satisfy inequalities, equations and bounds; it must be bounded.
 
     Dimension and inner radius exact, radius and diameter upper bounds.
 

@@ -99,7 +99,7 @@ def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple
 
 
 class Commodity(NamedTuple):
-    """What must go from a source to a target.
+    """A commodity: source, target and demand.
 
     Parameters
     ----------

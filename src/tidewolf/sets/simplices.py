@@ -104,9 +104,9 @@ class Simplex(_SumSet):
     Parameters
     ----------
     n : int
-        How many entries a point has.
+        The number of entries of a point.
     total : float, default 1.0
-        What the entries sum to.
+        The sum of the entries.
     at_most : bool, default False
         Whether the entries may sum to less than `total`, too.
 
@@ -221,11 +221,11 @@ class CappedSimplex(_SumSet):
     Parameters
     ----------
     n : int
-        How many entries a point has.
+        The number of entries of a point.
     cap : float
-        What an entry is at most.
+        An upper bound on each entry.
     total : float, default 1.0
-        What the entries sum to.
+        The sum of the entries.
 
     Examples
     --------

@@ -507,7 +507,7 @@ class BoundedPSD(TraceBound):
     n : int
         How many rows, and columns, a matrix has.
     tau : float, default 1.0
-        What the trace is at most.
+        An upper bound on the trace.
     tolerance : float, default 0.01
         What an iterative answer may cost too much, as a share of the direction's spectral norm
         times the eigenvalues (singular values) of a vertex in sum.

@@ -89,7 +89,7 @@ def check_learner(
     learner : Learner
         The learner, such as an instance of a class of your own.
     stream : Stream, optional
-        At least two rounds to test it on. None: a small hostile stream on its set.
+        At least two rounds to test it on. None: a small adversarial stream on its set.
     seed : int, default 0
         Seed of that stream; odd seeds have capacities, even ones half-spaces.
     on_pass : callable, optional

@@ -42,7 +42,7 @@ _ACROSS = 1e-4
 
 
 class Slopes(NamedTuple):
-    """The largest slopes of losses and of constraints so far, given or met."""
+    """The largest gradient norms of losses and of constraints, given or observed so far."""
 
     loss: float
     constraint: float
@@ -87,7 +87,8 @@ def unit_length(K: HasLMO) -> float:
 def tangent_gradients(
     K: HasLMO, block: FirstOrder, given: Given, known: Slopes
 ) -> TangentGradients:
-    """Both gradients of a block, each refused as `tangent_part` refuses it."""
+    """Both gradients of a block within the affine hull, and the largest norms so far. Gradients
+    that are not finite, or exceed a given Lipschitz constant, are refused."""
     met, n = known.and_of(block), block.rounds
     loss, loss_slope = tangent_part(K, "loss", block.loss_gradient, n, given.loss, met.loss)
     constraint, constraint_slope = tangent_part(
