@@ -388,11 +388,11 @@ def test_an_endless_feed_is_played_in_flat_memory():
 
     learner = LyapunovDescent(Simplex(4))
     moves = tw.play(learner, feed())
-    tracemalloc.start()
-    for _ in range(2000):  # until the learner's own tables are as long as they get
-        played = next(moves)
-    first = tracemalloc.get_traced_memory()[0]
-    for _ in range(1000):
+    for t in range(3000):
+        if t == 1900:  # the learner's own tables are nearly as long as they get
+            tracemalloc.start()
+        if t == 2000:
+            first = tracemalloc.get_traced_memory()[0]
         played = next(moves)
     grown = tracemalloc.get_traced_memory()[0] - first
     tracemalloc.stop()
