@@ -68,8 +68,7 @@ def alike(shown: str, printed: str) -> bool:
         ("own-data", "compare"),
     ],
 )
-def test_the_commands_of_a_page_do_what_is_shown(page, which, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_commands_of_a_page_do_what_is_shown(page, which, here):
     asked = commands(page)
     assert asked[0][0] == "tidewolf new network"
     said("new", "network")
@@ -80,12 +79,11 @@ def test_the_commands_of_a_page_do_what_is_shown(page, which, tmp_path, monkeypa
             assert is_shown(shown, printed), f"{command}:\n{printed}"
 
 
-def test_the_first_page_shows_what_the_whole_path_shows(tmp_path, monkeypatch):
+def test_the_first_page_shows_what_the_whole_path_shows(here):
     whole = dict(commands("own-data"))
     for command, shown in commands("start"):
         for part in filter(None, shown.split("...\n")):
             assert part in whole[command], command
-    monkeypatch.chdir(tmp_path)
     said("new", "network")
     text = (Path(__file__).parents[2] / PAGES["start"]).read_text()
     first, second = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
