@@ -316,15 +316,6 @@ def test_isinstance_tells_what_a_set_made_of_others_can_do(K, able):
             getattr(K, METHODS[kind])(*([] if kind is sets.Polyhedral else [np.zeros(K.shape)]))
 
 
-def test_a_shrunk_set_leaves_room_around_its_members():
-    K, factor = sets.CappedSimplex(5, 0.5), 0.8
-    rng = np.random.default_rng(0)
-    for d in rng.standard_normal((20, 5)):
-        u = K.tangent(rng.standard_normal(5))
-        z = sets.Shrunk(K, factor).lmo(d) + (1 - factor) * K.inner_radius * u / np.linalg.norm(u)
-        assert K.infeasibility(z) <= 1e-12
-
-
 def test_a_product_keeps_the_warm_start_of_each_part():
     matrices = sets.BoundedPSD(6, dense=0)
     K, rng = sets.Product(sets.Simplex(2), matrices, sets.L2Ball(1)), np.random.default_rng(0)
