@@ -16,5 +16,5 @@ def python(*words, env=None, **how):
         env={**(os.environ if env is None else env), "PYTHONPATH": here},
         **{"capture_output": True, "text": True, "check": False, "timeout": 600, **how},
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from extras import Later
+from interpreter import python
 from tidewolf.core.errors import EmptySet, InvalidInput, TidewolfError, WrongShape, WrongType
 
 skfolio, skfolio_folds = Later("skfolio"), Later("skfolio.model_selection")
@@ -218,19 +217,14 @@ def test_pipelines_folds_and_searches_of_skfolio_take_it():
 def test_without_scikit_learn_it_says_what_to_install():
     code = """
 import sys
-class Nothing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "sklearn":
-            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
-sys.meta_path.insert(0, Nothing())
+sys.modules["sklearn"] = None
 import tidewolf as tw
 try:
     tw.OnlineAllocator()
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.stdout.startswith("OnlineAllocator needs scikit-learn"), done.stderr
+    assert python("-c", code).startswith("OnlineAllocator needs scikit-learn")
 
 
 GROUPS = {"groups": ["a"] * 4}

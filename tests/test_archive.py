@@ -12,8 +12,6 @@ import io
 import json
 import os
 import struct
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +21,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from interpreter import python
 from killed import LEARNERS
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
 from tidewolf.evaluation.recording import Recording
@@ -66,12 +65,8 @@ for kind, path in zip(sys.argv[1::2], sys.argv[2::2]):
 
 def refused(*files: tuple[str, Path]) -> list[tuple[int, str]]:
     """How far memory rose while each file was refused, and the sentence."""
-    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    words = [str(word) for pair in files for word in pair]
-    command = [sys.executable, "-c", READER, *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=here, timeout=300)
-    assert done.returncode == 0, done.stderr
-    lines = [line.split("|", 2) for line in done.stdout.splitlines()]
+    said = python("-c", READER, *(word for pair in files for word in pair))
+    lines = [line.split("|", 2) for line in said.splitlines()]
     assert [lines_in for _, lines_in, _ in lines] == ["0"] * len(files)
     return [(int(bytes_), said) for bytes_, _, said in lines]
 

@@ -1,21 +1,18 @@
 """Whole numbers keep every digit, absurd ones are refused in a sentence, masks are not forgotten,
-negative capacities are named; a learner asks nothing of points beyond the array API standard.
+negative capacities are named.
 """
 
 import json
 import warnings
 from fractions import Fraction
 
-import array_api_strict as strict
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from covering import covered
 from refused import refused_command
-from streams import streams
 from test_problems import needs_records
 from tidewolf.cli import main
 from tidewolf.core.arrays import LARGEST_COUNT, as_array, as_count, as_number, as_point
@@ -25,7 +22,7 @@ from tidewolf.experiments import RunFolder, load
 from tidewolf.experiments.jobs import on_processes, plan_sweep, serial
 from tidewolf.experiments.sweep import sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
+from tidewolf.sets import Box, FlowPolytope, Simplex
 
 LONG = (2**53 + 1, 2**60 + 3, 2**63 - 1)
 ABSURD = 99999999999999999999
@@ -243,45 +240,3 @@ def test_a_table_names_the_line_and_the_column(here, capsys):
     said = capsys.readouterr().err.splitlines()
     assert sum('line 3, column "c > d"' in line for line in said) == 1
     assert not any("building.py" in line for line in said)
-
-
-# --- the strictest array library ------------------------------------------------------------------
-
-SETS = {
-    "box": Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
-    "ball": L2Ball(4, radius=2.0),
-    "hull": VertexHull(np.random.default_rng(0).standard_normal((7, 4))),
-    "simplex": Simplex(4),
-    "capped": CappedSimplex(4, 0.5),
-    "moved": Translated(Box(np.zeros(4), np.ones(4)), np.ones(4)),
-    "flow": FlowPolytope.from_edges(
-        [("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"
-    ),
-}
-
-
-@covered(
-    K=SETS,
-    kind={kind: kind for kind in streams(1, 4, np.asarray)},
-    dtype={"float64": strict.float64, "float32": strict.float32},
-    block={"1": 1, "7": 7},
-)
-def test_a_learner_runs_on_strict_arrays(K, kind, dtype, block):
-    moved = K.to(strict.zeros(1, dtype=dtype))
-    learner = tw.LyapunovDescent(moved, horizon=40, block=block)
-    ours = tw.run(learner, streams(40, 4, lambda x: strict.asarray(x, dtype=dtype))[kind])
-    state = ours.final_state
-    for part in (learner.act(state), state.point.y):
-        assert type(part) is type(moved.center)
-        assert part.dtype == dtype
-    assert ours.max_infeasibility <= (1e-9 if dtype == strict.float64 else 1e-4)
-    # a Box has a step for each coordinate in NumPy
-    if dtype == strict.float64 and isinstance(K, L2Ball | VertexHull):
-        numpys = tw.run(
-            tw.LyapunovDescent(K, horizon=40, block=block), streams(40, 4, np.asarray)[kind]
-        )
-        np.testing.assert_allclose(ours.losses, numpys.losses, atol=1e-12)
-        np.testing.assert_array_equal(ours.calls, numpys.calls)
-    # both are sums of 40 products of this precision
-    rounding = 1e-6 if dtype == strict.float64 else 400 * float(np.finfo(np.float32).eps)
-    assert ours.regret is None or ours.regret[0] <= ours.bound.regret + rounding

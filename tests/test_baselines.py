@@ -30,16 +30,7 @@ from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Linear, Quadratic
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.sets import (
-    Box,
-    CappedSimplex,
-    FlowPolytope,
-    L2Ball,
-    Shrunk,
-    Simplex,
-    Translated,
-    VertexHull,
-)
+from tidewolf.sets import FlowPolytope, Simplex
 from tidewolf.sets.base import membership_tolerance
 from tidewolf.sets.highs import WarmModel
 from tidewolf.testing.learners import hostile_stream
@@ -84,7 +75,7 @@ def test_the_projection_on_a_hull_is_the_best_over_its_faces(seed, k, n, far):
     points, y = rng.integers(-2, 3, (k, n)).astype(float), far * rng.standard_normal(n)
     best = by_faces(points, y)
     for size in (1.0, 1e-6, 1e5):
-        ours = ExactProjection(VertexHull(size * points))(size * y) / size
+        ours = ExactProjection(sets.VertexHull(size * points))(size * y) / size
         np.testing.assert_allclose(ours, best, atol=2e-5)
         assert np.linalg.norm(ours - y) <= np.linalg.norm(best - y) + 1e-9
 
@@ -103,13 +94,14 @@ def test_a_sets_own_projection_is_used_if_there_is_one(K, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "K", [Box([-1.0, 0.0], [1.0, 3.0]), Simplex(3, 2.0, at_most=True), CappedSimplex(5, 0.4)]
+    "K",
+    [sets.Box([-1.0, 0.0], [1.0, 3.0]), Simplex(3, 2.0, at_most=True), sets.CappedSimplex(5, 0.4)],
 )
 @given(seed=seeds, far=st.sampled_from([0.01, 1.0, 30.0]))
 @settings(max_examples=10)
 def test_the_program_agrees_with_the_sets_own_projection(K, seed, far):
     y = K.center + far * np.random.default_rng(seed).standard_normal(K.shape)
-    for image in (K, Translated(K, np.arange(1.0, 1.0 + K.shape[0])), Shrunk(K, 0.3)):
+    for image in (K, sets.Translated(K, np.arange(1.0, 1.0 + K.shape[0])), sets.Shrunk(K, 0.3)):
         np.testing.assert_allclose(program(image, y), image.project(y), atol=1e-6)
 
 
@@ -189,7 +181,7 @@ def naive_frank_wolfe(
 
 
 @pytest.mark.parametrize("seed", few(1, [0, 1, 2]))
-@pytest.mark.parametrize("K", [DIAMOND, L2Ball(3)], ids=repr)
+@pytest.mark.parametrize("K", [DIAMOND, sets.L2Ball(3)], ids=repr)
 def test_frank_wolfe_rivals_agree_with_their_formulas_written_plainly(K, seed):
     T = 150
     stream = hostile_stream(K, T, seed)
@@ -264,7 +256,7 @@ def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndar
     return np.array(played)
 
 
-BOX = Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
+BOX = sets.Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
 
 
 @pytest.mark.parametrize(("K", "caution"), [(BOX, 1.0), (BOX, 100.0), (Simplex(4), 10.0)])
@@ -304,7 +296,7 @@ def test_caution_moves_violation_down_and_losses_up(kind):
 def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(kind):
     one, curved = Linear(np.ones((1, 3))), Quadratic(np.eye(3), np.ones((1, 3)))
     with pytest.raises(NotSupported, match=rf"{kind.__name__} .* L2Ball"):
-        kind(L2Ball(3))
+        kind(sets.L2Ball(3))
     learner = kind(Simplex(3), horizon=100)
     for functions in ((curved, one), (one, Chain((curved,)))):
         with pytest.raises(NotSupported, match=rf"{kind.__name__} .* Quadratic"):
@@ -336,7 +328,7 @@ def test_rounds_of_several_kinds_make_one_program():
     np.testing.assert_allclose(x, [0.3, 0.2, 0.5], atol=1e-9)
 
 
-@pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5)], ids=repr)
+@pytest.mark.parametrize("K", [DIAMOND, sets.CappedSimplex(5, 0.5)], ids=repr)
 def test_warm_up_plays_the_best_point_of_its_window(K):
     room = K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))
     stream = tw.Stream(hostile_stream(K, 60, 1).losses, Capacity(room))

@@ -67,15 +67,6 @@ def test_measured_stays_below_bounds_that_say_something(kind, K):
         assert found.violation.ratio < 0.7
 
 
-@pytest.mark.parametrize("kind", few(1, COMMON))
-def test_promises_that_say_something_are_kept(kind):
-    K, T = Simplex(6), 3000
-    found = tw.run(made("PrimalDual", K, T), stream(kind, K, T, 3)).certificate
-    assert found.holds
-    for total, share in ((found.regret, 0.2), (found.violation, 0.7)):
-        assert total.measured[1] <= total.bound <= total.guarantee < share * total.trivial
-
-
 @thinned(
     5,
     K={

@@ -3,7 +3,6 @@ is lost on the way; what is refused is refused alike.
 """
 
 import socketserver
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from interpreter import python
 from serving import SIMPLEX
 from serving import fresh as unused
 from tidewolf.client.session import AGAIN, as_json, error_of
@@ -330,11 +330,8 @@ def test_a_session_goes_back_and_over_to_another_set(url):
 
 
 def test_the_client_is_light_until_it_asks():
-    code = (
-        "import sys, tidewolf as tw; tw.Client('http://127.0.0.1:9', 'a'); "
-        "sys.exit('httpx' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    code = "import sys, tidewolf as tw; tw.Client('http://127.0.0.1:9', 'a')"
+    python("-c", f"{code}; assert 'httpx' not in sys.modules")
 
 
 def test_without_httpx_it_says_what_to_install(monkeypatch):

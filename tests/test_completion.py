@@ -19,7 +19,6 @@ from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.task import Task
 from tidewolf.problems.completion import MILD, TAU
 from tidewolf.sets import Box, L2Ball, NuclearBall
-from tidewolf.testing import check_function
 
 seeds = st.integers(0, 2**32)
 
@@ -34,16 +33,6 @@ def ragged(rng, shape, rounds, least):
         where = np.unravel_index(rng.permutation(size)[:count], shape)
         drawn.append((where, rng.integers(-2, 3, count) / 2, rng.random(count)))
     return drawn
-
-
-@given(seed=seeds, m=st.integers(1, 4), n=st.integers(1, 4), rounds=st.integers(1, 6))
-@settings(max_examples=25)
-def test_random_batches_keep_every_law(seed, m, n, rounds):
-    rng = np.random.default_rng(seed)
-    squares = [(where, low) for where, low, _ in ragged(rng, (m, n), rounds, 0)]
-    bounds = [(where, low, low + more) for where, low, more in ragged(rng, (m, n), rounds, 1)]
-    check_function(Squared.of(squares, (m, n)), seed=seed)
-    check_function(Range.of(bounds, (m, n)), seed=seed)
 
 
 @given(seed=seeds, dtype=st.sampled_from([np.float32, np.float64]))

@@ -14,8 +14,6 @@ from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.steps.adagrad import DescentSums, descend, into_balls, reaches
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
-from tidewolf.projection.active import ExactPoint
-from tidewolf.projection.factored import FactoredActiveSet
 from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
 
 seeds = st.integers(0, 2**32)
@@ -181,21 +179,6 @@ def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
     assert after == pytest.approx(min(0.0, without), abs=1e-9 * (1.0 + abs(before)))
 
 
-@settings(max_examples=20)
-@given(seed=seeds, unit=st.sampled_from([2.0**-30, 0.5, 2.0**40]))
-def test_units_of_gradients_change_nothing(seed, unit):
-    rng = np.random.default_rng(seed)
-    factors, n = some_factors(rng)
-    first, g = sparse_gradient(rng, n), sparse_gradient(rng, n)
-    y = np.zeros(n)
-    D = reaches(factors, y, y)
-    sums = descend(y, first, squares(first, factors), DescentSums.start(factors), D, factors).sums
-    here = descend(y, g, squares(g, factors), sums, D, factors)
-    there = descend(y, unit * g, squares(unit * g, factors), sums.in_units(unit), D, factors)
-    np.testing.assert_array_equal(there.etas * unit, here.etas)
-    assert sums.in_units(1.0) == sums
-
-
 # --- the learner ----------------------------------------------------------------------------------
 
 
@@ -207,17 +190,6 @@ def a_stream(K: Any, rounds: int, seed: int = 0, noise: float = 1.0) -> tw.Strea
     return tw.Stream(
         tw.functions.Linear(losses), tw.functions.Affine(np.tile(row, (rounds, 1)), limits)
     )
-
-
-@every_set
-@pytest.mark.parametrize("scale", [0.1, 1.0])
-def test_runs_on_products_hold_what_they_certify(K, scale):
-    """Promises of projections, calls, and both totals within their measured bounds."""
-    run = tw.run(LyapunovDescent(K, step_scale=scale, calls_per_round=2.0), a_stream(K, 300))
-    assert run.certificate.holds
-    kind = ExactPoint if K.factors.exact else FactoredActiveSet
-    assert isinstance(run.final_state.point.active, kind)
-    assert run.oracle_calls <= (0 if K.factors.exact else 600)
 
 
 def test_small_factors_learn_as_fast_as_large_ones():

@@ -6,10 +6,7 @@ is built; rows are read quickly as they are slowly.
 
 import json
 import math
-import os
 import pathlib
-import subprocess
-import sys
 import time
 from functools import cache
 
@@ -20,6 +17,7 @@ from hypothesis import strategies as st
 from tests.hostile_bodies import NETWORKS, SETS, WHOLE, bodies
 
 from covering import few
+from interpreter import python
 from tidewolf.core.errors import InvalidInput, NotAMember, TidewolfError
 from tidewolf.experiments import Tables, load
 from tidewolf.experiments.building import MOST_LAYOUTS, RoundReader
@@ -213,16 +211,8 @@ def test_what_is_too_deep_or_too_much_is_refused():
 def test_no_request_makes_anybody_look_at_a_file(every):
     """In a process of its own, which notes every look; one of `every` bodies is tried."""
     root = pathlib.Path(__file__).parents[1]
-    found = subprocess.run(
-        [sys.executable, "-m", "tests.hostile_bodies", str(every)],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert int(found.stdout.split()[0]) > 3000 / every
+    said = python("-m", "tests.hostile_bodies", every, cwd=root)
+    assert int(said.split()[0]) > 3000 / every
 
 
 # --- rows -----------------------------------------------------------------------------------------

@@ -48,17 +48,16 @@ def lines(capsys, monkeypatch, holds=True):
     return code, {finding["name"]: finding for finding in record["findings"]}
 
 
-def test_the_installation_here_is_healthy_in_80_columns(capsys, monkeypatch, tmp_path):
+def test_the_installation_here_is_healthy_in_80_columns(capsys, here):
     """With the real self-test; nothing is left behind."""
-    monkeypatch.chdir(tmp_path)
     assert main(["doctor"]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     text = " ".join(shown.split())
-    for here in ("cpu", "blas", "numpy", "numba"):
-        assert " ".join(writer()[here].split()) in text
+    for part in ("cpu", "blas", "numpy", "numba"):
+        assert " ".join(writer()[part].split()) in text
     assert "certificate holds" in text
-    assert list(tmp_path.iterdir()) == []
+    assert list(here.iterdir()) == []
 
 
 def test_without_any_library_it_names_what_is_missing(tmp_path):
@@ -117,12 +116,11 @@ def test_an_error_in_the_self_test_is_a_line(capsys, monkeypatch):
     assert "libfoo.so" in found["self-test"]["text"]
 
 
-def test_folders_that_cannot_be_written_are_named(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_folders_that_cannot_be_written_are_named(capsys, monkeypatch, here):
     assert lines(capsys, monkeypatch)[1]["results"]["status"] == "ok"
-    (tmp_path / "out").write_text("no folder")
+    (here / "out").write_text("no folder")
     monkeypatch.setattr("tidewolf.core.jit_cache.folder_of", lambda source: None)
     code, found = lines(capsys, monkeypatch)
     assert (code, found["results"]["status"], found["kernels"]["status"]) == (0,) + 2 * ("warning",)
-    assert str(tmp_path / "out") in found["results"]["text"]
+    assert str(here / "out") in found["results"]["text"]
     assert "NUMBA_CACHE_DIR" in found["kernels"]["text"]

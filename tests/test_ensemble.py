@@ -260,24 +260,6 @@ def test_a_promise_is_the_formula_of_its_file():
 # --- decisions ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("K", [DIAMOND, PRODUCTS[2]], ids=repr)
-def test_units_of_losses_and_limits_change_no_decision(K):
-    stream = with_knowledge(hostile("switching", K, 30, 3), K, 3)
-    learner = tw.Ensemble(
-        K, experts=[tw.experts.Season(5, cells=2), "a", tw.experts.Resolve(headroom=(0.0, 2.0))]
-    )
-    C, A = stream.losses.C, stream.constraints
-    other = tw.Stream(
-        Linear(C * 2.0**40),
-        Affine(A.A * 2.0**-30, A.b * 2.0**-30),
-        time=stream.time,
-        context=stream.context,
-        advice=stream.advice,
-    )
-    for first, second in zip(tw.play(learner, stream), tw.play(learner, other), strict=True):
-        assert second.x == pytest.approx(first.x, abs=1e-7)
-
-
 def test_names_are_told_apart():
     season, solves = tw.experts.Season(4), tw.experts.Resolve(headroom=0)
     learner = tw.Ensemble(Simplex(3), experts=[season, "a", solves, "a", solves, "season", "a (2)"])
@@ -374,20 +356,6 @@ def test_advice_is_asked_for_before_the_round_is_shown():
     assert (good.loss, late.loss, solved.loss) == (0.0, T, T - 1)
     assert good.weight > 0.99
     assert run.losses[5:].sum() <= 1.0
-
-
-def test_all_weight_on_an_adviser_that_falls_asleep_is_no_end():
-    K = Simplex(3)
-    learner = tw.Ensemble(K, experts=["a"])
-    good = np.array([0.0, 0.0, 1.0])
-    advice = np.tile(good, (40, 1))
-    advice[20:] = np.nan
-    losses = np.tile([1e3, 1e3, 0.0], (40, 1))
-    run = tw.run(learner, tw.Stream(Linear(losses), advice={"a": advice}))
-    assert run.measures[19, -1] > 0.8
-    assert (run.measures[20:, -1] == 0.0).all()
-    assert run.max_infeasibility <= 1e-9
-    assert run.certificate.holds
 
 
 # --- states ---------------------------------------------------------------------------------------

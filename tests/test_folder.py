@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 from covering import few
 from refused import refused_command as refused
+from test_cli import PROGRAM
 from tidewolf import __version__, baselines, learners, problems
 from tidewolf.cli import main
 from tidewolf.core import checkpoint
@@ -30,7 +31,6 @@ from tidewolf.evaluation.run import finished, run
 from tidewolf.experiments import RunFolder, load
 from tidewolf.experiments.jobs import plan_run
 
-PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
 TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
 LONG = TWO + 'rounds = 2500\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'

@@ -190,32 +190,6 @@ def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):
                 assert run.violations.sum() <= bound.violation + 1e-6
 
 
-@given(
-    seed=seeds,
-    K=st.sampled_from(
-        [
-            tw.sets.Box([-1.0, -1.0], [1.0, 1.0]),
-            tw.sets.Box([0.0, -3.0, 1.0], [1.0, 3.0, 1.5]),
-            tw.sets.SimplexProduct([2, 3]),
-        ]
-    ),
-)
-@settings(max_examples=8)
-def test_late_batches_with_a_context_stay_within_both_bounds(seed, K):
-    """Within a batch costs grow and turn against the step just taken."""
-    rng, T, batch = np.random.default_rng(seed), 6, 3
-    growing = np.where(np.arange(T) % batch, -(10.0 ** rng.uniform(0, 3, T)), 1.0)
-    C = growing[:, None] * rng.choice([-1.0, 1.0], K.shape) * rng.uniform(0.5, 1.0, (T, *K.shape))
-    context, arrives = tw.experts.Categories(2), np.arange(T) // batch * batch + batch - 1
-    cells = np.repeat(rng.integers(2, size=T // batch), batch)
-    stream = tw.Stream(tw.functions.Linear(C), arrives=arrives, context=cells)
-    learner = tw.Ensemble(K, experts=[context])
-    run, best = tw.run(learner, stream), tw.best_in_hindsight(K, stream, context=context)
-    slack = 1e-9 * float(np.abs(C).sum())
-    assert run.regret[1] <= run.bound.regret + slack
-    assert run.losses.sum() - best.lower <= learner.policy_bound(run).regret + slack
-
-
 def test_a_round_that_nobody_tells_of_adds_its_slope_times_the_diameter():
     K = tw.sets.Simplex(3)
     stream = hostile_stream(K, 20, 1)

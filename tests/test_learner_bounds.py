@@ -14,6 +14,7 @@ from scipy.optimize import linprog
 import tidewolf as tw
 from covering import thinned
 from streams import hostile
+from test_rounds import uncompiled
 from tidewolf.baselines import OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import FirstOrder
@@ -204,11 +205,6 @@ def test_steps_are_those_of_the_formulas_written_plainly(K):
         target = target if far <= K.radius else K.center + K.radius / far * (target - K.center)
         state = played.state
         np.testing.assert_allclose(state.point.before_projection, target, atol=1e-9 * K.radius)
-
-
-def uncompiled(learner: Any) -> Any:
-    learner.__dict__["compiled"] = None
-    return learner
 
 
 def test_an_oracle_that_errs_adds_its_error():

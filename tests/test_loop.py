@@ -13,21 +13,9 @@ from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongTy
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
 from tidewolf.learners import LyapunovDescent
+from tidewolf.methods import capabilities as able
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.capabilities import (
-    Capability,
-    acts,
-    beginning,
-    committed,
-    diagnosed,
-    experts_of,
-    feedback_read,
-    is_committed,
-    is_per_constraint,
-    kernel_of,
-    late_feedback,
-    with_info,
-)
+from tidewolf.methods.capabilities import Capability
 from tidewolf.sets import Simplex
 
 RNG = np.random.default_rng(0)
@@ -254,21 +242,21 @@ def test_the_public_face_of_a_learner_is_small():
 def test_a_learner_of_ones_own_needs_no_capability():
     learner, known = Listener(Simplex(4)), tw.RoundInfo(time=3.0)
     state = learner.start()
-    assert with_info(learner, state, known) is state
-    assert acts(learner, state, 2).tolist() == [learner.K.center.tolist()] * 2
-    assert feedback_read(learner, STREAM.losses) is FirstOrder
-    assert committed(learner, state) is state
-    assert is_committed(learner, state)
-    assert beginning(learner) == state
-    assert (experts_of(learner, state), kernel_of(learner)) == ((), None)
-    assert not is_per_constraint(learner)
-    nothing = diagnosed(learner)
+    assert able.with_info(learner, state, known) is state
+    assert able.acts(learner, state, 2).tolist() == [learner.K.center.tolist()] * 2
+    assert able.feedback_read(learner, STREAM.losses) is FirstOrder
+    assert able.committed(learner, state) is state
+    assert able.is_committed(learner, state)
+    assert able.beginning(learner) == state
+    assert (able.experts_of(learner, state), able.kernel_of(learner)) == ((), None)
+    assert not able.is_per_constraint(learner)
+    nothing = able.diagnosed(learner)
     assert (nothing.slopes(state), nothing.last_projection(state)) == (None, None)
     assert (nothing.limit_price(state), nothing.limit_prices(state)) == (None, None)
     with pytest.raises(NotSupported, match="in order"):
-        late_feedback(learner)
+        able.late_feedback(learner)
     with pytest.raises(NotSupported, match="cannot leave out"):
-        with_info(learner, state, tw.RoundInfo(unavailable=[1]))
+        able.with_info(learner, state, tw.RoundInfo(unavailable=[1]))
     with pytest.raises(NotSupported, match="another learner"):
         tw.Session(learner).migrate(learner)
 
@@ -400,11 +388,11 @@ def test_an_endless_feed_is_played_in_flat_memory():
 
     learner = LyapunovDescent(Simplex(4))
     moves = tw.play(learner, feed())
-    tracemalloc.start()
-    for _ in range(2000):  # until the learner's own tables are as long as they get
-        played = next(moves)
-    first = tracemalloc.get_traced_memory()[0]
-    for _ in range(1000):
+    for t in range(3000):
+        if t == 1900:  # the learner's own tables are nearly as long as they get
+            tracemalloc.start()
+        if t == 2000:
+            first = tracemalloc.get_traced_memory()[0]
         played = next(moves)
     grown = tracemalloc.get_traced_memory()[0] - first
     tracemalloc.stop()

@@ -65,25 +65,6 @@ def test_where_projections_are_exact_one_call_a_round_is_enough_to_promise(kind,
     assert kind(K, horizon=100, **ONES).guarantee().reason == ""
 
 
-def test_the_measured_bound_stays_below_the_promise_over_many_rounds():
-    """The step never grows: were the present distance alone to rule it, every oscillation of
-    |x - y| would be paid for again.
-    """
-    K, T = Simplex(40), 20_000
-    rng = np.random.default_rng(0)
-    C = rng.standard_normal((T, 40))
-    C /= np.linalg.norm(C, axis=1, keepdims=True)
-    learner = tw.LyapunovDescent(
-        K, horizon=T, caution=1.0, tolerance=2 / T, calls_per_round=4.0 * T + 4.0, **ONES
-    )
-    run = tw.run(learner, tw.Stream(Linear(C), Affine(0.0 * C, np.ones(T))))
-    assert run.bound.regret <= learner.guarantee().regret
-    assert run.certificate.holds
-    assert {"regret bound below guarantee", "violation bound below guarantee"} <= {
-        check.name for check in run.certificate.checks
-    }
-
-
 def test_the_constants_of_frank_wolfe_are_those_of_the_proof():
     """The proof's inequality xi^2 <= ..., solved for every number of rounds; sigma is cut at 1
     where there is no horizon.

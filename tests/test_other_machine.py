@@ -101,15 +101,14 @@ sys.exit(main(["resume", "cut", "--quiet"]) or main(["report", "whole", "--quiet
 
 
 @pytest.fixture
-def interrupted(tmp_path, monkeypatch):
+def interrupted(here):
     """A run that was stopped, of a generated problem whose numbers depend on the arithmetic."""
-    monkeypatch.chdir(tmp_path)
     words = ["run", "completion", "--rounds", "20", "--learner", "LyapunovDescent", "--quiet"]
     assert main([*words, "--out", "whole"]) == 0
-    run = RunFolder.create(tmp_path / "cut", RunFolder.open(tmp_path / "whole").experiment)
+    run = RunFolder.create(here / "cut", RunFolder.open(here / "whole").experiment)
     with pytest.raises(tw.core.errors.Interrupted):
         run.play(stopping=lambda: True)
-    return tmp_path
+    return here
 
 
 def test_a_run_resumes_and_is_reported(interrupted):
@@ -152,8 +151,7 @@ name = "LyapunovDescent"
 """
 
 
-def test_tables_count_by_their_bytes_and_a_report_needs_none(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_tables_count_by_their_bytes_and_a_report_needs_none(here):
     rng = np.random.default_rng(0)
     for name, low in (("costs", 0.0), ("capacities", 0.4)):
         rows = [",".join(f"{x:.3f}" for x in row) for row in low + rng.random((30, 3))]

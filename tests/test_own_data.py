@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from refused import refused_command
 from tidewolf.cli import main
 
 pytestmark = pytest.mark.usefixtures("no_pages")
@@ -82,14 +83,13 @@ MANY = {
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def place(here):
     links = pd.DataFrame(LINKS, columns=["tail", "head", "length", "capacity"])
     links.drop(columns="capacity").to_csv("links.csv", index=False)
     COSTS.to_csv("costs.csv", index=False)
     CAPACITIES.to_csv("capacities.csv", index=False)
     pd.DataFrame(PAIRS, columns=["source", "target", "demand"]).to_csv("pairs.csv", index=False)
-    return tmp_path
+    return here
 
 
 ENDS = 'source = "A"\ntarget = "E"\ndemand = 8\n'
@@ -109,13 +109,6 @@ def said(*arguments):
         status = main(list(arguments))
     assert (status, err.getvalue()) == (0, ""), err.getvalue()
     return out.getvalue()
-
-
-def refused(*arguments):
-    err = io.StringIO()
-    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
-        assert main(list(arguments)) == 2
-    return err.getvalue()
 
 
 def played(told, *more):
@@ -276,8 +269,7 @@ def test_capacities_of_the_edge_list_and_of_some_links_only(place):
 # a new network
 
 
-def test_a_new_network_runs_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_new_network_runs_as_it_is(here, capsys):
     text = said("new", "network")
     for command in ("run", "compare", "live"):
         assert f"tidewolf {command} network.toml" in text
@@ -286,9 +278,9 @@ def test_a_new_network_runs_as_it_is(tmp_path, monkeypatch):
     assert files == [f"network-data/{name}.csv" for name in tables]
     assert sum(os.path.getsize(file) for file in files) < 300_000
     Path("network-data/costs.csv").write_text("mine\n")
-    assert "network.toml exists already" in refused("new", "network")
+    assert "network.toml exists already" in refused_command(capsys, "new", "network")
     Path("network.toml").unlink()
-    assert "exists already" in refused("new", "network")
+    assert "exists already" in refused_command(capsys, "new", "network")
     assert Path("network-data/costs.csv").read_text() == "mine\n"
     said("new", "network", "--force", "--quiet")
     text = said("run", "network.toml", "--rounds", "24", "--out", "out")
@@ -300,8 +292,7 @@ def test_a_new_network_runs_as_it_is(tmp_path, monkeypatch):
     said("live", "network.toml", "--db", "routing.db", "--once", "--json")
 
 
-def test_its_other_tables_run_when_their_marks_are_taken_away(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_its_other_tables_run_when_their_marks_are_taken_away(here):
     said("new", "wan", "--problem", "network", "--quiet")
     text = Path("wan.toml").read_text()
     for key in ("source", "target", "demand"):

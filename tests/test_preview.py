@@ -24,8 +24,7 @@ name = "Resolve"
 
 
 @pytest.fixture
-def file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def file(here, tmp_path):
     rows = [f"2026-03-{day:02d}" for day in range(1, 21)]
     for name, row in (("costs", "1,2,3"), ("capacities", "0.5,0.6,0.7")):
         table = "\n".join(["time,a,b,c", *(f"{day},{row}" for day in rows)])

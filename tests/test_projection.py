@@ -16,14 +16,13 @@ from covering import few, thinned
 from polytopes import distances2, layered, vertices_of
 from tidewolf import sets
 from tidewolf.core import errors
-from tidewolf.core.jit import interpreting
 from tidewolf.core.jit import kernel as a_kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels import active_set
 from tidewolf.projection import ActiveSet, afp, afp_paper, closer_to_all, closer_to_center
 from tidewolf.projection.active_set import IDLE, SPARE
-from tidewolf.projection.compiled import address_of, as_bytes, tie_margin
+from tidewolf.projection.compiled import tie_margin
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.weights import caratheodory, corrected
 from tidewolf.sets import Box, CappedSimplex, Compiled, ConvexSet, L2Ball, Simplex, VertexHull
@@ -229,16 +228,6 @@ def test_the_papers_pull_goes_two_thirds_of_the_way():
     done = afp_paper(K, y, x0, tol=0.1)
     np.testing.assert_allclose(done.y, [1.0 + 4.0 / 27.0, 0.0], atol=1e-15)
     assert done.calls == 3
-
-
-def test_exactness_in_the_limit():
-    """With a tiny tolerance x is the true projection."""
-    rng = np.random.default_rng(0)
-    for K in (Simplex(4), CappedSimplex(5, 0.5), Box([-1.0, 0.0], [1.0, 5.0])):
-        for _ in range(5):
-            y = K.center + 2 * K.radius * rng.standard_normal(K.shape)
-            x = ActiveSet.start(K).project(K, y, tol=1e-14).x
-            np.testing.assert_allclose(x, K.project(y), atol=1e-6)
 
 
 # --- counts ---------------------------------------------------------------------------------------
@@ -492,34 +481,6 @@ def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, 
         assert [vertex.key() for vertex in mine] == [vertex.key() for vertex in theirs]
 
 
-@compiled
-@given(seed=seeds)
-@settings(max_examples=2)
-def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
-    tol = 1e-3 * K.radius**2 or 1.0
-    for active, y in a_walk(K, seed, tol, 2.0, 6):
-        count, n, found = len(active.weights), len(y), []
-        for interprets in (False, True):
-            table = active.atoms.only(np.arange(count))
-            table.make_room(count + 3, int(table.starts[count]) + 3 * K.max_nonzeros)
-            room, at = len(table.gram), np.zeros(active_set.PLACES)
-            at[active_set.COUNT], at[active_set.BUDGET], weights = count, 3.0, np.zeros(room)
-            weights[:count] = active.weights
-            rows = table.starts, table.indices, table.values
-            vertex = np.zeros(K.max_nonzeros, dtype=np.int32), np.zeros(K.max_nonzeros)
-            work = np.empty(n), np.zeros(n), np.zeros(room), np.zeros(room, np.int64)
-            state, ends = [weights, active.x.copy(), y.copy()], (tol, 30.0, tol / 10, tie_margin(K))
-            with interpreting(interprets):
-                code = active_set.nearest_member(
-                    *(address_of(K), rows, table.gram, count, *state, as_bytes(K), vertex, work),
-                    *(ends, at),
-                )
-            assert code == active_set.DONE
-            found.append((*state, *vertex, at, *rows, table.gram, *work[:2]))
-        for one, other in zip(*found, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
 # --- what goes in and what comes out --------------------------------------------------------------
 
 
@@ -538,16 +499,6 @@ def test_results_are_read_only_and_inputs_stay_the_callers(name, radii):
             assert not out.flags.writeable
             assert not np.shares_memory(out, y)
             assert not np.shares_memory(out, x0)
-
-
-@thinned(5, name=[*METHODS], K=POLYTOPES)
-def test_single_precision_stays_single(name, K):
-    for where in ("face", "ball", "far"):
-        y, x0, tol = a_task(K, where, 11)
-        y = y.astype(np.float32)
-        done = METHODS[name](K, y, x0, tol=max(tol, 1e-3))
-        assert done.x.dtype == done.y.dtype == np.float32
-        require_guarantees(K, y.astype(float), done, max(tol, 1e-3), eps=3e-6)
 
 
 SOME = ("box", "hull", "matrices", "moved", "simplex", "layers")

@@ -289,19 +289,6 @@ def assert_same_however_they_come(K, kind, folder):
             assert_same(told(run.state), told(state))
 
 
-def test_points_that_are_written_down_are_those_that_were_played():
-    K, points = SETS["simplex"], []
-
-    class Sink:
-        def see(self, seen, count):
-            points.extend(np.broadcast_to(seen, (count, *K.shape)).copy())
-
-    played = stream(K, "capacities", 40)
-    recorded(tw.LyapunovDescent(K), played, decisions=Sink())
-    plainly = [one.x for one in tw.play(tw.LyapunovDescent(K), played)]
-    np.testing.assert_array_equal(points, plainly)
-
-
 def test_two_sessions_go_on_from_one_state_at_once():
     """They share the table of vertices: each appends its own rows."""
     K = SETS["capped"]

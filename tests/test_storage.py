@@ -25,7 +25,7 @@ from test_round_info import every_known
 from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
-from tidewolf.storage.feedback import decode, decode_info, encode, encode_info
+from tidewolf.storage.feedback import decode_info, encode, encode_info
 
 ROUNDS = 30
 
@@ -55,10 +55,6 @@ def changed(path, statement):
     with db:
         assert db.execute(statement).rowcount != 0
     db.close()
-
-
-def told_again(seen):
-    return decode(encode(seen), np.zeros(1))
 
 
 # --- never having stopped -------------------------------------------------------------------------
@@ -128,21 +124,6 @@ def test_what_is_told_in_any_memory_layout_comes_again_in_the_same_bits(tmp_path
     again.close()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [kind for kind in tw.functions.every() if kind is not Custom],
-    ids=lambda kind: kind.__name__,
-)
-def test_every_function_made_of_arrays_comes_back(kind):
-    for f in kind.examples():
-        for batch in (f, f[len(f) - 1 :], Chain((f, Chain((f[:1], f))))):
-            loss, constraint = told_again(FullInformation(batch, f))
-            assert (loss, constraint) == (batch, f)
-            x = np.full(f.shape, 0.3)
-            assert loss.values(x).tobytes() == batch.values(x).tobytes()
-            assert loss.gradients(x).tobytes() == batch.gradients(x).tobytes()
-
-
 def test_a_set_of_another_library_goes_on_in_it(tmp_path):
     learner = tw.LyapunovDescent(tw.sets.Simplex(5).to(strict.zeros(1)), horizon=30)
     session, ours = tw.Session.open(tmp_path / "session.db", learner), tw.Session(learner)
@@ -155,22 +136,6 @@ def test_a_set_of_another_library_goes_on_in_it(tmp_path):
     assert saved(again) == saved(session) == saved(ours)
     session.close()
     again.close()
-
-
-@pytest.mark.parametrize("learner", [LEARNER, tw.Ensemble(tw.sets.Simplex(5))], ids=["one", "many"])
-def test_numbers_by_the_number_of_their_round_go_on_bit_for_bit(learner, tmp_path):
-    session, ours = tw.Session.open(tmp_path / "session.db", learner), tw.Session(learner)
-    for t in range(9):
-        for each in (session, ours):
-            each.observe(round=t, costs=COSTS[t], capacities=LIMITS[t])
-            each.observe(round=t, costs=COSTS[t], capacities=LIMITS[t])  # which counts once
-        with pytest.raises(errors.OtherContent):
-            session.observe(round=t, costs=COSTS[t], capacities=LIMITS[t + 1])
-        again = tw.Session.open(as_if_killed(tmp_path / "session.db"), learner)
-        again.observe(round=t, costs=COSTS[t], capacities=LIMITS[t])
-        assert saved(again) == saved(session) == saved(ours)
-        again.close()
-    session.close()
 
 
 # --- what was observed ----------------------------------------------------------------------------

@@ -68,8 +68,7 @@ def alike(shown: str, printed: str) -> bool:
         ("own-data", "compare"),
     ],
 )
-def test_the_commands_of_a_page_do_what_is_shown(page, which, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_commands_of_a_page_do_what_is_shown(page, which, here):
     asked = commands(page)
     said("new", "network")
     for command, shown in asked:
@@ -79,8 +78,7 @@ def test_the_commands_of_a_page_do_what_is_shown(page, which, tmp_path, monkeypa
             assert is_shown(shown, printed), f"{command}:\n{printed}"
 
 
-def test_the_files_of_the_first_page_are_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_files_of_the_first_page_are_run(here):
     said("new", "network")
     text = (Path(__file__).parents[2] / PAGES["start"]).read_text()
     first, second = re.findall(r"```toml\n(.*?)```", text, flags=re.DOTALL)
