@@ -352,24 +352,30 @@ class ReadFeedback(NamedTuple):
         self, x: Array, K: ConvexSet
     ) -> tuple[float | None, float | None, dict[str, float]]:
         """The cost and the violation of a point, None if unknown, and of each violated limit."""
+        given = self.arguments
         if self.functions is None:
-            cost = self.arguments.get("loss_value", math.nan) + 0.0
-            values = np.atleast_1d(self.arguments["constraint_value"])
+            cost, values = given.get("loss_value", math.nan), given["constraint_value"]
+        elif given.get("capacities") is not None:  # at once, because most rounds are of this kind
+            cost, values = np.vdot(given["costs"], x), (x - given["capacities"]).reshape(-1)
         else:
             losses, limits = self.functions
-            cost, pieces = float(losses.values(x)[0]) + 0.0, limits.pieces(x)
+            cost, pieces = losses.values(x)[0], limits.pieces(x)
             values = limits.values(x) if pieces is None else to_numpy(pieces)[0]
+        cost, values = float(cost) + 0.0, np.atleast_1d(values)
         worst = float(values.max())
         known = cost if math.isfinite(cost) else None
         violation = max(0.0, worst) if math.isfinite(worst) else None
         if worst <= BROKEN:
             return known, violation, {}
-        own = () if self.functions is None else limit_names(K, self.functions[1])
-        names = own or [f"limit {i}" for i in range(1, len(values) + 1)]
-        if len(values) == 1 and names[0].startswith("limit "):
+        names: Sequence[str] = ()
+        if self.functions is not None:
+            limits = self.functions[1]
+            names = (K.names or ()) if isinstance(limits, Capacity) else limit_names(K, limits)
+        if len(values) == 1 and (not names or names[0].startswith("limit ")):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
-        return known, violation, {names[i]: float(values[i]) for i in broken}
+        by_name = {names[i] if names else f"limit {i + 1}": float(values[i]) for i in broken}
+        return known, violation, by_name
 
 
 # --- the session ----------------------------------------------------------------------------------
@@ -583,19 +589,23 @@ class HostedSession:
     ) -> Note:
         """What is played in a round, given the learner's decision."""
         settings, rounds = self.settings, self.session.rounds
-        note = Note(own, mode=settings.mode, serial=settings.serial, era=len(settings.eras))
         reason = f"Decided by {settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
-        if wanted is None and not failure and out is None:
-            return note._replace(reason=reason)
-        found, fell = wanted, False
-        if found is None or found.point is not None:
+        found, fell = wanted or Candidate("learner", own, failure or reason), False
+        if (wanted or failure or out is not None) and (wanted is None or found.point is not None):
             learner = Candidate("learner", own, failure or reason)
             last = Candidate("last", self.last_before(number), "There is no decision before.")
             candidates = [wanted, learner, last, static(settings, self.K)]
             found, fell = first_playable(filter(None, candidates), out, self.entries.names)
-        proposal = None if found.source == "learner" else own
-        note = note._replace(decision=found.point, source=found.source, reason=found.reason)
-        return note._replace(proposal=proposal, fell=fell)
+        return Note(
+            found.point,
+            settings.mode,
+            found.source,
+            found.reason,
+            proposal=None if found.source == "learner" else own,
+            serial=settings.serial,
+            era=len(settings.eras),
+            fell=fell,
+        )
 
     def last_before(self, number: int) -> Floats | None:
         """The decision of the last round before this one, as far as it is known."""
@@ -674,26 +684,27 @@ class HostedSession:
         self, number: int, feedback: ReadFeedback, played: Array | None, content: Mapping[str, Any]
     ) -> Note:
         session, note = self.session, self._note_to_observe(number, played is not None)
-        note = note._replace(played="" if played is None else "given", observed=True)
+        how: Literal["", "given", "answered"] = "" if played is None else "given"
         if played is None and note.source != "learner" and self.takes_late:
             if note.decision is None:
                 what = f"Round {number + 1} is in shadow without an incumbent: say what was played."
                 raise InvalidInput(what)
-            played = note.decision.reshape(self.K.shape)
-            note = note._replace(played="answered")
+            played, how = note.decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
         with SILENCE:
             cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:
             self._demands = given_demands(self.built.reader, content, self._demands)
-        rounds, saved = session.rounds, None
+        saved = None
         if played is not None or self._is_overridden:
             found, self._is_overridden = session.overrides, True
             saved = [found.saved_loss, found.saved_violation, found.rounds]
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
-            rounds=rounds,
+            observed=True,
+            played=how,
+            rounds=session.rounds,
             demands=self._demands,
             saved=saved if saved and saved[2] else None,
             at=self.host.clock(),
