@@ -32,6 +32,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 from urllib.parse import urlsplit
 
@@ -77,7 +78,6 @@ def as_json(body: Mapping[str, Any]) -> bytes:
 
 
 def _plain(x: object) -> Any:
-    """Arrays and numbers of NumPy as lists and numbers."""
     if isinstance(x, np.ndarray | np.generic):
         return x.tolist()
     if isinstance(x, Mapping):
@@ -102,15 +102,13 @@ def _retry_after(answer: httpx.Response) -> float:
 
 
 def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
-    """The body of an answer; its error is raised."""
     body = None
     with suppress(ValueError):
         body = json.loads(answer.content or b"{}")
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
-        raise errors.NoAnswer(f"{what}: is the address right?")
+        raise errors.NoAnswer(f"{url} answers {answer.status_code}, and is no tidewolf service.")
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
@@ -202,15 +200,15 @@ class Client:
         attempts: int = 5,
     ) -> None:
         if not isinstance(session, str) or not _NAME.fullmatch(session):
-            what = f"The name of a session fits {_NAME.pattern}; received {shown(session)}."
-            raise InvalidInput(what)
+            raise InvalidInput(f"The name of a session fits {_NAME.pattern}, not {shown(session)}.")
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise InvalidInput("A token is signs of ASCII without spaces.")
-        self.name = session
-        self.url, self._token = _checked_url(url), token
-        self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
+        self.name, self.url = session, _checked_url(url)
         self._attempts = as_count(attempts, "The number of attempts")
-        self._open: httpx.Client | None = None
+        self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
+        self._headers = {"content-type": "application/json"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
         # held while the round of an observation is found, and the observation sent
         self._turn = threading.RLock()
         # the round that stands, from 0, as far as this client knows
@@ -473,8 +471,8 @@ class Client:
 
     def close(self) -> None:
         """Let go of the connections; the session stays with the service. Twice does no harm."""
-        if self._open is not None:
-            self._open.close()
+        if "_client" in self.__dict__:
+            self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -488,11 +486,11 @@ class Client:
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The answer to a request, sent again where that may help."""
         content = None if body is None else as_json(body)
-        where, connection = f"/v1/sessions/{self.name}{path}", self._connection()
+        where = f"/v1/sessions/{self.name}{path}"
         for attempt in range(self._attempts):
             answer, failed, asked = None, None, 0.0
             try:
-                answer = connection.request(method, where, content=content)
+                answer = self._client.request(method, where, content=content)
                 asked, status = _retry_after(answer), answer.status_code
                 is_held = b'"HeldElsewhere"' in answer.content or "retry-after" in answer.headers
                 if status not in AGAIN and not (status >= 400 and is_held):
@@ -504,24 +502,17 @@ class Client:
                 time.sleep(pause * random.uniform(0.5, 1.5))
         if answer is not None:
             return _read(answer, self.url)
-        what = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
-        raise errors.NoAnswer(what) from failed
+        raise errors.NoAnswer(f"No answer of {self.url} ({failed!r}): is it running?") from failed
 
-    def _connection(self) -> httpx.Client:
-        if self._open is None:
-            headers = {"content-type": "application/json"}
-            if self._token is not None:
-                headers["authorization"] = f"Bearer {self._token}"
-            self._open = _httpx().Client(
-                base_url=self.url,
-                headers=headers,
-                timeout=self._timeout,
-                trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
-            )
-        return self._open
+    @cached_property
+    def _client(self) -> httpx.Client:
+        is_local = urlsplit(self.url).hostname in _LOOPBACK
+        found: httpx.Client = _httpx().Client(
+            base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local
+        )
+        return found
 
     def _forget(self) -> None:
-        """What may have changed is asked for anew."""
         with self._turn:
             self._standing = self._known_entries = None
 
@@ -570,8 +561,7 @@ def _rows(x: Any, limits: int) -> Any:
     """The gradients of several limits, a list for each."""
     array = np.asarray(to_numpy(as_array(x, "constraint_gradient")), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
-        what = f"constraint_gradient needs {limits} gradients, one per limit"
-        raise errors.WrongShape(f"{what}; it has shape {array.shape}.")
+        raise errors.WrongShape(f"constraint_gradient needs {limits} rows, not {array.shape}.")
     return array.reshape(limits, -1).tolist()
 
 
@@ -581,7 +571,6 @@ def _require_alone(this: str, *others: object) -> None:
 
 
 def _row(batch: object, kind: type[Linear] | type[Capacity]) -> Array:
-    """The numbers of a function of one round."""
     if not isinstance(batch, kind) or len(batch) != 1:
         rounds = f" of {len(batch)} rounds" if isinstance(batch, Batch) and len(batch) != 1 else ""
         raise NotSupported(f"{_SENT}; {type(batch).__name__}{rounds} was given.")

@@ -46,8 +46,6 @@ def careful_protocol(
 
 
 class Careful(_Base):  # type: ignore[misc]
-    """One connection."""
-
     seconds: ClassVar[float]
     longest: ClassVar[int]
     most: ClassVar[int]

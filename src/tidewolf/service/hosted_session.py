@@ -179,7 +179,6 @@ class Note(NamedTuple):
     def answer(
         self, number: int, names: Sequence[str], before: Floats | None, paths: Any
     ) -> dict[str, Any]:
-        """The answer to a request for the decision of a round, counted from 0."""
         is_moved = self.decision is not None and before is not None
         answer = {
             "round": number + 1,
@@ -196,7 +195,6 @@ class Note(NamedTuple):
         return answer
 
     def past(self, number: int) -> dict[str, Any]:
-        """The line of the history of a round, counted from 1."""
         keys = ("at", "cost", "violation", "mode", "source")
         return {"round": number, **{key: getattr(self, key) for key in keys}}
 
@@ -229,8 +227,6 @@ CALLED = {
 
 
 class Candidate(NamedTuple):
-    """A point that may be played."""
-
     source: str
     point: Floats | None
     # why it is played; if there is no point, why not
@@ -307,8 +303,6 @@ _NUMBERS = {*NUMBERS, "budget"}
 
 
 class ReadFeedback(NamedTuple):
-    """What per round turned out to be."""
-
     # as `Session.observe` takes it
     arguments: dict[str, Any]
     # the loss and the limits; None: only values, or gradients, at what was played are known
@@ -316,7 +310,6 @@ class ReadFeedback(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
-        """What an observation contains, whose keys are checked."""
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
             both = f"{min(numbers)} and {min(values)}"
@@ -334,8 +327,7 @@ class ReadFeedback(NamedTuple):
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             return cls(arguments, (losses, limits))
         if "constraint_value" not in values:
-            what = f"The observation has {min(values)}: give constraint_value, too, such as 0."
-            raise InvalidInput(what)
+            raise InvalidInput(f"{min(values)} needs constraint_value, too, such as 0.")
         arguments, limits = {key: given[key] for key in values}, given["constraint_value"]
         is_list = isinstance(limits, list)
         if is_list:
@@ -434,14 +426,12 @@ class HostedSession:
         self.seconds = max(seconds, before + 0.2 * (seconds - before))
 
     def use(self, built: Built) -> None:
-        """Continue with this learner and these names."""
         self.built, self.entries, self.K = built, built.entries, built.K
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.entries.names)))
         self._follows_clock = follows_clock(built.learner)
         self.takes_late = isinstance(built.learner, LateFeedback)
 
     def _remember(self) -> None:
-        """Read the last rounds, and those that wait for feedback, from the store."""
         first = min(self.session.pending, default=self.session.round) + 1
         rows = self.store.last_rounds(self.name, self._kept)
         rows += self.store.rounds_of(self.name, first, self.next_round + 1)
@@ -459,12 +449,10 @@ class HostedSession:
 
     @property
     def next_round(self) -> int:
-        """The round that is decided next."""
         current, waiting = self.session.round, self.session.pending
         return current + 1 if waiting and waiting[-1] == current else current
 
     def _is_over(self, number: int) -> bool:
-        """Whether a round was observed, or expired."""
         return number < self.session.round and number not in self.session.pending
 
     def _is_current(self, note: Note) -> bool:
@@ -500,13 +488,11 @@ class HostedSession:
     # --- decisions --------------------------------------------------------------------------------
 
     def decide(self, body: m.DecisionRequest) -> dict[str, Any]:
-        """The decision of the current round, or of another, as often as it is asked for."""
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
             note = self.note_of(number)
             if note is None:
-                what = f"Round {number + 1} is over, and its decision is not known"
-                raise OtherContent(f"{what}; round {self.session.round + 1} is current.")
+                raise OtherContent(f"Round {number + 1} is over, and its decision is not known.")
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
@@ -528,7 +514,6 @@ class HostedSession:
         return self._answer(number, note)
 
     def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
-        """The side information of a request, as `Session.play` takes it."""
         given = {"time": body.time, "context": body.context}
         found = {key: it for key, it in given.items() if it is not None}
         if body.unavailable:
@@ -587,7 +572,6 @@ class HostedSession:
         failure: str = "",
         out: Bools | None = None,
     ) -> Note:
-        """What is played in a round, given the learner's decision."""
         settings, rounds = self.settings, self.session.rounds
         reason = f"Decided by {settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
         found, fell = wanted or Candidate("learner", own, failure or reason), False
@@ -608,7 +592,6 @@ class HostedSession:
         )
 
     def last_before(self, number: int) -> Floats | None:
-        """The decision of the last round before this one, as far as it is known."""
         with suppress(errors.TidewolfError):
             note = self.note_of(number - 1)
             if note is not None and note.decision is not None and self._is_current(note):
@@ -621,8 +604,7 @@ class HostedSession:
         """The answer of a round that is over, waits, or is current, without asking for it."""
         note = self.note_of(number)
         if note is None:
-            what = f"The decision of round {number + 1} of {self.name} is not known"
-            raise errors.UnknownSession(f"{what}: not asked for yet, expired, or not noted.")
+            raise errors.UnknownSession(f"Round {number + 1} was not asked for yet, or expired.")
         return self._answer(number, note)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
@@ -654,8 +636,9 @@ class HostedSession:
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
         if number > current:
-            what = f"Round {number + 1} was not asked for yet: ask for its decision first"
-            raise InvalidInput(f"{what}. Round {current + 1} is current.")
+            raise InvalidInput(
+                f"Round {number + 1} was not asked for yet; {current + 1} is current."
+            )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:
@@ -687,8 +670,7 @@ class HostedSession:
         how: Literal["", "given", "answered"] = "" if played is None else "given"
         if played is None and note.source != "learner" and self.takes_late:
             if note.decision is None:
-                what = f"Round {number + 1} is in shadow without an incumbent: say what was played."
-                raise InvalidInput(what)
+                raise InvalidInput(f"Round {number + 1} has no incumbent: say what was played.")
             played, how = note.decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
@@ -746,7 +728,6 @@ class HostedSession:
     # --- looking ----------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
-        """The session as `GET sessions/{name}` answers."""
         session, settings, names = self.session, self.settings, self.entries.names
         own = {key: getattr(settings, key) for key in ("deadline", "stale_after", "expire_after")}
         for key in ("fallback", "incumbent", "pin"):
@@ -771,7 +752,6 @@ class HostedSession:
         }
 
     def experts(self) -> dict[str, Any]:
-        """The experts of a learner that mixes them."""
         found = Experts(experts_of(self.session.learner, self.session.state))
         return {"experts": found.plain()}
 
@@ -785,7 +765,6 @@ class HostedSession:
         return found
 
     def facts(self) -> dict[str, Any]:
-        """What the page of the session shows."""
         last = next(reversed(self.recent.values()), Note(None))
         entries = self.store.entries(self.name, most=SHOWN_ENTRIES, newest=True)
         return {

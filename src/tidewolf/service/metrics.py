@@ -87,7 +87,6 @@ def _gauges(sessions: Sessions) -> Iterator[tuple[str, str, str, Rows]]:
 
 
 def _largest(rows: Rows) -> Rows:
-    """Rows with the largest positive values."""
     return heapq.nsmallest(WORST, (row for row in rows if row[0] > 0.0), lambda row: (-row[0], row))
 
 

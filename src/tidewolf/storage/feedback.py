@@ -144,7 +144,6 @@ def _feedback(name: str, record: Any) -> Feedback:
 
 
 def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
-    """A batch as the name of its kind and its fields."""
     if not can_be_saved(batch):
         raise NotSupported(
             f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "

@@ -80,13 +80,11 @@ class File:
 
     @property
     def tables(self) -> Tables:
-        """To be read; refused if it is closed."""
         if self._tables is None:
             raise CheckpointError(f"The session in {self.where} is closed: open it again.")
         return self._tables
 
     def require_writable(self) -> None:
-        """Refuse to write if it is closed, or gone."""
         assert self.tables
         self._in_place.require()
 
@@ -115,7 +113,6 @@ class File:
         return self.tables if self._in_place.holds() else None
 
     def close(self) -> None:
-        """Let go of the file; twice does no harm."""
         if self._db is not None:
             self._db.close()
         if self._note >= 0:  # before the lock, which the system takes back with any of its files
@@ -173,7 +170,6 @@ class File:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """The database and its log as they were at one moment, in another folder."""
     files = [path, Path(f"{path}-wal")]
     for _ in range(_ATTEMPTS):
         before = [_changed(file) for file in files]
