@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from serving import SIMPLEX
 from serving import fresh as unused
-from tidewolf.client.session import AGAIN, as_json, error_of
+from tidewolf.client import AGAIN, as_json, error_of
 from tidewolf.core import errors
 from tidewolf.functions import Affine, Capacity, Linear
 
@@ -165,7 +165,7 @@ def between(fate: Callable[[], str]) -> Iterator[None]:
 def at_once(monkeypatch):
     """Nobody waits; the pauses that would have been."""
     pauses: list[float] = []
-    monkeypatch.setattr("tidewolf.client.session.time.sleep", pauses.append)
+    monkeypatch.setattr("tidewolf.client.time.sleep", pauses.append)
     return pauses
 
 

@@ -132,11 +132,12 @@ class App(FastAPI):
         self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
         if scope["type"] != "http":
             await self.router(scope, receive, send)
             return
         began, status, entered = time.perf_counter(), 0, False
-        method, scope["app"] = scope["method"], self
+        method = scope["method"]
         if method == "HEAD":
             scope = {**scope, "method": "GET"}
 
@@ -223,7 +224,6 @@ class App(FastAPI):
             raise Refused(403, "A page of another site may not change anything here.")
 
     def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered, and log it."""
         method = method if method in METHODS else requests.OTHER
         route = getattr(scope.get("route"), "path", requests.OTHER)
         self.traffic.count(route, method, status, seconds)
@@ -235,8 +235,6 @@ class App(FastAPI):
 
 
 class Call(Request):
-    """A request, its caller, and the app."""
-
     def __init__(self, scope: Any, receive: Any) -> None:
         super().__init__(scope, receive)
         self.service: App = scope["app"]
@@ -245,8 +243,6 @@ class Call(Request):
 
 @final
 class Operation(APIRoute):
-    """One method of one address."""
-
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         hints = get_type_hints(endpoint)
         self._body, self._query = hints.get("body"), hints.get("query")

@@ -80,7 +80,7 @@ class Built:
     --------
     >>> from tidewolf.service.description import Description
     >>> built = Description.read({"set": {"kind": "Simplex", "n": 2}}).build()
-    >>> built.entries.named(built.K.center)
+    >>> built.reader.named(built.K.center)
     {'entry 0': 0.5, 'entry 1': 0.5}
     >>> loss, limit = built.reader.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
     >>> loss.values(built.K.center), limit.values(built.K.center)
@@ -91,15 +91,13 @@ class Built:
         self, reader: RoundReader, learner: base.Learner[Any], fallback: Any = None
     ) -> None:
         self.reader, self.learner, self.K = reader, learner, reader.K
-        self.entries = reader
         # its entries, in C order
         self.fallback: tuple[float, ...] | None = None
         if fallback is not None:
-            point = self.member(fallback, "The fallback")
-            self.fallback = tuple(point.reshape(-1).tolist())
+            self.fallback = tuple(self.member(fallback, "The fallback").reshape(-1).tolist())
 
     def member(self, given: Any, what: str) -> Array:
-        x = self.entries.point(given, what)
+        x = self.reader.point(given, what)
         self.require_member(x, what)
         return x
 

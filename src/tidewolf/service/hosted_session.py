@@ -93,7 +93,6 @@ def on_disk(future: Future[None]) -> None:
 
 
 def ended(future: Future[None]) -> None:
-    """Wait until a transaction is on disk, or failed."""
     if wait([future], TO_DISK).not_done:
         raise errors.Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.")
 
@@ -163,7 +162,6 @@ class Note(NamedTuple):
     violation: float | None = None
 
     def row(self, number: int) -> Round:
-        """The row of a round, counted from 0, that the store keeps."""
         text: dict[str, Any] = {
             key: value
             for key, value in self._asdict().items()
@@ -336,7 +334,7 @@ class ReadFeedback(NamedTuple):
             if key in arguments:
                 x = arguments[key]
                 several = is_list and key == "constraint_gradient" and isinstance(x, list)
-                points = [built.entries.point(one, key) for one in (x if several else [x])]
+                points = [built.reader.point(one, key) for one in (x if several else [x])]
                 arguments[key] = np.array(points) if several else points[0]
         return cls(arguments)
 
@@ -426,8 +424,8 @@ class HostedSession:
         self.seconds = max(seconds, before + 0.2 * (seconds - before))
 
     def use(self, built: Built) -> None:
-        self.built, self.entries, self.K = built, built.entries, built.K
-        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.entries.names)))
+        self.built, self.entries, self.K = built, built.reader, built.K
+        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
         self._follows_clock = follows_clock(built.learner)
         self.takes_late = isinstance(built.learner, LateFeedback)
 
@@ -464,7 +462,6 @@ class HostedSession:
         return note.serial == self.settings.serial or number != self.session.round
 
     def _own(self, number: int) -> Floats:
-        """The learner's decision of a round that waits or is current, without asking for it."""
         if number in self.session.pending:
             return _flat(self.session.play(round=number))
         return _flat(self.session.learner.act(self.session.state))
@@ -574,9 +571,10 @@ class HostedSession:
     ) -> Note:
         settings, rounds = self.settings, self.session.rounds
         reason = f"Decided by {settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
-        found, fell = wanted or Candidate("learner", own, failure or reason), False
-        if (wanted or failure or out is not None) and (wanted is None or found.point is not None):
-            learner = Candidate("learner", own, failure or reason)
+        learner = Candidate("learner", own, failure or reason)
+        found, fell = wanted or learner, False
+        is_known = wanted is None or wanted.point is not None
+        if is_known and (wanted or failure or out is not None):
             last = Candidate("last", self.last_before(number), "There is no decision before.")
             candidates = [wanted, learner, last, static(settings, self.K)]
             found, fell = first_playable(filter(None, candidates), out, self.entries.names)
@@ -601,7 +599,6 @@ class HostedSession:
         return None
 
     def decision(self, number: int) -> dict[str, Any]:
-        """The answer of a round that is over, waits, or is current, without asking for it."""
         note = self.note_of(number)
         if note is None:
             raise errors.UnknownSession(f"Round {number + 1} was not asked for yet, or expired.")
@@ -717,7 +714,6 @@ class HostedSession:
         return self._chosen(number, wanted, own)
 
     def trim(self) -> None:
-        """Forget rounds that need not be remembered, at the end of a request."""
         while len(self.recent) > self._kept:
             del self.recent[next(iter(self.recent))]
         if self.settings.expire_after is not None:

@@ -32,8 +32,6 @@ Rows = Iterable[tuple[Any, ...]]
 
 
 def exposition(sessions: Sessions, traffic: Traffic) -> bytes:
-    """The answer to `GET /metrics`: text in version 0.0.4 of the format."""
-
     class Collector:
         def collect(self) -> Iterator[Metric]:
             for name, about, labels, rows in (*_gauges(sessions), *_counters(sessions)):

@@ -135,8 +135,6 @@ class Reply(NamedTuple):
 
 
 class _Place:
-    """The place of a session: its lock, and the session while it is open."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.hosted: HostedSession | None = None
@@ -313,7 +311,7 @@ class Sessions:
     def _without_session(self, name: str, body: m.DecisionRequest, error: CheckpointError) -> Reply:
         info = self._info(name)
         settings, built = Settings.shown(info.settings), _built(info)
-        entries, wanted, last, out = built.entries, hosting.override(settings), None, None
+        entries, wanted, last, out = built.reader, hosting.override(settings), None, None
         with suppress(TidewolfError):
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
                 last = note.decision if note.era == len(settings.eras) else None
@@ -418,7 +416,6 @@ class Sessions:
                 place.lock.release()
 
     def _acquire(self, name: str) -> _Place:
-        """The place of a session, locked."""
         with self._mutex:
             place = self._places.get(name) or self._places.setdefault(name, _Place())
             if name in self._opened:

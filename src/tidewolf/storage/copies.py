@@ -157,7 +157,6 @@ def restore(
 
 
 def _put_back(source: Database, target: Database, info: Any, replace: bool, file: str) -> None:
-    """One session, in place of one of the same name if that gives way."""
     old, name, *what = info
     sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
     there, epoch = target.rows(sql, (name,)), 0

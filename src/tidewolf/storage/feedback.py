@@ -124,7 +124,6 @@ def encode_plain(feedback: FirstOrder) -> bytes:
 
 
 def decode(data: bytes, center: Array) -> Feedback:
-    """Feedback again, its arrays where `center` lives."""
     name, record, *_ = checkpoint.unpacked(data, center)
     return _feedback(name, record)
 
@@ -182,7 +181,6 @@ def encode_info(info: RoundInfo) -> bytes:
 
 
 def decode_info(data: bytes, center: Array) -> RoundInfo:
-    """The same again; arrays return to where `center` lives."""
     kind, record = checkpoint.unpacked(data, center)
     given = _checked_fields(record if kind == _INFO else None, RoundInfo._fields, _INFO)
     if "advice" in given:

@@ -33,8 +33,6 @@ _USER_VERSION = 60
 
 @final
 class File:
-    """The file of one session, or where it will be."""
-
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -126,7 +124,6 @@ class File:
             self._copy = None
 
     def _opened(self, learner: Learner[Any]) -> SQLite:
-        """The file, looked at, then locked, and made if there is none."""
         if self.path.exists():
             self._db = SQLite(self.path, "rw")
             tables.require_format(self._db, self.path, tables.SESSION_FILE)

@@ -260,7 +260,6 @@ class Journal(Generic[S]):
         self._commit(head, place, rows, contents)
 
     def _with_snapshot(self, head: Head) -> Head:
-        """With the state after the last event, and without history if none is wanted."""
         head = head._replace(snapshot=head.last)
         return head if self._keep_history else head._replace(first=head.last, base=head.link)
 
@@ -411,7 +410,6 @@ class Journal(Generic[S]):
             return list(self._replay(max(0, least), nearest=True)[1])
 
     def history(self) -> Iterator[Feedback]:
-        """What was observed, oldest first, as the learner received it."""
         number, last = 0, self._head.last
         while True:
             with self._mutex:

@@ -218,7 +218,6 @@ class Postgres:
         return bool(self.rows(sql, (table,)))
 
     def append_only(self, table: str) -> Iterable[str]:
-        """Statements after which no row of a table can be changed or removed."""
         yield (
             "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
             "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'"

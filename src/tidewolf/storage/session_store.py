@@ -118,7 +118,6 @@ class Commits:
         self._thread.start()
 
     def submit(self, write: Write) -> Future[None]:
-        """Have it written; the future is done when it is on disk."""
         future: Future[None] = Future()
         with self._some:
             if self._closing:

@@ -237,13 +237,11 @@ class Tables:
         self.db.execute(_ADD, (self._session, *row))
 
     def some_rows(self, after: int, last: int) -> list[Row]:
-        """The next few events after number `after`, up to number `last`."""
         which = "session = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"
         found = self._rows(f"{_ROW} FROM events WHERE {which}", after, last, _AT_ONCE)
         return [Row(*row) for row in found]
 
     def rows_after(self, after: int, last: int = _ANY) -> Iterator[Row]:
-        """The events after number `after`, a few at a time."""
         while rows := self.some_rows(after, last):
             yield from rows
             after = rows[-1].number

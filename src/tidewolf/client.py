@@ -113,7 +113,6 @@ def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
 
 
 def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) -> TidewolfError:
-    """The error of tidewolf that a problem of a service stands for."""
     kind = getattr(errors, str(problem.get("title")), None)
     if not (isinstance(kind, type) and issubclass(kind, TidewolfError)):
         kind = _BY_STATUS.get(status, TidewolfError)
@@ -269,13 +268,7 @@ class Client:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
-        info = RoundInfo(time, context, advice, None, unavailable)
-        given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
-        body = {key: part for key, part in given.items() if part is not None}
-        if not isinstance(info.context, str | int | float | None):
-            body["context"] = to_numpy(info.context).tolist()
-        if info.advice:
-            body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+        body = _side_info(RoundInfo(time, context, advice, None, unavailable))
         if round is not None:
             body["round"] = as_count(round, "The round", least=0) + 1
         if deadline is not None:
@@ -307,75 +300,43 @@ class Client:
         weights: Any = None,
         budgets: Any = None,
     ) -> None:
-        """Tell of what the point that was played met, as `Session.observe` does. Once it returns,
-        the service has it on disk.
-
-        Numbers may be arrays, lists in the order of entries, or given by name.
+        """Send feedback as `Session.observe` takes it; it is on disk when this returns.
 
         Parameters
         ----------
         feedback : FullInformation, optional
             The functions of the round.
         round : int, optional
-            The number of the round, from 0. None: that of the last decision this client was given,
-            or the one that stands.
+            The number of the round, from 0. None: that of the last decision, or the current.
         played : array or mapping, optional
             What was really done, where it was not the decision.
-        costs : array or mapping, optional
-            The loss of each entry.
-        capacities : array or mapping, optional
-            The most each entry should carry.
-        loss : Linear, optional
-            The loss, of one round.
-        constraint : Capacity, optional
-            The constraint, of one round.
-        loss_gradient : array or mapping, optional
-            The gradient of the loss at the point played.
-        constraint_value : float or array, optional
-            The value of the constraint there; one a limit where the learner has them apart.
-        constraint_gradient : array or mapping, optional
-            The gradient of the constraint there.
-        loss_value : float, optional
-            The value of the loss there.
+        costs, capacities : array or mapping, optional
+            The loss of each entry, and the most each entry should carry.
+        loss, constraint : Linear and Capacity, optional
+            The same as functions of one round.
+        loss_value, loss_gradient : float, and array or mapping, optional
+            The value of the loss, and its gradient, at the point played.
+        constraint_value, constraint_gradient : float or array, and array or mapping, optional
+            Those of the constraint there; one a limit where the learner has them apart.
         demands : array or mapping, optional
             How much each commodity of a network sends.
-        weights : array or mapping, optional
-            What each entry takes of the budget.
-        budgets : float, optional
-            The budget.
+        weights, budgets : array or mapping, and float, optional
+            What each entry takes of the budget, and the budget.
 
         Raises
         ------
-        InvalidInput
+        InvalidInput, NotSupported
             If it cannot be used; nothing was learned, and the round can be observed again.
         OtherContent
             If the round was observed before, with other numbers, which are kept.
-        NotSupported
-            If it is a function that JSON has no numbers for.
-        CheckpointError
-            If the service could not keep it.
-        UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
+        CheckpointError, UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
-        if feedback is not None:
-            _require_alone("feedback", loss, constraint)
-            if not isinstance(feedback, FullInformation):
-                raise NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
-            loss, constraint = feedback
-        if loss is not None:
-            _require_alone("loss=", costs)
-            costs = _row(loss, Linear)
-        if constraint is not None and not isinstance(constraint, Unlimited):
-            _require_alone("constraint=", capacities)
-            capacities = _row(constraint, Capacity)
         given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
         given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
         given |= {"constraint_value": constraint_value, "played": played}
         given |= {"constraint_gradient": constraint_gradient}
-        body = {key: _numbers(x, key) for key, x in given.items() if x is not None}
-        limits = body.get("constraint_value")
-        if isinstance(limits, list) and constraint_gradient is not None:
-            body["constraint_gradient"] = _rows(constraint_gradient, len(limits))
+        body = _observation(feedback, loss, constraint, given)
         if round is not None:
             self._tell(as_count(round, "The round", least=0), body)
             return
@@ -526,7 +487,6 @@ class Client:
         return found
 
     def _in_order(self, x: Any, name: Any) -> Any:
-        """Advice that is given by name, in the order of the entries."""
         if not (isinstance(x, Mapping) or is_table(x)):
             return x
         names, shape = self._entries
@@ -541,6 +501,38 @@ class Client:
         return frozen(x.reshape(shape))
 
 
+def _side_info(info: RoundInfo) -> dict[str, Any]:
+    given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
+    body = {key: part for key, part in given.items() if part is not None}
+    if not isinstance(info.context, str | int | float | None):
+        body["context"] = to_numpy(info.context).tolist()
+    if info.advice:
+        body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+    return body
+
+
+def _observation(
+    feedback: Feedback | None, loss: Batch | None, constraint: Batch | None, given: dict[str, Any]
+) -> dict[str, Any]:
+    """The numbers of functions and those that were given, as JSON has them."""
+    if feedback is not None:
+        _require_alone("feedback", loss, constraint)
+        if not isinstance(feedback, FullInformation):
+            raise NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
+        loss, constraint = feedback
+    if loss is not None:
+        _require_alone("loss=", given["costs"])
+        given["costs"] = _row(loss, Linear)
+    if constraint is not None and not isinstance(constraint, Unlimited):
+        _require_alone("constraint=", given["capacities"])
+        given["capacities"] = _row(constraint, Capacity)
+    body = {key: _numbers(x, key) for key, x in given.items() if x is not None}
+    limits, gradients = body.get("constraint_value"), given["constraint_gradient"]
+    if isinstance(limits, list) and gradients is not None:
+        body["constraint_gradient"] = _rows(gradients, len(limits))
+    return body
+
+
 def _as_experiment(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise errors.WrongType(f"An experiment is keys and values, not {shown(given)}.")
@@ -548,7 +540,6 @@ def _as_experiment(given: Any) -> Mapping[str, Any]:
 
 
 def _numbers(x: Any, what: str) -> Any:
-    """Numbers by name, one number, or a list of them in C order."""
     x = by_name(x, what)
     if isinstance(x, Mapping):
         names = [as_text(name, f"A name in {what}") for name in x]
@@ -558,7 +549,6 @@ def _numbers(x: Any, what: str) -> Any:
 
 
 def _rows(x: Any, limits: int) -> Any:
-    """The gradients of several limits, a list for each."""
     array = np.asarray(to_numpy(as_array(x, "constraint_gradient")), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
         raise errors.WrongShape(f"constraint_gradient needs {limits} rows, not {array.shape}.")
