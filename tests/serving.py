@@ -78,7 +78,7 @@ def in_thread(data, *, tokens="", prepare=None, **options):
     """
     import uvicorn
 
-    from tidewolf.service.app import make_app
+    from tidewolf.service.app import App
     from tidewolf.service.connections import Server, careful_protocol
     from tidewolf.service.requests import Limits, Tokens, Traffic
     from tidewolf.service.server import listen
@@ -90,7 +90,7 @@ def in_thread(data, *, tokens="", prepare=None, **options):
     store = SessionStore.open(data, commit_within=0.0)
     sessions = Sessions(store, limits=Limits())
     known = Tokens.parse(tokens) if tokens else Tokens()
-    app = make_app(sessions, known, traffic=traffic, **options)
+    app = App(sessions, known, traffic=traffic, **options)
     config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None)
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -103,7 +103,7 @@ def in_thread(data, *, tokens="", prepare=None, **options):
         finally:
             server.should_exit = True
             thread.join(SECONDS)
-            for pool in app.pools:
+            for pool in (app.quick, app.slow):
                 pool.shutdown()
             sessions.close()
             store.close()

@@ -20,7 +20,7 @@ import tidewolf as tw
 from interpreter import python
 from serving import SIMPLEX
 from serving import fresh as unused
-from tidewolf.client.session import AGAIN, as_json, error_of
+from tidewolf.client import AGAIN, as_json, error_of
 from tidewolf.core import errors
 from tidewolf.functions import Affine, Capacity, Linear
 
@@ -165,7 +165,7 @@ def between(fate: Callable[[], str]) -> Iterator[None]:
 def at_once(monkeypatch):
     """Nobody waits; the pauses that would have been."""
     pauses: list[float] = []
-    monkeypatch.setattr("tidewolf.client.session.time.sleep", pauses.append)
+    monkeypatch.setattr("tidewolf.client.time.sleep", pauses.append)
     return pauses
 
 
@@ -184,7 +184,7 @@ def test_whatever_is_lost_on_the_way_counts_once(url, at_once):
 
 
 def test_attempts_are_bounded_and_pauses_grow(url, at_once):
-    with between(lambda: "lost"), pytest.raises(errors.NoAnswer, match="does not answer"):
+    with between(lambda: "lost"), pytest.raises(errors.NoAnswer, match="No answer"):
         asked_once(url, attempts=4)
     assert len(at_once) == 3
     for k, pause in enumerate(at_once):
@@ -194,7 +194,7 @@ def test_attempts_are_bounded_and_pauses_grow(url, at_once):
     with between(lambda: "elsewhere"), pytest.raises(errors.HeldElsewhere) as caught:
         asked_once(url, attempts=2)
     assert caught.value.holder == "b"
-    with pytest.raises(errors.NoAnswer, match="is `tidewolf serve` running there"):
+    with pytest.raises(errors.NoAnswer, match="is it running"):
         asked_once("http://127.0.0.1:9", attempts=1)
 
 
@@ -295,7 +295,7 @@ def test_what_is_no_json_is_refused_in_a_sentence():
     ):
         with pytest.raises(error, match="sent to a service"):
             as_json({"x": value})
-    with pytest.raises(errors.WrongShape, match="one per limit"):
+    with pytest.raises(errors.WrongShape, match="constraint_gradient"):
         tw.Client("http://127.0.0.1:9", "a").observe(
             loss_gradient=[1.0], constraint_value=[1.0, 2.0], constraint_gradient=[[1.0]]
         )

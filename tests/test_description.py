@@ -57,7 +57,7 @@ def test_the_text_makes_the_same_learner_and_reads_rows_alike(body):
     one, other = asked.build(), Description.parse(asked.canonical).build()
     assert one.learner == other.learner
     network = one.reader.network
-    links = one.entries.names if network is None else network.link_names
+    links = one.reader.names if network is None else network.link_names
     costs = np.random.default_rng(0).random((2, len(links))).tolist()
     row = dict(zip(("costs", "capacities"), costs, strict=True))
     assert one.reader.functions(row) == other.reader.functions(row)
@@ -108,9 +108,9 @@ def test_every_kind_of_set_is_made_of_a_request(kind):
     reader, learner = built.reader, built.learner
     assert type(reader.K).__name__ == kind
     center = built.K.center
-    by_name = json.loads(json.dumps(built.entries.named(center)))
+    by_name = json.loads(json.dumps(built.reader.named(center)))
     assert built.member(by_name, "It").tobytes() == (center + 0.0).tobytes()
-    assert built.entries.point(list(by_name.values()), "It").shape == built.K.shape
+    assert built.reader.point(list(by_name.values()), "It").shape == built.K.shape
     assert (built.paths(center) is not None) == (kind in ("FlowPolytope", "MultiFlow"))
     size, foreseen = math.prod(reader.K.shape), entries_of(asked.set)
     assert len(set(reader.names)) == size

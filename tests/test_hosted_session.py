@@ -151,9 +151,7 @@ def test_the_same_observation_twice_counts_once_and_another_is_refused(door):
     assert door.observe("a", {**body, "costs": costs}) == first
     with pytest.raises(errors.OtherContent, match="Round 1 is over"):
         door.observe("a", {**body, "costs": [1.0, 0.0, 0.6]})
-    with pytest.raises(
-        errors.InvalidInput, match=r"Round 3 was not asked for yet.* Round 2 is current"
-    ):
+    with pytest.raises(errors.InvalidInput, match="Round 3 was not asked for yet"):
         door.observe("a", {**body, "round": 3})
     assert door.get("a")["rounds"] == 1
     assert door.sessions.counters["observations", ""] == 1
@@ -391,9 +389,9 @@ def test_pending_limits_and_numbers_of_observations(opened):
     door.decide("a", {"round": 3})
     with pytest.raises(errors.TooMany, match="leave 4 rounds waiting"):
         door.decide("a", {"round": 4})
-    with pytest.raises(errors.InvalidInput, match="3 observations were given"):
+    with pytest.raises(errors.InvalidInput, match="observations at a time"):
         door.observe("a", {"observations": [{}] * 3})
-    with pytest.raises(errors.TooMany, match="at most 1 are"):
+    with pytest.raises(errors.TooMany, match="1 sessions are there"):
         door.put("b", THREE)
 
 

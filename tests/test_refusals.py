@@ -18,7 +18,7 @@ import pytest
 
 from tidewolf.core.errors import TidewolfError
 from tidewolf.experiments import load
-from tidewolf.service.app import make_app
+from tidewolf.service.app import App
 from tidewolf.service.description import Description
 from tidewolf.service.requests import LONGEST, SHORT, Limits, loads, parsed_size
 from tidewolf.service.sessions import Sessions
@@ -50,7 +50,7 @@ class Service:
     def __init__(self, folder):
         self.store = SessionStore.open(folder, commit_within=0.0)
         self.sessions = Sessions(self.store, limits=Limits())
-        self.app = make_app(self.sessions)
+        self.app = App(self.sessions)
         self.runner = asyncio.Runner()
 
     def call(self, method, address, raw=b"", headers=()):
@@ -69,7 +69,7 @@ class Service:
         return answer[0]["status"], json.loads(answer[1]["body"], parse_float=_rounded)
 
     def close(self):
-        for pool in self.app.pools:
+        for pool in (self.app.quick, self.app.slow):
             pool.shutdown()
         self.runner.close()
         self.sessions.close()

@@ -367,7 +367,7 @@ def limit_names(K: Any, constraints: Batch) -> tuple[str, ...]:
     if not len(constraints):
         return ()
     found = _names_of(K, constraints.view(slice(0, 1)))
-    return tuple(name or f"limit {i}" for i, name in enumerate(found, 1))
+    return tuple([name or f"limit {i}" for i, name in enumerate(found, 1)])
 
 
 def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:

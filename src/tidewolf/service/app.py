@@ -24,20 +24,19 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, MutableMapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Match, Route
 
 from tidewolf import __version__
 from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
@@ -50,7 +49,7 @@ from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, 
 from tidewolf.service.sessions import Reply, Sessions
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Receive, Scope, Send
 
 # How the names of threads begin that answer requests.
 POOL = "tidewolf-"
@@ -79,34 +78,10 @@ _ABOUT = (
 )
 
 
-class Service(NamedTuple):
-    """What requests need."""
-
-    sessions: Sessions
-    tokens: Tokens
-    quotas: Quotas
-    traffic: Traffic
-    # threads that decide and observe
-    quick: ThreadPoolExecutor
-    # threads for what takes long
-    slow: ThreadPoolExecutor
-    # unit: bytes
-    longest_body: int
-    body_seconds: float
-
-
-def make_app(
-    sessions: Sessions,
-    tokens: Tokens | None = None,
-    quotas: Quotas | None = None,
-    traffic: Traffic | None = None,
-    *,
-    longest_body: int = requests.LONGEST,
-    body_seconds: float = requests.SECONDS,
-    loopback_only: bool = False,
-    log: bool = False,
-) -> App:
-    """The app that serves sessions over HTTP.
+@final
+class App(FastAPI):
+    """The app that serves sessions over HTTP: which callers get in, how much at a time, and what
+    their requests need.
 
     Parameters
     ----------
@@ -126,27 +101,20 @@ def make_app(
         Whether it answers to names of loopback alone.
     log : bool, default False
         Whether every request is a line of JSON on stderr.
-
-    Returns
-    -------
-    App
-        To be run by uvicorn.
-    """
-    pools = (
-        ThreadPoolExecutor(THREADS, f"{POOL}quick"),
-        ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow"),
-    )
-    own = (sessions, tokens or Tokens(), quotas or Quotas(), traffic or Traffic())
-    return App(Service(*own, *pools, longest_body, body_seconds), loopback_only, log)
-
-
-@final
-class App(FastAPI):
-    """FastAPI has the routes and describes them; requests come to them through `Middleware`
-    alone.
     """
 
-    def __init__(self, service: Service, loopback_only: bool, log: bool) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        tokens: Tokens | None = None,
+        quotas: Quotas | None = None,
+        traffic: Traffic | None = None,
+        *,
+        longest_body: int = requests.LONGEST,
+        body_seconds: float = requests.SECONDS,
+        loopback_only: bool = False,
+        log: bool = False,
+    ) -> None:
         super().__init__(
             title="tidewolf",
             version=__version__,
@@ -156,38 +124,17 @@ class App(FastAPI):
             redirect_slashes=False,
         )
         self.router.routes.extend(api.routes)
-        self.service, self.pools = service, (service.quick, service.slow)
-        self._front = Middleware(self.router, service, loopback_only, log)
-
-    def build_middleware_stack(self) -> ASGIApp:
-        return self._front
-
-
-def _no_such(scope: Scope, routes: Sequence[BaseRoute]) -> Refused:
-    """What the router refuses: an address, or a method of an address, that does not exist."""
-    known = [each for each in routes if isinstance(each, Route)]
-    there = [each for each in known if each.matches(scope)[0] is not Match.NONE]
-    if there:
-        allowed = ", ".join(sorted({method for each in there for method in each.methods or ()}))
-        detail = f"{there[0].path} has {allowed}, not {scope['method']}."
-        return Refused(405, detail, allow=allowed)
-    last = scope["path"].rpartition("/")[2]
-    near = did_you_mean(last, RENAMED.values()) if last in RENAMED else ""
-    detail = f"There is nothing at this address; /docs lists those that exist.{near}"
-    return Refused(404, detail)
-
-
-@final
-class Middleware:
-    """The outermost part of the app: who gets in, and how much at a time."""
-
-    def __init__(self, router: APIRouter, service: Service, loopback_only: bool, log: bool) -> None:
-        self._router, self._service = router, service
+        self.sessions, self.tokens = sessions, tokens or Tokens()
+        self.quotas, self.traffic = quotas or Quotas(), traffic or Traffic()
+        self.longest_body, self.body_seconds = longest_body, body_seconds
         self._loopback_only, self._log = loopback_only, log
+        self.quick = ThreadPoolExecutor(THREADS, f"{POOL}quick")
+        self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self
         if scope["type"] != "http":
-            await self._router(scope, receive, send)
+            await self.router(scope, receive, send)
             return
         began, status, entered = time.perf_counter(), 0, False
         method = scope["method"]
@@ -204,24 +151,36 @@ class Middleware:
         try:
             entered = self._admit(scope)
             await asyncio.sleep(0)  # all that have come are counted before one is answered
-            await self._router(scope, receive, sent)
+            await self.router(scope, receive, sent)
         except (asyncio.CancelledError, Exception) as error:
             if isinstance(error, asyncio.CancelledError):
                 error = Overloaded("The server is stopping: come again.")
             elif status != 0:
                 raise
             elif isinstance(error, HTTPException):
-                error = _no_such(scope, self._router.routes)
+                error = self._no_such(scope)
             if status == 0:
                 await problem_of(error)(scope, receive, sent)
         finally:
-            if entered:
-                self._service.traffic.in_flight -= 1
+            self.traffic.in_flight -= entered
             self._note(scope, method, status, time.perf_counter() - began)
+
+    def _no_such(self, scope: Scope) -> Refused:
+        """What the router refuses: an address, or a method of an address, that does not exist."""
+        routes = [each for each in self.routes if isinstance(each, Route)]
+        there = [each for each in routes if each.matches(scope)[0] is not Match.NONE]
+        if there:
+            allowed = ", ".join(sorted({method for each in there for method in each.methods or ()}))
+            detail = f"{there[0].path} has {allowed}, not {scope['method']}."
+            return Refused(405, detail, allow=allowed)
+        last = scope["path"].rpartition("/")[2]
+        near = did_you_mean(last, RENAMED.values()) if last in RENAMED else ""
+        detail = f"There is nothing at this address; /docs lists those that exist.{near}"
+        return Refused(404, detail)
 
     def _admit(self, scope: Scope) -> bool:
         """The caller is written into the scope; whether the request counts as one in flight."""
-        path, traffic, quotas = scope["path"], self._service.traffic, self._service.quotas
+        path, traffic = scope["path"], self.traffic
         refused = "host"
         try:
             self._require_own_site(scope["method"], dict(scope["headers"]))
@@ -232,8 +191,8 @@ class Middleware:
             refused = "overload"
             traffic.enter()
             refused = "quota"
-            if "requests" in quotas.rates:
-                quotas.take("requests", caller.who)
+            if "requests" in self.quotas.rates:
+                self.quotas.take("requests", caller.who)
         except (Refused, Overloaded, TooMany):
             traffic.refused.labels(refused).inc()
             traffic.in_flight -= refused == "quota"
@@ -247,7 +206,7 @@ class Middleware:
         given = [value for name, value in headers if name == b"authorization"]
         if len(given) > 1:
             raise Refused(400, "The request has two Authorization headers: send one.")
-        caller = self._service.tokens.caller(given[0] if given else None, basic=is_page)
+        caller = self.tokens.caller(given[0] if given else None, basic=is_page)
         if caller is None:
             header = 'Basic realm="tidewolf"' if is_page else "Bearer"
             detail = "A known token is needed: send it as Authorization: Bearer TOKEN."
@@ -259,19 +218,15 @@ class Middleware:
         name, _, port = host.rpartition(b":")
         name = (name if name and port.isdigit() else host).lower()
         if self._loopback_only and name not in LOOPBACK:
-            what = (
-                "A server without tokens answers to localhost alone: --token-file, or --insecure."
-            )
-            raise Refused(403, what)
+            raise Refused(403, "Without tokens it answers to localhost alone: --token-file.")
         is_read = method in ("GET", "HEAD", "OPTIONS")
         if origin is not None and not is_read and origin.partition(b"://")[2] != host:
             raise Refused(403, "A page of another site may not change anything here.")
 
     def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered, and log it."""
         method = method if method in METHODS else requests.OTHER
         route = getattr(scope.get("route"), "path", requests.OTHER)
-        self._service.traffic.count(route, method, status, seconds)
+        self.traffic.count(route, method, status, seconds)
         if self._log:
             who = scope[CALLER].who if CALLER in scope else "unknown"
             line = {"at": round(time.time(), 3), "who": who, "method": method}
@@ -279,34 +234,15 @@ class Middleware:
             sys.stderr.write(f"{json.dumps(line)}\n")
 
 
-async def _ended(future: Future[None]) -> None:
-    """Wait until a transaction is on disk, or failed; one that is not waited for continues."""
-    if not future.done():
-        loop = asyncio.get_running_loop()
-        waiter = asyncio.Event()
-
-        def wake(_: Future[None]) -> None:
-            with suppress(RuntimeError):  # the server has ended
-                loop.call_soon_threadsafe(waiter.set)
-
-        future.add_done_callback(wake)
-        await waiter.wait()
-    future.result()
-
-
 class Call(Request):
-    """A request, its caller, and the service."""
-
     def __init__(self, scope: Any, receive: Any) -> None:
         super().__init__(scope, receive)
-        self.service: Service = scope["app"].service
+        self.service: App = scope["app"]
         self.caller: Caller = scope[CALLER]
 
 
 @final
 class Operation(APIRoute):
-    """One method of one address."""
-
     def __init__(self, path: str, endpoint: Callable[..., Any], **more: Any) -> None:
         hints = get_type_hints(endpoint)
         self._body, self._query = hints.get("body"), hints.get("query")
@@ -339,8 +275,9 @@ class Operation(APIRoute):
         service, traffic, held = call.service, call.service.traffic, 0
         try:
             values = self._address(call)
+            work = partial(self.endpoint, call, **values)
             if self._body is None:
-                reply = await self._in_a_thread(call, partial(self.endpoint, call, **values))
+                reply = await self._in_a_thread(call, work)
             else:
                 longest, seconds = service.longest_body, service.body_seconds
                 raw = await requests.read_body(call.scope, call.receive, traffic, longest, seconds)
@@ -348,9 +285,9 @@ class Operation(APIRoute):
                 if more := requests.parsed_size(raw, longest):
                     traffic.hold(more, held)
                     held += more
-                reply = await self._written(call, values, raw)
-            if reply.after is not None:
-                await _ended(reply.after)
+                reply = await self._written(call, work, raw)
+            if reply.after is not None:  # a transaction that is no longer waited for continues
+                await asyncio.shield(asyncio.wrap_future(reply.after))
         except TidewolfError:
             service.sessions.count("refused")
             raise
@@ -361,12 +298,11 @@ class Operation(APIRoute):
         reply.body["version"] = __version__
         return Response(dumps(reply.body), reply.status, media_type="application/json")
 
-    async def _in_a_thread(self, call: Call, work: Callable[[], Any]) -> Reply:
+    async def _in_a_thread(self, call: Call, work: Callable[[], Reply]) -> Reply:
         pool = call.service.quick if self._is_quick else call.service.slow
-        found: Reply = await asyncio.get_running_loop().run_in_executor(pool, work)
-        return found
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
 
-    async def _written(self, call: Call, values: dict[str, Any], raw: bytes) -> Reply:
+    async def _written(self, call: Call, work: Callable[..., Reply], raw: bytes) -> Reply:
         """What the endpoint replies to a body; at once if that takes less than going to a
         thread.
         """
@@ -376,15 +312,13 @@ class Operation(APIRoute):
             return model.read(requests.as_object(raw, model is m.DecisionRequest))
 
         if not self._is_quick or len(raw) > _AT_ONCE:
-            work = lambda: self.endpoint(call, **values, body=read())  # noqa: E731
-            return await self._in_a_thread(call, work)
+            return await self._in_a_thread(call, lambda: work(body=read()))
         body = read()
-        lock = call.service.sessions.lock_at_once(values["name"], body)
+        lock = call.service.sessions.lock_at_once(call.path_params["name"], body)
         if lock is None:
-            return await self._in_a_thread(call, partial(self.endpoint, call, **values, body=body))
+            return await self._in_a_thread(call, partial(work, body=body))
         try:
-            found: Reply = self.endpoint(call, **values, body=body)
-            return found
+            return work(body=body)
         finally:
             lock.release()
 
@@ -394,8 +328,8 @@ class Operation(APIRoute):
         found: dict[str, Any] = dict(params)
         if "name" in params:
             if not m.NAME.fullmatch(params["name"]):
-                what = f"The name of a session fits {m.NAME.pattern}."
-                raise Refused(422 if "PUT" in methods else 404, what)
+                status = 422 if "PUT" in methods else 404
+                raise Refused(status, f"The name of a session fits {m.NAME.pattern}.")
             if not params["name"].startswith(call.caller.prefix):
                 raise UnknownSession(f"There is no session called {params['name']!r}.")
         if "round" in params:
@@ -462,10 +396,9 @@ def put(call: Call, name: Name, body: Description) -> Reply:
         return sessions.put(name, body, call.caller)
     with quotas.creating:
         if sessions.store.info(name) is None:
-            own = sessions.list(call.caller.prefix, "", quotas.sessions).body["sessions"]
+            own = sessions.store.infos(call.caller.prefix, "", quotas.sessions)
             if len(own) >= quotas.sessions:
-                what = f"This token has {len(own):,} sessions, as many as it may: delete one first."
-                raise TooMany(what, retry_after=60.0)
+                raise TooMany(f"This token has {len(own):,} sessions: delete one.", retry_after=60)
         return sessions.put(name, body, call.caller)
 
 
@@ -587,14 +520,13 @@ async def docs(call: Call) -> Response:
 @_open.get("/openapi.json", tags=["server"])
 async def openapi(call: Call) -> Response:
     """Get this description."""
-    return Response(dumps(call.app.openapi()), media_type="application/json")
+    return JSONResponse(call.app.openapi())
 
 
 @_open.get("/healthz", tags=["server"], response_model=m.Status)
 async def healthz(call: Call) -> Response:
     """Check that the process lives."""
-    body = {"status": "ok", "version": __version__}
-    return Response(dumps(body), media_type="application/json")
+    return JSONResponse({"status": "ok", "version": __version__})
 
 
 @_open.get("/readyz", tags=["server"], response_model=m.Status)

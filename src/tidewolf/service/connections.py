@@ -40,14 +40,11 @@ _Base: Any = AutoHTTPProtocol
 def careful_protocol(
     *, seconds: float = SECONDS, longest: int = LONGEST, most: int = MOST
 ) -> type[asyncio.Protocol]:
-    """uvicorn's protocol with these limits, for `uvicorn.Config(http=...)`."""
     limits = {"seconds": seconds, "longest": longest, "most": most}
     return type("Careful", (Careful,), limits)
 
 
 class Careful(_Base):  # type: ignore[misc]
-    """One connection."""
-
     seconds: ClassVar[float]
     longest: ClassVar[int]
     most: ClassVar[int]

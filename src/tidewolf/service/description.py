@@ -80,7 +80,7 @@ class Built:
     --------
     >>> from tidewolf.service.description import Description
     >>> built = Description.read({"set": {"kind": "Simplex", "n": 2}}).build()
-    >>> built.entries.named(built.K.center)
+    >>> built.reader.named(built.K.center)
     {'entry 0': 0.5, 'entry 1': 0.5}
     >>> loss, limit = built.reader.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
     >>> loss.values(built.K.center), limit.values(built.K.center)
@@ -91,16 +91,13 @@ class Built:
         self, reader: RoundReader, learner: base.Learner[Any], fallback: Any = None
     ) -> None:
         self.reader, self.learner, self.K = reader, learner, reader.K
-        self.entries = reader
         # its entries, in C order
         self.fallback: tuple[float, ...] | None = None
         if fallback is not None:
-            point = self.member(fallback, "The fallback")
-            self.fallback = tuple(point.reshape(-1).tolist())
+            self.fallback = tuple(self.member(fallback, "The fallback").reshape(-1).tolist())
 
     def member(self, given: Any, what: str) -> Array:
-        """A point of the set, by name or as a list."""
-        x = self.entries.point(given, what)
+        x = self.reader.point(given, what)
         self.require_member(x, what)
         return x
 
@@ -113,7 +110,6 @@ class Built:
     def paths(
         self, x: Array, demands: Sequence[float] | None = None
     ) -> list[dict[str, Any]] | None:
-        """The paths of a flow under these demands, heaviest first; None if it is no flow."""
         return paths_of(self.reader, x, demands)
 
 
@@ -197,12 +193,10 @@ class Description(models.Described, Request):
 
     @property
     def canonical(self) -> str:
-        """All of it but `why` as JSON, with keys in order: what is kept, and compared."""
         return self._canonical
 
     @property
     def learner(self) -> Choice:
-        """The learner, with the caution that is given beside it."""
         chosen: Choice = USUAL if self.learners is None else self.learners[0]
         if self.caution is None or "caution" not in learner_keys(chosen.name):
             return chosen
@@ -318,7 +312,6 @@ class Settings:
 
     @property
     def text(self) -> str:
-        """As JSON."""
         return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
 
     @classmethod
@@ -327,8 +320,7 @@ class Settings:
         try:
             return TypeAdapter(cls).validate_json(text, strict=True)
         except ValidationError:
-            what = "The settings of the session were changed on disk: go back to an earlier copy."
-            raise BrokenFile(what) from None
+            raise BrokenFile("The settings were changed on disk: go back to a copy.") from None
 
     @classmethod
     def shown(cls, text: str) -> Self:

@@ -93,7 +93,6 @@ def on_disk(future: Future[None]) -> None:
 
 
 def ended(future: Future[None]) -> None:
-    """Wait until a transaction is on disk, or failed."""
     if wait([future], TO_DISK).not_done:
         raise errors.Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.")
 
@@ -163,7 +162,6 @@ class Note(NamedTuple):
     violation: float | None = None
 
     def row(self, number: int) -> Round:
-        """The row of a round, counted from 0, that the store keeps."""
         text: dict[str, Any] = {
             key: value
             for key, value in self._asdict().items()
@@ -179,7 +177,6 @@ class Note(NamedTuple):
     def answer(
         self, number: int, names: Sequence[str], before: Floats | None, paths: Any
     ) -> dict[str, Any]:
-        """The answer to a request for the decision of a round, counted from 0."""
         is_moved = self.decision is not None and before is not None
         answer = {
             "round": number + 1,
@@ -196,7 +193,6 @@ class Note(NamedTuple):
         return answer
 
     def past(self, number: int) -> dict[str, Any]:
-        """The line of the history of a round, counted from 1."""
         keys = ("at", "cost", "violation", "mode", "source")
         return {"round": number, **{key: getattr(self, key) for key in keys}}
 
@@ -229,8 +225,6 @@ CALLED = {
 
 
 class Candidate(NamedTuple):
-    """A point that may be played."""
-
     source: str
     point: Floats | None
     # why it is played; if there is no point, why not
@@ -307,8 +301,6 @@ _NUMBERS = {*NUMBERS, "budget"}
 
 
 class ReadFeedback(NamedTuple):
-    """What per round turned out to be."""
-
     # as `Session.observe` takes it
     arguments: dict[str, Any]
     # the loss and the limits; None: only values, or gradients, at what was played are known
@@ -316,7 +308,6 @@ class ReadFeedback(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
-        """What an observation contains, whose keys are checked."""
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
             both = f"{min(numbers)} and {min(values)}"
@@ -334,8 +325,7 @@ class ReadFeedback(NamedTuple):
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             return cls(arguments, (losses, limits))
         if "constraint_value" not in values:
-            what = f"The observation has {min(values)}: give constraint_value, too, such as 0."
-            raise InvalidInput(what)
+            raise InvalidInput(f"{min(values)} needs constraint_value, too, such as 0.")
         arguments, limits = {key: given[key] for key in values}, given["constraint_value"]
         is_list = isinstance(limits, list)
         if is_list:
@@ -344,7 +334,7 @@ class ReadFeedback(NamedTuple):
             if key in arguments:
                 x = arguments[key]
                 several = is_list and key == "constraint_gradient" and isinstance(x, list)
-                points = [built.entries.point(one, key) for one in (x if several else [x])]
+                points = [built.reader.point(one, key) for one in (x if several else [x])]
                 arguments[key] = np.array(points) if several else points[0]
         return cls(arguments)
 
@@ -352,24 +342,30 @@ class ReadFeedback(NamedTuple):
         self, x: Array, K: ConvexSet
     ) -> tuple[float | None, float | None, dict[str, float]]:
         """The cost and the violation of a point, None if unknown, and of each violated limit."""
+        given = self.arguments
         if self.functions is None:
-            cost = self.arguments.get("loss_value", math.nan) + 0.0
-            values = np.atleast_1d(self.arguments["constraint_value"])
+            cost, values = given.get("loss_value", math.nan), given["constraint_value"]
+        elif given.get("capacities") is not None:  # at once, because most rounds are of this kind
+            cost, values = np.vdot(given["costs"], x), (x - given["capacities"]).reshape(-1)
         else:
             losses, limits = self.functions
-            cost, pieces = float(losses.values(x)[0]) + 0.0, limits.pieces(x)
+            cost, pieces = losses.values(x)[0], limits.pieces(x)
             values = limits.values(x) if pieces is None else to_numpy(pieces)[0]
+        cost, values = float(cost) + 0.0, np.atleast_1d(values)
         worst = float(values.max())
         known = cost if math.isfinite(cost) else None
         violation = max(0.0, worst) if math.isfinite(worst) else None
         if worst <= BROKEN:
             return known, violation, {}
-        own = () if self.functions is None else limit_names(K, self.functions[1])
-        names = own or [f"limit {i}" for i in range(1, len(values) + 1)]
-        if len(values) == 1 and names[0].startswith("limit "):
+        names: Sequence[str] = ()
+        if self.functions is not None:
+            limits = self.functions[1]
+            names = (K.names or ()) if isinstance(limits, Capacity) else limit_names(K, limits)
+        if len(values) == 1 and (not names or names[0].startswith("limit ")):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
-        return known, violation, {names[i]: float(values[i]) for i in broken}
+        by_name = {names[i] if names else f"limit {i + 1}": float(values[i]) for i in broken}
+        return known, violation, by_name
 
 
 # --- the session ----------------------------------------------------------------------------------
@@ -428,14 +424,12 @@ class HostedSession:
         self.seconds = max(seconds, before + 0.2 * (seconds - before))
 
     def use(self, built: Built) -> None:
-        """Continue with this learner and these names."""
-        self.built, self.entries, self.K = built, built.entries, built.K
-        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.entries.names)))
+        self.built, self.entries, self.K = built, built.reader, built.K
+        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
         self._follows_clock = follows_clock(built.learner)
         self.takes_late = isinstance(built.learner, LateFeedback)
 
     def _remember(self) -> None:
-        """Read the last rounds, and those that wait for feedback, from the store."""
         first = min(self.session.pending, default=self.session.round) + 1
         rows = self.store.last_rounds(self.name, self._kept)
         rows += self.store.rounds_of(self.name, first, self.next_round + 1)
@@ -453,12 +447,10 @@ class HostedSession:
 
     @property
     def next_round(self) -> int:
-        """The round that is decided next."""
         current, waiting = self.session.round, self.session.pending
         return current + 1 if waiting and waiting[-1] == current else current
 
     def _is_over(self, number: int) -> bool:
-        """Whether a round was observed, or expired."""
         return number < self.session.round and number not in self.session.pending
 
     def _is_current(self, note: Note) -> bool:
@@ -470,7 +462,6 @@ class HostedSession:
         return note.serial == self.settings.serial or number != self.session.round
 
     def _own(self, number: int) -> Floats:
-        """The learner's decision of a round that waits or is current, without asking for it."""
         if number in self.session.pending:
             return _flat(self.session.play(round=number))
         return _flat(self.session.learner.act(self.session.state))
@@ -494,13 +485,11 @@ class HostedSession:
     # --- decisions --------------------------------------------------------------------------------
 
     def decide(self, body: m.DecisionRequest) -> dict[str, Any]:
-        """The decision of the current round, or of another, as often as it is asked for."""
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
             note = self.note_of(number)
             if note is None:
-                what = f"Round {number + 1} is over, and its decision is not known"
-                raise OtherContent(f"{what}; round {self.session.round + 1} is current.")
+                raise OtherContent(f"Round {number + 1} is over, and its decision is not known.")
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
@@ -522,7 +511,6 @@ class HostedSession:
         return self._answer(number, note)
 
     def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
-        """The side information of a request, as `Session.play` takes it."""
         given = {"time": body.time, "context": body.context}
         found = {key: it for key, it in given.items() if it is not None}
         if body.unavailable:
@@ -581,24 +569,27 @@ class HostedSession:
         failure: str = "",
         out: Bools | None = None,
     ) -> Note:
-        """What is played in a round, given the learner's decision."""
         settings, rounds = self.settings, self.session.rounds
-        note = Note(own, mode=settings.mode, serial=settings.serial, era=len(settings.eras))
         reason = f"Decided by {settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
-        if wanted is None and not failure and out is None:
-            return note._replace(reason=reason)
-        found, fell = wanted, False
-        if found is None or found.point is not None:
-            learner = Candidate("learner", own, failure or reason)
+        learner = Candidate("learner", own, failure or reason)
+        found, fell = wanted or learner, False
+        is_known = wanted is None or wanted.point is not None
+        if is_known and (wanted or failure or out is not None):
             last = Candidate("last", self.last_before(number), "There is no decision before.")
             candidates = [wanted, learner, last, static(settings, self.K)]
             found, fell = first_playable(filter(None, candidates), out, self.entries.names)
-        proposal = None if found.source == "learner" else own
-        note = note._replace(decision=found.point, source=found.source, reason=found.reason)
-        return note._replace(proposal=proposal, fell=fell)
+        return Note(
+            found.point,
+            settings.mode,
+            found.source,
+            found.reason,
+            proposal=None if found.source == "learner" else own,
+            serial=settings.serial,
+            era=len(settings.eras),
+            fell=fell,
+        )
 
     def last_before(self, number: int) -> Floats | None:
-        """The decision of the last round before this one, as far as it is known."""
         with suppress(errors.TidewolfError):
             note = self.note_of(number - 1)
             if note is not None and note.decision is not None and self._is_current(note):
@@ -608,11 +599,9 @@ class HostedSession:
         return None
 
     def decision(self, number: int) -> dict[str, Any]:
-        """The answer of a round that is over, waits, or is current, without asking for it."""
         note = self.note_of(number)
         if note is None:
-            what = f"The decision of round {number + 1} of {self.name} is not known"
-            raise errors.UnknownSession(f"{what}: not asked for yet, expired, or not noted.")
+            raise errors.UnknownSession(f"Round {number + 1} was not asked for yet, or expired.")
         return self._answer(number, note)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
@@ -644,8 +633,9 @@ class HostedSession:
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
         if number > current:
-            what = f"Round {number + 1} was not asked for yet: ask for its decision first"
-            raise InvalidInput(f"{what}. Round {current + 1} is current.")
+            raise InvalidInput(
+                f"Round {number + 1} was not asked for yet; {current + 1} is current."
+            )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:
@@ -674,26 +664,26 @@ class HostedSession:
         self, number: int, feedback: ReadFeedback, played: Array | None, content: Mapping[str, Any]
     ) -> Note:
         session, note = self.session, self._note_to_observe(number, played is not None)
-        note = note._replace(played="" if played is None else "given", observed=True)
+        how: Literal["", "given", "answered"] = "" if played is None else "given"
         if played is None and note.source != "learner" and self.takes_late:
             if note.decision is None:
-                what = f"Round {number + 1} is in shadow without an incumbent: say what was played."
-                raise InvalidInput(what)
-            played = note.decision.reshape(self.K.shape)
-            note = note._replace(played="answered")
+                raise InvalidInput(f"Round {number + 1} has no incumbent: say what was played.")
+            played, how = note.decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
         with SILENCE:
             cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:
             self._demands = given_demands(self.built.reader, content, self._demands)
-        rounds, saved = session.rounds, None
+        saved = None
         if played is not None or self._is_overridden:
             found, self._is_overridden = session.overrides, True
             saved = [found.saved_loss, found.saved_violation, found.rounds]
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
-            rounds=rounds,
+            observed=True,
+            played=how,
+            rounds=session.rounds,
             demands=self._demands,
             saved=saved if saved and saved[2] else None,
             at=self.host.clock(),
@@ -724,7 +714,6 @@ class HostedSession:
         return self._chosen(number, wanted, own)
 
     def trim(self) -> None:
-        """Forget rounds that need not be remembered, at the end of a request."""
         while len(self.recent) > self._kept:
             del self.recent[next(iter(self.recent))]
         if self.settings.expire_after is not None:
@@ -735,7 +724,6 @@ class HostedSession:
     # --- looking ----------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
-        """The session as `GET sessions/{name}` answers."""
         session, settings, names = self.session, self.settings, self.entries.names
         own = {key: getattr(settings, key) for key in ("deadline", "stale_after", "expire_after")}
         for key in ("fallback", "incumbent", "pin"):
@@ -760,7 +748,6 @@ class HostedSession:
         }
 
     def experts(self) -> dict[str, Any]:
-        """The experts of a learner that mixes them."""
         found = Experts(experts_of(self.session.learner, self.session.state))
         return {"experts": found.plain()}
 
@@ -774,7 +761,6 @@ class HostedSession:
         return found
 
     def facts(self) -> dict[str, Any]:
-        """What the page of the session shows."""
         last = next(reversed(self.recent.values()), Note(None))
         entries = self.store.entries(self.name, most=SHOWN_ENTRIES, newest=True)
         return {

@@ -32,8 +32,6 @@ Rows = Iterable[tuple[Any, ...]]
 
 
 def exposition(sessions: Sessions, traffic: Traffic) -> bytes:
-    """The answer to `GET /metrics`: text in version 0.0.4 of the format."""
-
     class Collector:
         def collect(self) -> Iterator[Metric]:
             for name, about, labels, rows in (*_gauges(sessions), *_counters(sessions)):
@@ -87,7 +85,6 @@ def _gauges(sessions: Sessions) -> Iterator[tuple[str, str, str, Rows]]:
 
 
 def _largest(rows: Rows) -> Rows:
-    """Rows with the largest positive values."""
     return heapq.nsmallest(WORST, (row for row in rows if row[0] > 0.0), lambda row: (-row[0], row))
 
 

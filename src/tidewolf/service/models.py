@@ -30,7 +30,6 @@ MOST = 1000
 
 
 def _numbers(*others: dict[str, Any]) -> WithJsonSchema:
-    """One number an entry, which the session reads."""
     number = {"type": "number"}
     return WithJsonSchema(
         {
@@ -46,7 +45,6 @@ def _numbers(*others: dict[str, Any]) -> WithJsonSchema:
 
 
 def _digits(text: Any) -> Any:
-    """A whole number of a query, or of an address, which are text."""
     if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) <= 15:
         return int(text)
     raise ValueError("it should be a whole number, in at most 15 digits")
@@ -67,7 +65,6 @@ ByName = dict[str, float]
 
 
 def example(**keys: Any) -> ConfigDict:
-    """The configuration of a model whose description has this example."""
     return ConfigDict(json_schema_extra={"examples": [keys]})
 
 
@@ -157,7 +154,6 @@ class ObservationRequest(RootModel[Observation | Observations]):
 
     @classmethod
     def read(cls, given: Any) -> Observation | Observations:
-        """The one of both that plain data is."""
         return Observations.read(given) if "observations" in given else Observation.read(given)
 
 
@@ -205,7 +201,6 @@ class Query(Request):
 
     @classmethod
     def read(cls, given: bytes, context: Any = None) -> Self:
-        """The query of an address; every key once."""
         try:
             pairs = parse_qsl(
                 given.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20

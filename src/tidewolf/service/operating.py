@@ -69,7 +69,6 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
 
 
 def _migrate(hosted: HostedSession, body: m.Migration) -> str:
-    """Continue with another learner of the same kind, such as over a network that changed."""
     changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
     changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
     if not changes:
@@ -120,13 +119,11 @@ def _moved(hosted: HostedSession, x: Floats | Point | None, places: list[int]) -
 
 
 def _set(hosted: HostedSession, settings: Settings) -> None:
-    """Be operated so from now on."""
     hosted.settings = replace(settings, since=hosted.session.round)
     hosted.store.set(hosted.name, hosted.settings.text)
 
 
 def _current_point(hosted: HostedSession) -> Point:
-    """The current decision, from any source."""
     number = hosted.session.round
     note = hosted.note_of(number) or Note(None)
     least = static(hosted.settings, hosted.K).point
@@ -135,7 +132,6 @@ def _current_point(hosted: HostedSession) -> Point:
 
 
 def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
-    """A point of the set to be played in place of decisions, as settings store it."""
     if given is None:
         return None
     _require_overrides(hosted)
@@ -143,7 +139,6 @@ def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
 
 
 def _require_overrides(hosted: HostedSession) -> None:
-    """Refuse to play other points if the learner can observe only its own."""
     if not hosted.takes_late:
         raise NotSupported(
             f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "

@@ -47,7 +47,6 @@ Values = Sequence[float | None]
 
 
 def sessions_page(sessions: Sessions, caller: Caller, after: str = "") -> HTMLResponse:
-    """The page of the sessions that a caller may see, from the first name after this one."""
     seen = [each for each in sessions.overview() if each.name.startswith(caller.prefix)]
     rest = [each for each in seen if each.name > after]
     rows, trouble = rest[:MOST], sessions.store.commits.trouble
@@ -82,8 +81,6 @@ def sessions_page(sessions: Sessions, caller: Caller, after: str = "") -> HTMLRe
 
 
 class Tile(NamedTuple):
-    """A number on a page."""
-
     title: str
     text: str
     note: str = ""
@@ -107,7 +104,6 @@ def _row(of: Overview) -> dict[str, Any]:
 
 
 def session_page(facts: Mapping[str, Any]) -> HTMLResponse:
-    """The page of one session, of what `Sessions.facts` gives."""
     history, pending, decision = facts["history"], facts["pending"], facts["decision"]
     costs = [each["cost"] for each in history]
     violations = [each["violation"] for each in history]
@@ -144,7 +140,6 @@ def session_page(facts: Mapping[str, Any]) -> HTMLResponse:
 
 
 def _bars(values: Mapping[str, float], text: Any) -> tuple[list[dict[str, Any]], int]:
-    """The largest as bars, and how many are left out."""
     ordered = sorted(values.items(), key=lambda each: (-abs(each[1]), each[0]))
     longest = abs(ordered[0][1]) if ordered else 0.0
     bars = [
@@ -160,7 +155,6 @@ def _bars(values: Mapping[str, float], text: Any) -> tuple[list[dict[str, Any]],
 
 
 def marks(breached: bool, stale: bool, pinned: bool) -> list[tuple[str, bool]]:
-    """The marks of a session, and whether each is bad."""
     found = {("limit violated", True): breached, ("no feedback", True): stale}
     return [mark for mark, holds in {**found, ("pinned", False): pinned}.items() if holds]
 
@@ -184,7 +178,6 @@ def age(seconds: float) -> str:
 
 
 def moment(at: float) -> str:
-    """A time in UTC, to the second."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -230,7 +223,6 @@ def sticks(values: Values, width: float, height: float) -> str:
 
 
 def render(template: str, **context: Any) -> HTMLResponse:
-    """A page from a template of the folder `templates`."""
     html = _environment().get_template(f"{template}.html.j2").render(**context)
     headers = {"content-security-policy": content_policy(), "x-frame-options": "DENY"}
     return HTMLResponse(html, headers=headers)

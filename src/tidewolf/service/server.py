@@ -155,13 +155,13 @@ def _run(
     """Answer requests until a signal comes; the pools of threads that did."""
     import uvicorn
 
-    from tidewolf.service.app import make_app
+    from tidewolf.service.app import App
     from tidewolf.service.connections import MOST, Server, careful_protocol
     from tidewolf.service.requests import Quotas, Traffic
     from tidewolf.service.warming import warm_store
 
     traffic = Traffic(settings.max_waiting)
-    app = make_app(
+    app = App(
         sessions,
         tokens,
         Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
@@ -185,7 +185,7 @@ def _run(
     )
     _prepare_process()
     Server(config, traffic, address, lambda: warm_store(sessions.store)).run([listener])
-    return app.pools
+    return app.quick, app.slow
 
 
 def ended(seconds: float, name: str) -> bool:
@@ -235,8 +235,7 @@ def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     with suppress(ValueError):
         is_loopback = ipaddress.ip_address(host).is_loopback
     if not (has_tokens or insecure or is_loopback):
-        what = f"At {host} other machines could decide and observe without a token"
-        raise InvalidInput(f"{what}: give --token-file, or --insecure, or stay at 127.0.0.1.")
+        raise InvalidInput(f"{host} is open to others: give --token-file, or --insecure.")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -256,8 +255,7 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, where = found[0]
         return socket.create_server(where, family=family)
     except OSError as error:
-        what = f"Cannot listen at {host}, port {port}: {error.strerror}"
-        raise InvalidInput(f"{what}. --port 0 takes any free port.") from None
+        raise InvalidInput(f"Cannot listen at {host}, port {port}: {error.strerror}.") from None
 
 
 def _address(host: str, listener: socket.socket) -> str:

@@ -96,7 +96,6 @@ class Overview(NamedTuple):
 def _last_notes(
     store: SessionStore, info: SessionInfo, settings: Settings
 ) -> tuple[list[Note], list[float]]:
-    """The last rounds of a session, and since when others wait."""
     try:
         last = store.last_rounds(info.name, SHOWN)
         first = last[0].round if last else 1
@@ -136,8 +135,6 @@ class Reply(NamedTuple):
 
 
 class _Place:
-    """The place of a session: its lock, and the session while it is open."""
-
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.hosted: HostedSession | None = None
@@ -200,28 +197,22 @@ class Sessions:
         self._looking = threading.Lock()
 
     def count(self, name: str, label: str = "") -> None:
-        """Count an event."""
         with self._mutex:
             self.counters[name, label] += 1
 
     # --- sessions by name -------------------------------------------------------------------------
 
     def put(self, name: str, description: Description, caller: Caller) -> Reply:
-        """Create a session; one that is there already with this description is answered alike."""
-        status, info = 200, self.store.info(name)
-        if info is None:
-            status = 201 if self._create(name, description, caller) else 200
-            info = self.store.info(name)
+        is_new = self.store.info(name) is None and self._create(name, description, caller)
+        info = self.store.info(name)
         if info is not None and info.description != description.canonical:
-            what = f"There is a session called {name!r} already, with another description"
-            raise errors.AlreadyThere(f"{what}: migrate or delete it, or choose another name.")
-        return self.get(name)._replace(status=status)
+            raise errors.AlreadyThere(f"The session {name!r} has another description: migrate it.")
+        return self.get(name)._replace(status=201 if is_new else 200)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
-            what = f"{count:,} sessions are there, at most {self.limits.sessions:,} are allowed"
-            raise errors.TooMany(f"{what}: delete one first.")
+            raise errors.TooMany(f"{count:,} sessions are there, as many as may be: delete one.")
         built = description.build()
         settings = Settings(
             type(built.learner).__name__,
@@ -241,16 +232,15 @@ class Sessions:
         return True
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
-        """Sessions whose names begin so, in order, after a name."""
-        found = []
-        for info in self.store.infos(prefix, after, most):
-            settings = Settings.shown(info.settings)
-            own = {"mode": settings.mode, "learner": settings.learner}
-            found.append({"name": info.name, "rounds": info.rounds, **own})
-        return Reply(200, {"sessions": found})
+        infos = self.store.infos(prefix, after, most)
+        found = [(info, Settings.shown(info.settings)) for info in infos]
+        listed = [
+            {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
+            for info, own in found
+        ]
+        return Reply(200, {"sessions": listed})
 
     def delete(self, name: str, why: str, caller: Caller) -> Reply:
-        """Delete a session and all that was stored of it, except the audit."""
         place = self._acquire(name)
         try:
             with self.store.transaction(name) as transaction:
@@ -265,7 +255,6 @@ class Sessions:
     # --- decisions and observations ---------------------------------------------------------------
 
     def decide(self, name: str, body: m.DecisionRequest) -> Reply:
-        """The decision of a round: the learner's, or what is played in place of it."""
         try:
             with (
                 self._held(name, looks=True) as hosted,
@@ -277,32 +266,28 @@ class Sessions:
         return Reply(200, answer, transaction.future if transaction.writes else self._after(hosted))
 
     def observe(self, name: str, body: m.Observation | m.Observations) -> Reply:
-        """Learn from what a round, or several, turned out to be."""
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
             try:
                 if isinstance(body, m.Observation):
                     answer = hosted.observe(body)
                 else:
-                    answer = self._observed(hosted, body.observations)
+                    answer = self._observed(hosted, body)
             finally:
                 hosted.trim()
         return Reply(200, answer, transaction.future)
 
-    def _observed(self, hosted: HostedSession, items: Sequence[Any]) -> dict[str, Any]:
+    def _observed(self, hosted: HostedSession, body: m.Observations) -> dict[str, Any]:
         """Each in order, up to the first that is refused."""
-        if len(items) > self.limits.observations:
-            what = f"{len(items):,} observations were given; send {self.limits.observations:,}"
-            raise InvalidInput(f"{what} at most.")
+        if len(body.observations) > self.limits.observations:
+            raise InvalidInput(f"At most {self.limits.observations:,} observations at a time.")
         found: list[dict[str, Any]] = []
-        for item in items:
-            try:
-                answer = hosted.observe(m.Observation.read(item))
-                del answer["rounds"]
-                found.append(answer)
-            except (InvalidInput, errors.NotSupported) as error:
-                title = type(error).__name__
-                found.append({"error": problem(status_of(error), str(error), title=title)})
-                break
+        try:
+            for item in body.observations:
+                found.append(hosted.observe(m.Observation.read(item)))
+                del found[-1]["rounds"]
+        except (InvalidInput, errors.NotSupported) as error:
+            title = type(error).__name__
+            found.append({"error": problem(status_of(error), str(error), title=title)})
         return {"observations": found, "rounds": hosted.session.rounds}
 
     def lock_at_once(
@@ -324,10 +309,9 @@ class Sessions:
         return None
 
     def _without_session(self, name: str, body: m.DecisionRequest, error: CheckpointError) -> Reply:
-        """A decision of a session whose rows cannot be read."""
         info = self._info(name)
         settings, built = Settings.shown(info.settings), _built(info)
-        entries, wanted, last, out = built.entries, hosting.override(settings), None, None
+        entries, wanted, last, out = built.reader, hosting.override(settings), None, None
         with suppress(TidewolfError):
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
                 last = note.decision if note.era == len(settings.eras) else None
@@ -352,7 +336,6 @@ class Sessions:
     def operate(
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
-        """Do what an operator asks for, with a line in the audit."""
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
             what = operate(hosted, body)
             self.store.audit(caller.who, name, what, body.why or "")
@@ -362,23 +345,19 @@ class Sessions:
     # --- looking ----------------------------------------------------------------------------------
 
     def look(self, name: str, read: Callable[[HostedSession], dict[str, Any]]) -> Reply:
-        """What is read of a session, which need not be written to."""
         with self._held(name, looks=True) as hosted:
             return Reply(200, read(hosted), self._after(hosted))
 
     def get(self, name: str) -> Reply:
-        """The description of a session."""
         return self.look(name, HostedSession.description)
 
     def history(self, name: str, first: int = 1, most: int = 1000) -> Reply:
-        """What was observed of rounds, in order, as far as it is on disk."""
         rows = self.store.rounds_of(name, first, first + most - 1)
         notes = ((row.round, Note.of(row)) for row in rows)
         rounds = [note.past(number) for number, note in notes if note is not None and note.observed]
         return Reply(200, {"rounds": rounds})
 
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
-        """The changes to one session, or to all, oldest first."""
         entries = self.store.entries(name, after, most)
         return Reply(200, {"entries": [one._asdict() for one in entries]})
 
@@ -437,14 +416,12 @@ class Sessions:
                 place.lock.release()
 
     def _acquire(self, name: str) -> _Place:
-        """The place of a session, locked."""
         with self._mutex:
             place = self._places.get(name) or self._places.setdefault(name, _Place())
             if name in self._opened:
                 self._opened.move_to_end(name)
         if not place.lock.acquire(timeout=self.limits.wait):
-            what = f"The session {name} has answered others for {self.limits.wait:g} s"
-            raise errors.Overloaded(f"{what}: try again later.")
+            raise errors.Overloaded(f"The session {name} is busy with others: try again later.")
         return place
 
     @contextmanager
@@ -514,12 +491,10 @@ class Sessions:
                     place.lock.release()
 
     def _after(self, hosted: HostedSession) -> Future[None] | None:
-        """What a reply that was looked up waits for."""
         return None if hosted.looks else self.store.flushed(hosted.name)
 
 
 def _built(info: SessionInfo) -> Built:
-    """What a session's description builds, as it is on disk."""
     try:
         return Description.parse(info.description).build()
     except InvalidInput as error:

@@ -97,8 +97,7 @@ class Cluster:
         except db.errors as error:
             if getattr(error, "sqlstate", "") != _LOCKED:
                 raise
-            what = "The last commit of the session is under way: try again in a moment."
-            raise CheckpointError(what) from None
+            raise CheckpointError("Its last commit is under way: try again soon.") from None
         self._require_free(db, number)
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
@@ -109,7 +108,6 @@ class Cluster:
             raise _held_elsewhere(name, other)
 
     def require_held(self, db: Database, number: int) -> None:
-        """Refuse to write, within a transaction, if another server has the session by now."""
         name, holder = _holder(db, number, db.locking)
         if not holder:
             raise CheckpointError(f"The session {name} was restored: open it again.")
@@ -118,7 +116,6 @@ class Cluster:
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
-        """A consistent snapshot, also while another process writes."""
         try:
             with self._opener.snapshot():
                 yield self._opener
@@ -126,7 +123,6 @@ class Cluster:
             raise self._opener.unreadable(error) from None
 
     def close(self) -> None:
-        """Be gone: what this server held is free."""
         self._heartbeat.close()
         for connection in (self.writer, self.reader, self._opener):
             connection.close()
@@ -146,7 +142,6 @@ def prepare(db: Postgres) -> None:
 
 
 def _holder(db: Database, number: int, locking: str = "") -> tuple[str, str]:
-    """The name of a session, and the server that holds it."""
     found = db.rows(f"SELECT name, holder FROM sessions WHERE number = ?{locking}", (number,))
     if not found:
         raise UnknownSession("There is no such session any more: another server deleted it.")
@@ -220,7 +215,6 @@ class Heartbeat:
         )
 
     def close(self) -> None:
-        """Be gone. Twice does no harm."""
         with self._mutex:
             self._over = True
             self._wake.set()
@@ -242,7 +236,6 @@ class Heartbeat:
                     self._arrive()
 
     def _beat(self, connection: Connection[Any]) -> None:
-        """Ask whether the connection, and with it the lock, is still there."""
         began, row = _clock(), None
         with suppress(self._driver.Error):
             row = connection.execute("SELECT pg_backend_pid()").fetchone()
@@ -254,7 +247,6 @@ class Heartbeat:
             self._wake.set()
 
     def _arrive(self) -> None:
-        """Take the lock of this name, on a connection of its own."""
         began, connection, number = _clock(), connected(self._url), number_of(self.name)
         try:
             connection.execute(f"SET lock_timeout = {round(1000 * _PATIENCE)}")
@@ -268,8 +260,7 @@ class Heartbeat:
         except BaseException as error:
             connection.close()
             if isinstance(error, self._driver.errors.LockNotAvailable):
-                what = f"Another server of the name {self.name} serves from {self.where}"
-                raise InUse(f"{what}: give this one another name.") from None
+                raise InUse(f"Another server is called {self.name}: give another name.") from None
             raise
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 

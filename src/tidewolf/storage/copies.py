@@ -157,7 +157,6 @@ def restore(
 
 
 def _put_back(source: Database, target: Database, info: Any, replace: bool, file: str) -> None:
-    """One session, in place of one of the same name if that gives way."""
     old, name, *what = info
     sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
     there, epoch = target.rows(sql, (name,)), 0
@@ -178,7 +177,6 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
 
 
 def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
-    """Number, name, description, settings and date of these sessions."""
     sql = "SELECT number, name, description, settings, created FROM sessions"
     if names is None:
         return db.rows(f"{sql} ORDER BY name")
@@ -192,7 +190,6 @@ def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
 
 
 def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
-    """All that belongs to a session, a few rows at a time."""
     for table in tables.OF_A_SESSION:
         with closing(source.stream(f"SELECT * FROM {table} WHERE session = ?", (old,))) as found:
             while rows := [(new, *row[1:]) for row in islice(found, _AT_ONCE)]:
@@ -201,7 +198,6 @@ def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
 
 
 def _copy_audit(source: Database, target: Database, names: Sequence[str] | None) -> None:
-    """The audit, or the part of it that is about these sessions."""
     with closing(source.stream("SELECT * FROM audit ORDER BY number")) as found:
         while rows := list(islice(found, _AT_ONCE)):
             chosen = [row for row in rows if names is None or row[3] in names]
@@ -274,7 +270,6 @@ def _target(where: str | Path) -> Iterator[Database]:
 
 @contextmanager
 def _remote(url: str) -> Iterator[Postgres]:
-    """A database of PostgreSQL, whose errors are ours."""
     with closing(Postgres(url)) as db:
         try:
             yield db

@@ -55,7 +55,6 @@ class SQLite:
         )
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it changed."""
         with self._turn:
             return self.connection.execute(sql, values).rowcount
 
@@ -67,7 +66,6 @@ class SQLite:
             return self.connection.execute(sql, values).fetchall()
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Generator[Any]:
-        """The rows of a statement one by one, within a transaction."""
         yield from self.connection.execute(sql, values)
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -119,8 +117,7 @@ def locked(path: Path, in_use: str) -> SQLite:
     except sqlite3.DatabaseError as error:
         lock.close()
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            what = f"{path} cannot be locked: {error}"
-            raise CheckpointError(f"{what}. Remove it if no session is open.") from None
+            raise CheckpointError(f"{path} cannot be locked: {error}.") from None
         raise InUse(in_use) from None
     return lock
 
@@ -147,7 +144,6 @@ class InPlace:
         return True
 
     def require(self) -> None:
-        """Refuse to write if they are not."""
         if not self.holds():
             raise CheckpointError(
                 f"{self._paths[0]}, or its log, was deleted or replaced while it was open. Put it "
@@ -156,7 +152,6 @@ class InPlace:
 
 
 def explained(error: Exception, where: str, fix: str) -> CheckpointError:
-    """An error of SQLite, or of a file, as ours."""
     name = getattr(error, "sqlite_errorname", "SQLITE_CANTOPEN")
     if name.split("_")[1] in _OF_THE_PLACE and not isinstance(error, UnicodeDecodeError):
         return CheckpointError(f"{where} cannot be used: {error}. {fix}")

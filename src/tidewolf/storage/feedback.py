@@ -124,7 +124,6 @@ def encode_plain(feedback: FirstOrder) -> bytes:
 
 
 def decode(data: bytes, center: Array) -> Feedback:
-    """Feedback again, its arrays where `center` lives."""
     name, record, *_ = checkpoint.unpacked(data, center)
     return _feedback(name, record)
 
@@ -144,7 +143,6 @@ def _feedback(name: str, record: Any) -> Feedback:
 
 
 def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
-    """A batch as the name of its kind and its fields."""
     if not can_be_saved(batch):
         raise NotSupported(
             f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "
@@ -183,7 +181,6 @@ def encode_info(info: RoundInfo) -> bytes:
 
 
 def decode_info(data: bytes, center: Array) -> RoundInfo:
-    """The same again; arrays return to where `center` lives."""
     kind, record = checkpoint.unpacked(data, center)
     given = _checked_fields(record if kind == _INFO else None, RoundInfo._fields, _INFO)
     if "advice" in given:

@@ -33,8 +33,6 @@ _USER_VERSION = 60
 
 @final
 class File:
-    """The file of one session, or where it will be."""
-
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
@@ -80,13 +78,11 @@ class File:
 
     @property
     def tables(self) -> Tables:
-        """To be read; refused if it is closed."""
         if self._tables is None:
             raise CheckpointError(f"The session in {self.where} is closed: open it again.")
         return self._tables
 
     def require_writable(self) -> None:
-        """Refuse to write if it is closed, or gone."""
         assert self.tables
         self._in_place.require()
 
@@ -115,7 +111,6 @@ class File:
         return self.tables if self._in_place.holds() else None
 
     def close(self) -> None:
-        """Let go of the file; twice does no harm."""
         if self._db is not None:
             self._db.close()
         if self._note >= 0:  # before the lock, which the system takes back with any of its files
@@ -129,7 +124,6 @@ class File:
             self._copy = None
 
     def _opened(self, learner: Learner[Any]) -> SQLite:
-        """The file, looked at, then locked, and made if there is none."""
         if self.path.exists():
             self._db = SQLite(self.path, "rw")
             tables.require_format(self._db, self.path, tables.SESSION_FILE)
@@ -173,7 +167,6 @@ class File:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    """The database and its log as they were at one moment, in another folder."""
     files = [path, Path(f"{path}-wal")]
     for _ in range(_ATTEMPTS):
         before = [_changed(file) for file in files]

@@ -57,8 +57,6 @@ _OVER = ("observe", "expire")
 
 
 class Place(NamedTuple):
-    """Where a session stands."""
-
     # an ArrayState if a kernel left it
     state: Any
     # the number of the last event
@@ -68,7 +66,6 @@ class Place(NamedTuple):
     info_ids: Mapping[int, str] = {}
 
     def after(self, row: Row, event: Event, state: Any) -> Place:
-        """The place after an event, which led to this state."""
         info_ids, number = self.info_ids, row.round - 1
         if isinstance(event, SetInfo):
             info_ids = {**info_ids, number: event.info.identity or ""}
@@ -78,8 +75,6 @@ class Place(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Something that happened."""
-
     # the state right before it
     before: Any
     # what it is
@@ -120,7 +115,6 @@ class Journal(Generic[S]):
 
     @property
     def state(self) -> S:
-        """The state now."""
         state: S = whole(self._place.state)
         return state
 
@@ -143,7 +137,6 @@ class Journal(Generic[S]):
             return self.arrays
 
     def _resumed(self, content: Content) -> Place:
-        """Load the last state, and apply again what came after it."""
         try:
             place = self._loaded(content.head.snapshot, content.link, content.state)
             for step in self._again(place, content.left):
@@ -160,7 +153,6 @@ class Journal(Generic[S]):
             ) from None
 
     def _loaded(self, last: int, link: bytes, data: bytes) -> Place:
-        """The place of a snapshot."""
         state = self.learner.load(data, source=self._backend.store)
         return Place(state, last, link, checkpoint.session_of(data)[0])
 
@@ -188,14 +180,12 @@ class Journal(Generic[S]):
             yield Step(before, (event,), place)
 
     def _committed(self, place: Place) -> Place:
-        """With the next round committed."""
         if isinstance(place.state, ArrayState):  # it is
             return place
         state = committed(self.learner, place.state)
         return place if state is place.state else place._replace(state=state)
 
     def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
-        """Where an event leads, and the row to keep."""
         number = next_round(place.state)
         data, event = written.stored(event, self.learner.K)
         state = stepped(self.learner, place.state, event)
@@ -212,23 +202,19 @@ class Journal(Generic[S]):
 
     @property
     def contents(self) -> Mapping[int, str | None]:
-        """The identities of what was observed of the last rounds."""
         with self._mutex:
             return self._backend.tables.last_contents(REMEMBERED)
 
     def content_of(self, number: int) -> str | None:
-        """The identity of what was observed of a round; None if it is not known."""
         with self._mutex:
             known = self._fresh.get(number + 1)
             return self._backend.tables.content_of(number + 1) if known is None else known
 
     def commit_next(self) -> None:
-        """Commit the next round, if it is not."""
         with self._mutex:
             self._place = self._committed(self._place)
 
     def is_next(self, number: int) -> bool:
-        """Whether a kernel may play the round of this number."""
         return number == next_round(self._place.state)
 
     def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
@@ -264,7 +250,6 @@ class Journal(Generic[S]):
             self._keep(place, rows, content)
 
     def _keep(self, place: Place, rows: Sequence[Row], content: str | None) -> None:
-        """Keep the events that led to this place, and move there."""
         first, base, _, _, snapshot, _ = self._head
         head = Head(first, base, place.last, place.link, snapshot, self._epoch)
         if head.last - snapshot >= self._every:
@@ -275,7 +260,6 @@ class Journal(Generic[S]):
         self._commit(head, place, rows, contents)
 
     def _with_snapshot(self, head: Head) -> Head:
-        """With the state after the last event, and without history if none is wanted."""
         head = head._replace(snapshot=head.last)
         return head if self._keep_history else head._replace(first=head.last, base=head.link)
 
@@ -286,8 +270,7 @@ class Journal(Generic[S]):
         if self._backend.read_only or self._process != os.getpid():
             is_reader = self._backend.read_only
             how = "with read_only=True" if is_reader else "by the process before a fork"
-            what = f"The session in {self._backend.where} was opened {how}: it only reads."
-            raise CheckpointError(what)
+            raise CheckpointError(f"{self._backend.where} was opened {how}: it only reads.")
         self._backend.require_writable()
         if self._is_unsure:
             raise CheckpointError(
@@ -315,8 +298,7 @@ class Journal(Generic[S]):
 
         def write(tables: Tables) -> None:
             if not tables.move_head(before, head, place.state.t):
-                what = f"{self._backend.where} was changed while this session had it open"
-                raise CheckpointError(f"{what}: open it again.")
+                raise CheckpointError(f"{self._backend.where} was changed: open it again.")
             if note is not None:
                 rounds = [one.round + 1 for one in waiting(place.state)]
                 tables.cut(head.last, next_round(place.state) + 1, rounds)
@@ -368,8 +350,7 @@ class Journal(Generic[S]):
                     break
                 place = step.place
             if next_round(place.state) != number:
-                what = f"Round {number} was observed together with the rounds before it."
-                raise InvalidInput(what)
+                raise InvalidInput(f"Round {number} was observed together with those before it.")
             last, link = place.last, place.link
             head = self._head._replace(last=last, link=link, snapshot=last, epoch=self._epoch)
             note = _note(f"from round {upcoming + 1} to round {number + 1}")
@@ -384,7 +365,6 @@ class Journal(Generic[S]):
         return place, self._again(place, rows)
 
     def _before(self, number: int, nearest: bool) -> Place:
-        """A place to come to this round from."""
         head = self._head
         for snapshot in self._backend.tables.snapshots(head):
             place = self._loaded(*snapshot)
@@ -430,7 +410,6 @@ class Journal(Generic[S]):
             return list(self._replay(max(0, least), nearest=True)[1])
 
     def history(self) -> Iterator[Feedback]:
-        """What was observed, oldest first, as the learner received it."""
         number, last = 0, self._head.last
         while True:
             with self._mutex:

@@ -90,7 +90,6 @@ def hide_password(url: str, text: str) -> str:
 
 
 def driver() -> Any:
-    """psycopg, if it is installed."""
     try:
         import psycopg
     except ImportError:
@@ -133,7 +132,6 @@ class Postgres:
         self._now: Connection[Any] | None = None
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it changed."""
         with self._lock:
             return self._executed(sql, values).rowcount
 
@@ -157,23 +155,19 @@ class Postgres:
             return do()
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Generator[Any]:
-        """The rows of a statement one by one, within a transaction."""
         with self._connection().cursor(binary=True) as cursor:
             yield from cursor.stream(_numbered(sql), tuple(values))
 
     def unreadable(self, error: Exception) -> CheckpointError:
-        """The error of a failure to read."""
         return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
     def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
         try:
             return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
-            what = f"{self.where} cannot keep this: {self.sentence(error)}."
-            raise CheckpointError(what) from None
+            raise CheckpointError(f"It cannot keep this: {self.sentence(error)}.") from None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """The same statement for every row, all or none."""
         with self._lock, self._connection().cursor() as cursor:
             cursor.executemany(_numbered(sql), [tuple(row) for row in rows])
 
@@ -205,7 +199,6 @@ class Postgres:
             yield
 
     def close(self) -> None:
-        """Twice does no harm."""
         with self._lock:
             self._closed = True
             if self._now is not None:
@@ -220,13 +213,11 @@ class Postgres:
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 
     def has_table(self, table: str) -> bool:
-        """Whether there is one of this name, where new ones are made."""
         # not to_regclass: inside a transaction it remembers what was not there before
         sql = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
         return bool(self.rows(sql, (table,)))
 
     def append_only(self, table: str) -> Iterable[str]:
-        """Statements after which no row of a table can be changed or removed."""
         yield (
             "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
             "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'"
@@ -291,8 +282,7 @@ def connected(url: str) -> Connection[Any]:
             raise
     except psycopg.Error as error:
         text = hide_password(url, " ".join(str(error).split())).rstrip(".")
-        what = f"{without_password(url)} does not answer: {text}. Does it run there?"
-        raise CheckpointError(what) from None
+        raise CheckpointError(f"{without_password(url)} does not answer: {text}.") from None
     return connection
 
 

@@ -118,7 +118,6 @@ class Commits:
         self._thread.start()
 
     def submit(self, write: Write) -> Future[None]:
-        """Have it written; the future is done when it is on disk."""
         future: Future[None] = Future()
         with self._some:
             if self._closing:
@@ -150,24 +149,19 @@ class Commits:
                         self._db.execute("UPDATE store SET value = value WHERE name = 'format'")
                 self.trouble = None
             except Exception as error:
-                self.trouble = self._sentence(error)
+                self.trouble = " ".join(str(error).split())
+                if not isinstance(error, database.FateUnknown):
+                    why = f"Nothing more can be kept in {self.where}: {self.trouble.rstrip('.')}."
+                    self.trouble = f"{why} All that was acknowledged is there; fix that."
             if group:
                 self.syncs, self.items = self.syncs + 1, self.items + len(group)
                 self._lately.append(len(group) + len(self._waiting))
                 self._took.append(time.monotonic() - began)
-            for _, future in group:
-                if not future.done() and self.trouble is None:
+            for future in (future for _, future in group if not future.done()):
+                if self.trouble is None:
                     future.set_result(None)
-                elif not future.done():
+                else:
                     future.set_exception(CheckpointError(self.trouble))
-
-    def _sentence(self, error: Exception) -> str:
-        if isinstance(error, database.FateUnknown):
-            return str(error)
-        return (
-            f"Nothing more can be kept in {self.where}: {' '.join(str(error).split()).rstrip('.')}."
-            " All that was acknowledged is there; fix that and try again."
-        )
 
     def _group(self) -> list[tuple[Write, Future[None]]]:
         """What is written together; empty if nothing came for a while."""
@@ -253,7 +247,6 @@ class Folder:
         self.require_there = self._in_place.require
 
     def claim(self, db: database.Database, number: int) -> None:
-        """Hold a session, within a transaction: its epoch is one more."""
         if not db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,)):
             raise UnknownSession("There is no such session any more: it was deleted.")
 
@@ -275,7 +268,6 @@ class Folder:
             db.close()
 
     def close(self) -> None:
-        """Close the file, and give back its lock."""
         for connection in (self.reader, self.writer, self._lock):
             if connection is not None:
                 connection.close()
@@ -364,8 +356,6 @@ class Round(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Who did what."""
-
     number: int
     at: float
     who: str
@@ -385,7 +375,6 @@ class Transaction:
         self.name, self.writes = name, list[Write]()
 
     def write(self, db: database.Database) -> None:
-        """All of it."""
         for write in self.writes:
             write(db)
 
@@ -702,7 +691,6 @@ class SessionHandle:
 
     @property
     def tables(self) -> Tables:
-        """To be read."""
         if not self.read_only:
             self._store.flushed(self._name).exception()  # waits
             self.require_writable()
@@ -737,7 +725,6 @@ class SessionHandle:
         """What an interrupt left is not known: another thread writes."""
 
     def close(self) -> None:
-        """Observe no more."""
         self.lose(f"{self.where} is closed: open it again.")
         if self._alone:
             self._store.close()

@@ -81,13 +81,11 @@ def _statement(db: Database, table: str, columns: str) -> str:
 
 
 def make_tables(db: Database, tables: Mapping[str, str]) -> None:
-    """These tables, within a transaction."""
     for table, columns in tables.items():
         db.execute(_statement(db, table, columns))
 
 
 def make_store(db: Database) -> None:
-    """The tables of many sessions, within a transaction."""
     make_tables(db, STORE_TABLES)
     for statement in db.append_only("audit"):
         db.execute(statement)
@@ -115,7 +113,6 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
 
 
 def add_entry(db: Database, at: float, who: str, session: str, what: str, why: str = "") -> None:
-    """Add a line to the audit, within a transaction."""
     version = checkpoint.writer()["tidewolf"]
     values = (next_number(db, "audit"), at, who, session, what, why, version)
     db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
@@ -146,7 +143,6 @@ _SNAPSHOTS = 8
 
 
 def digest(*parts: bytes) -> bytes:
-    """The checksum of all parts, end to end."""
     return hashlib.sha256(b"".join(parts)).digest()
 
 
@@ -165,8 +161,6 @@ class Head(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One event."""
-
     # from 1, in the order in which they happened
     number: int
     kind: str
@@ -177,14 +171,11 @@ class Row(NamedTuple):
     data: bytes
 
     def link(self, before: bytes) -> bytes:
-        """The link of this event, after that of the one before."""
         number, kind, first, epoch, data = self
         return digest(before, f"{number} {kind} {first} {epoch} ".encode(), data)
 
 
 class Content(NamedTuple):
-    """What opening begins from."""
-
     head: Head
     # the last snapshot
     state: bytes
@@ -246,13 +237,11 @@ class Tables:
         self.db.execute(_ADD, (self._session, *row))
 
     def some_rows(self, after: int, last: int) -> list[Row]:
-        """The next few events after number `after`, up to number `last`."""
         which = "session = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"
         found = self._rows(f"{_ROW} FROM events WHERE {which}", after, last, _AT_ONCE)
         return [Row(*row) for row in found]
 
     def rows_after(self, after: int, last: int = _ANY) -> Iterator[Row]:
-        """The events after number `after`, a few at a time."""
         while rows := self.some_rows(after, last):
             yield from rows
             after = rows[-1].number
@@ -316,7 +305,6 @@ class Tables:
         return {number - 1: content for number, content in found[::-1]}
 
     def content_of(self, number: int) -> str | None:
-        """The identity of what was observed of a round; None if it is not known."""
         found = self._rows("content FROM contents WHERE session = ? AND round = ?", number)
         return found[0][0] if found and isinstance(found[0][0], str) else None
 
@@ -325,7 +313,6 @@ class Tables:
             self.db.execute(_WRITE_CONTENT, (self._session, number, content))
 
     def note(self, name: str, value: str) -> None:
-        """One more note of this name."""
         ((count,),) = self._rows(
             "count(*) FROM meta WHERE session = ? AND name LIKE ?", f"{name} %"
         )
@@ -345,8 +332,7 @@ class Tables:
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
         if not held:
-            what = f"{where} is truncated or was changed: its checksums do not match"
-            raise BrokenFile(f"{what}. Go back to an earlier copy.")
+            raise BrokenFile(f"{where} is truncated or was changed. Go back to an earlier copy.")
         return Content(head, states[head.snapshot][0], links[head.snapshot], left)
 
     def _followed(

@@ -32,6 +32,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 from urllib.parse import urlsplit
 
@@ -77,7 +78,6 @@ def as_json(body: Mapping[str, Any]) -> bytes:
 
 
 def _plain(x: object) -> Any:
-    """Arrays and numbers of NumPy as lists and numbers."""
     if isinstance(x, np.ndarray | np.generic):
         return x.tolist()
     if isinstance(x, Mapping):
@@ -102,20 +102,17 @@ def _retry_after(answer: httpx.Response) -> float:
 
 
 def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
-    """The body of an answer; its error is raised."""
     body = None
     with suppress(ValueError):
         body = json.loads(answer.content or b"{}")
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
-        raise errors.NoAnswer(f"{what}: is the address right?")
+        raise errors.NoAnswer(f"{url} answers {answer.status_code}, and is no tidewolf service.")
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
 def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) -> TidewolfError:
-    """The error of tidewolf that a problem of a service stands for."""
     kind = getattr(errors, str(problem.get("title")), None)
     if not (isinstance(kind, type) and issubclass(kind, TidewolfError)):
         kind = _BY_STATUS.get(status, TidewolfError)
@@ -201,15 +198,15 @@ class Client:
         attempts: int = 5,
     ) -> None:
         if not isinstance(session, str) or not _NAME.fullmatch(session):
-            what = f"The name of a session fits {_NAME.pattern}; received {shown(session)}."
-            raise InvalidInput(what)
+            raise InvalidInput(f"The name of a session fits {_NAME.pattern}, not {shown(session)}.")
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise InvalidInput("A token is signs of ASCII without spaces.")
-        self.name = session
-        self.url, self._token = _checked_url(url), token
-        self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
+        self.name, self.url = session, _checked_url(url)
         self._attempts = as_count(attempts, "The number of attempts")
-        self._open: httpx.Client | None = None
+        self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
+        self._headers = {"content-type": "application/json"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
         # held while the round of an observation is found, and the observation sent
         self._turn = threading.RLock()
         # the round that stands, from 0, as far as this client knows
@@ -270,13 +267,7 @@ class Client:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
-        info = RoundInfo(time, context, advice, None, unavailable)
-        given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
-        body = {key: part for key, part in given.items() if part is not None}
-        if not isinstance(info.context, str | int | float | None):
-            body["context"] = to_numpy(info.context).tolist()
-        if info.advice:
-            body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+        body = _side_info(RoundInfo(time, context, advice, None, unavailable))
         if round is not None:
             body["round"] = as_count(round, "The round", least=0) + 1
         if deadline is not None:
@@ -358,25 +349,11 @@ class Client:
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
-        if feedback is not None:
-            _require_alone("feedback", loss, constraint)
-            if not isinstance(feedback, FullInformation):
-                raise NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
-            loss, constraint = feedback
-        if loss is not None:
-            _require_alone("loss=", costs)
-            costs = _row(loss, Linear)
-        if constraint is not None and not isinstance(constraint, Unlimited):
-            _require_alone("constraint=", capacities)
-            capacities = _row(constraint, Capacity)
         given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
         given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
         given |= {"constraint_value": constraint_value, "played": played}
         given |= {"constraint_gradient": constraint_gradient}
-        body = {key: _numbers(x, key) for key, x in given.items() if x is not None}
-        limits = body.get("constraint_value")
-        if isinstance(limits, list) and constraint_gradient is not None:
-            body["constraint_gradient"] = _rows(constraint_gradient, len(limits))
+        body = _observation(feedback, loss, constraint, given)
         if round is not None:
             self._tell(as_count(round, "The round", least=0), body)
             return
@@ -472,8 +449,8 @@ class Client:
 
     def close(self) -> None:
         """Close the connections; the session stays on the service. Safe to call twice."""
-        if self._open is not None:
-            self._open.close()
+        if "_client" in self.__dict__:
+            self._client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -487,11 +464,11 @@ class Client:
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The answer to a request, sent again where that may help."""
         content = None if body is None else as_json(body)
-        where, connection = f"/v1/sessions/{self.name}{path}", self._connection()
+        where = f"/v1/sessions/{self.name}{path}"
         for attempt in range(self._attempts):
             answer, failed, asked = None, None, 0.0
             try:
-                answer = connection.request(method, where, content=content)
+                answer = self._client.request(method, where, content=content)
                 asked, status = _retry_after(answer), answer.status_code
                 is_held = b'"HeldElsewhere"' in answer.content or "retry-after" in answer.headers
                 if status not in AGAIN and not (status >= 400 and is_held):
@@ -503,24 +480,17 @@ class Client:
                 time.sleep(pause * random.uniform(0.5, 1.5))
         if answer is not None:
             return _read(answer, self.url)
-        what = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
-        raise errors.NoAnswer(what) from failed
+        raise errors.NoAnswer(f"No answer of {self.url} ({failed!r}): is it running?") from failed
 
-    def _connection(self) -> httpx.Client:
-        if self._open is None:
-            headers = {"content-type": "application/json"}
-            if self._token is not None:
-                headers["authorization"] = f"Bearer {self._token}"
-            self._open = _httpx().Client(
-                base_url=self.url,
-                headers=headers,
-                timeout=self._timeout,
-                trust_env=urlsplit(self.url).hostname not in _LOOPBACK,
-            )
-        return self._open
+    @cached_property
+    def _client(self) -> httpx.Client:
+        is_local = urlsplit(self.url).hostname in _LOOPBACK
+        found: httpx.Client = _httpx().Client(
+            base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local
+        )
+        return found
 
     def _forget(self) -> None:
-        """What may have changed is asked for anew."""
         with self._turn:
             self._standing = self._known_entries = None
 
@@ -534,7 +504,6 @@ class Client:
         return found
 
     def _in_order(self, x: Any, name: Any) -> Any:
-        """Advice that is given by name, in the order of the entries."""
         if not (isinstance(x, Mapping) or is_table(x)):
             return x
         names, shape = self._entries
@@ -549,6 +518,38 @@ class Client:
         return frozen(x.reshape(shape))
 
 
+def _side_info(info: RoundInfo) -> dict[str, Any]:
+    given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
+    body = {key: part for key, part in given.items() if part is not None}
+    if not isinstance(info.context, str | int | float | None):
+        body["context"] = to_numpy(info.context).tolist()
+    if info.advice:
+        body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+    return body
+
+
+def _observation(
+    feedback: Feedback | None, loss: Batch | None, constraint: Batch | None, given: dict[str, Any]
+) -> dict[str, Any]:
+    """The numbers of functions and those that were given, as JSON has them."""
+    if feedback is not None:
+        _require_alone("feedback", loss, constraint)
+        if not isinstance(feedback, FullInformation):
+            raise NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
+        loss, constraint = feedback
+    if loss is not None:
+        _require_alone("loss=", given["costs"])
+        given["costs"] = _row(loss, Linear)
+    if constraint is not None and not isinstance(constraint, Unlimited):
+        _require_alone("constraint=", given["capacities"])
+        given["capacities"] = _row(constraint, Capacity)
+    body = {key: _numbers(x, key) for key, x in given.items() if x is not None}
+    limits, gradients = body.get("constraint_value"), given["constraint_gradient"]
+    if isinstance(limits, list) and gradients is not None:
+        body["constraint_gradient"] = _rows(gradients, len(limits))
+    return body
+
+
 def _as_experiment(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise errors.WrongType(f"An experiment is keys and values, not {shown(given)}.")
@@ -556,7 +557,6 @@ def _as_experiment(given: Any) -> Mapping[str, Any]:
 
 
 def _numbers(x: Any, what: str) -> Any:
-    """Numbers by name, one number, or a list of them in C order."""
     x = by_name(x, what)
     if isinstance(x, Mapping):
         names = [as_text(name, f"A name in {what}") for name in x]
@@ -566,11 +566,9 @@ def _numbers(x: Any, what: str) -> Any:
 
 
 def _rows(x: Any, limits: int) -> Any:
-    """The gradients of several limits, a list for each."""
     array = np.asarray(to_numpy(as_array(x, "constraint_gradient")), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
-        what = f"constraint_gradient needs {limits} gradients, one per limit"
-        raise errors.WrongShape(f"{what}; it has shape {array.shape}.")
+        raise errors.WrongShape(f"constraint_gradient needs {limits} rows, not {array.shape}.")
     return array.reshape(limits, -1).tolist()
 
 
@@ -580,7 +578,6 @@ def _require_alone(this: str, *others: object) -> None:
 
 
 def _row(batch: object, kind: type[Linear] | type[Capacity]) -> Array:
-    """The numbers of a function of one round."""
     if not isinstance(batch, kind) or len(batch) != 1:
         rounds = f" of {len(batch)} rounds" if isinstance(batch, Batch) and len(batch) != 1 else ""
         raise NotSupported(f"{_SENT}; {type(batch).__name__}{rounds} was given.")
