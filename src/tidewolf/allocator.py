@@ -51,8 +51,6 @@ _ROUNDING = 1e-9
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without types
-    """An estimator that skfolio takes for one of its own."""
-
     def __new__(cls, *_: Any, **__: Any) -> Self:
         if BaseEstimator is object:
             words = 'OnlineAllocator needs scikit-learn: pip install "tidewolf[sklearn]".'
@@ -66,8 +64,6 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without t
 
 
 class _Rule(NamedTuple):
-    """How rows are read, once settings are."""
-
     loss: str
     max_loss: float | None
     owners: dict[str, Floats]
@@ -243,7 +239,6 @@ class OnlineAllocator(_Estimator):
     # ---------------------------------------------------------------- the set of weights
 
     def _begin(self, assets: tuple[str, ...]) -> tuple[Session[Any], _Rule]:
-        """A new session, and how rows are read for it."""
         loss = Text(choices=LOSSES)(self.loss, "loss of OnlineAllocator")
         most = self.max_loss
         if most is not None:
@@ -401,7 +396,6 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
 
 
 def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
-    """The members of each group, 1 for those in it."""
     if groups is None:
         return {}
     given = list(groups) if isinstance(groups, np.ndarray) and groups.ndim else groups
@@ -450,7 +444,6 @@ def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
 
 
 def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
-    """What rows cost, as functions of the weights."""
     if kind == "linear":
         return Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:

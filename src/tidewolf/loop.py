@@ -71,7 +71,6 @@ class Played(NamedTuple):
     constraints: Array
     """their values; positive ones are violations"""
     state: Any
-    """the state after them"""
     seen: bool = True
     """whether the learner got feedback at their end, on them or on rounds that waited for it;
     where not, it has learned nothing from them
@@ -143,7 +142,6 @@ def play(
 def _feed(
     learner: Learner[S], rounds: Iterable[Any], state: S | None, first: int
 ) -> Iterator[Played]:
-    """Rounds that come one by one."""
     items: Iterator[Any] | None = None
     with suppress(TypeError):  # an array without axes
         if isinstance(rounds, Iterable) and not isinstance(rounds, str | bytes | Mapping):
@@ -170,9 +168,6 @@ def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator
 
 
 def _require_playable(learner: Learner[S], stream: Stream) -> None:
-    """Refuse a stream that is on points of another shape, or late for a learner that takes feedback
-    in order.
-    """
     if stream.shape != learner.K.shape:
         shape = learner.K.shape
         words = f"Expected functions of points of shape {shape}, that of the learner's set"
@@ -228,13 +223,11 @@ def _listens(learner: Learner[Any], stream: Stream) -> bool:
 
 
 def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
-    """The state with the side information of round t; that of rounds that were not seen is over."""
     info = stream.info(t)
     return state if info is None and not stale else with_info(learner, state, info or RoundInfo())
 
 
 def functions_of(stream: Stream, rounds: slice) -> feedback.FullInformation:
-    """The functions of these rounds."""
     return feedback.FullInformation(stream.losses.view(rounds), stream.constraints.view(rounds))
 
 
@@ -291,13 +284,10 @@ class _Calendar(NamedTuple):
     numbers: list[int]
     """of the rounds, as the learner counts them"""
     arrives: list[int]
-    """at the end of which round each does"""
     due: dict[int, list[int]]
-    """the rounds that arrive at the end of a round"""
 
     @classmethod
     def of(cls, stream: Stream, upcoming: int, first: int) -> _Calendar:
-        """That of a stream of which `first` is the next round, for the learner `upcoming`."""
         rounds = np.arange(len(stream))
         seen = np.ones(len(rounds), dtype=bool) if stream.seen is None else stream.seen
         numbers = upcoming + np.cumsum(seen) - seen - np.count_nonzero(seen[:first])
@@ -309,7 +299,6 @@ class _Calendar(NamedTuple):
 
 
 def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
-    """What was played in round t in place of the decision: a member of the learner's set."""
     x = stream.override(t)
     if x is None:
         return None
@@ -324,7 +313,6 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
 def _arrival(
     learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
 ) -> feedback.Arrival:
-    """The feedback of round t, which was decided so."""
     functions, played = functions_of(stream, slice(t, t + 1)), _override(learner, stream, t)
     instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
@@ -337,7 +325,6 @@ def _arrival(
 def revealed(
     rounds: feedback.FullInformation, x: Array, needs: type[feedback.Feedback], per_constraint: bool
 ) -> tuple[tuple[Array, Array], feedback.Feedback]:
-    """The values of these rounds at x (Bandit feedback: one point per round), and the feedback."""
     losses, constraints = rounds
     values = (
         _values(losses, x, needs is feedback.Bandit),
@@ -351,7 +338,6 @@ def revealed(
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
-    """Whether round t is seen, and how many rounds from there on are alike, at most so many."""
     if stream.unavailable is not None:
         ahead_out = stream.unavailable[t : t + most]
         most = next((i for i, out in enumerate(ahead_out) if out != ahead_out[0]), most)

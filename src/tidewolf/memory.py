@@ -50,7 +50,6 @@ class Memory(Generic[S]):
 
     @property
     def state(self) -> S:
-        """The state now."""
         state: S = self._state if self.arrays is None else self.arrays.state
         return state
 
@@ -67,11 +66,9 @@ class Memory(Generic[S]):
         return False
 
     def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
-        """Move to what a kernel left that played per round."""
         self.arrays = found.after
 
     def copy(self) -> Memory[S]:
-        """A copy that shares nothing that changes."""
         contents = self.contents if self.numbered else None
         return Memory(self.learner, self.state, self.info_ids, contents)
 
@@ -133,7 +130,6 @@ class Memory(Generic[S]):
         self.info_ids, self.contents = info_ids, contents
 
     def commit_next(self) -> None:
-        """Commit the next round, if it is not."""
         self._state, self.arrays = committed(self.learner, self.state), None
 
     def rollback(self, number: int, then: Step | None) -> None:

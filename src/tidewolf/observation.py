@@ -55,7 +55,6 @@ _LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint"}
 
 
 def accepted(learner: Learner[Any]) -> str:
-    """What the learner needs, for the end of a message."""
     needs = learner.needs
     return (
         f"{type(learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}. "
@@ -66,7 +65,6 @@ def accepted(learner: Learner[Any]) -> str:
 def given_feedback(
     learner: Learner[Any], feedback: Feedback | None, keywords: dict[str, Any]
 ) -> Feedback:
-    """The feedback that these keywords make; refused if they make none."""
     given = {name: value for name, value in keywords.items() if value is not None}
     names = set(given)
     if isinstance(feedback, Feedback) and not given:
@@ -86,7 +84,6 @@ def given_feedback(
 
 
 def _checked(learner: Learner[Any], feedback: Feedback) -> Feedback:
-    """Gradients of the learner's points, and numbers; what it does not read is refused later."""
     if not isinstance(feedback, FirstOrder) or learner.needs is not FirstOrder:
         return feedback
     gradient, limit = feedback.loss_gradient, feedback.constraint_gradient
@@ -105,7 +102,6 @@ def given_functions(
     loss: Any = None,
     constraint: Any = None,
 ) -> FullInformation:
-    """The functions of a round."""
     if costs is not None:
         loss = Linear._unchecked(C=point(learner, costs, "costs")[None, ...])
     if capacities is not None:
@@ -185,7 +181,6 @@ def arrival(
 def _revealed(
     learner: Learner[Any], state: Any, seen: Feedback, x: Array, looked_at: set[int]
 ) -> Feedback:
-    """What the learner reads of it, and no more, if x was played."""
     if isinstance(seen, FullInformation):
         require_functions(learner, state, seen, looked_at)
         reads = feedback_read(learner, seen.losses)
@@ -206,7 +201,6 @@ def _revealed(
 def require_functions(
     learner: Learner[Any], state: Any, seen: FullInformation, looked_at: set[int]
 ) -> None:
-    """Refuse functions that are none, of other points, or of too many rounds."""
     for name, batch in zip(("loss", "constraint"), seen, strict=True):
         if not isinstance(batch, Batch):
             words = f"The {name} is a function such as functions.Linear.one(costs)"
@@ -231,7 +225,6 @@ def require_member(learner: Learner[Any], played: Array) -> None:
 
 
 def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
-    """Refuse points and functions that are not of the set's shape."""
     shapes = {f"The advice {name!r}": tuple(x.shape) for name, x in (info.advice or {}).items()}
     if info.forecast is not None:
         shapes["The forecast"] = info.forecast.losses.shape
@@ -241,7 +234,6 @@ def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
 
 
 def point(learner: Learner[Any], x: Any, what: str) -> Array:
-    """`x` as a point of the kind of the learner's set."""
     K = learner.K
     center = K.center
     plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
@@ -252,13 +244,11 @@ def point(learner: Learner[Any], x: Any, what: str) -> Array:
 
 
 def by_name(learner: Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
-    """Numbers by name, in the order of the set's entries; others as they are."""
     K = learner.K
     return in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
 
 
 def is_vector(x: object, n: int) -> bool:
-    """Whether it is n numbers as kernels read them."""
     return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
 
 

@@ -236,7 +236,6 @@ class Session(Generic[S]):
 
     @property
     def _progress(self) -> Any:
-        """The state, or what a kernel left of it: both say which round is next."""
         return self._keeper.arrays or self._keeper.state
 
     @property
@@ -539,7 +538,6 @@ class Session(Generic[S]):
         return rounds
 
     def __len__(self) -> int:
-        """The same."""
         return self.rounds
 
     @property
@@ -589,7 +587,6 @@ class Session(Generic[S]):
         return (*self.learner.notes(self._now), *self._expired_in_words(first), *skipped)
 
     def _expired_in_words(self, first: int = 0) -> tuple[str, ...]:
-        """How many rounds were waited for no more, and which."""
         if not (lost := getattr(self._now, "lost", 0)):
             return ()
         rounds = sorted(n + first for n, it in self._keeper.contents.items() if it == EXPIRED)
@@ -690,7 +687,6 @@ class Session(Generic[S]):
             return explaining.explained(self.learner, past, now, number, names, skipped, expired)
 
     def _past_of(self, number: int) -> Past:
-        """The past of a decision, from the file if the session has not seen it."""
         past, journal = self._past, self._journal
         is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
         if journal is not None and number > 0 and not is_known:
@@ -792,7 +788,6 @@ class Session(Generic[S]):
             return self._ask(lambda: self._decision(number, info, until))
 
     def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
-        """The decision of a round, computed if it was not asked for before."""
         state, upcoming = self._now, next_round(self._now)
         is_shown = whole(self._shown) is state
         number = current_round(state) if number is None else number
@@ -836,7 +831,6 @@ class Session(Generic[S]):
         return () if info is None or not info.says_nothing else info.skipped or ()
 
     def _require_info(self, number: int, info: RoundInfo | None) -> None:
-        """Refuse other knowledge than the round was decided on."""
         if info is None:
             return
         given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
@@ -848,13 +842,11 @@ class Session(Generic[S]):
             )
 
     def _over(self, number: int) -> str:
-        """What became of a round that does not wait any more, for the middle of a sentence."""
         if self._keeper.content_of(number) == EXPIRED:
             return "expired: its feedback was waited for long enough, and the session went on"
         return "was observed already"
 
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
-        """Refuse knowledge that comes after the decision and would change it."""
         heard = self._advisers.hear(
             lambda: capabilities.with_info(self.learner, state, info), until
         )
@@ -1068,7 +1060,6 @@ class Session(Generic[S]):
         copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        """Refuse to observe a round that was not asked for, or was observed otherwise."""
         if number >= next_round(self._now):
             words = f"Round {number} was not asked for yet: play(round={number}) decides it"
             raise errors.InvalidInput(f"{words}; round {current_round(self._now)} is current.")

@@ -76,7 +76,6 @@ def as_array(x: object, what: str) -> Array:
 
 
 def as_numbers(x: object, what: str) -> Array:
-    """`as_array` for what may hold a NaN, or infinite numbers."""
     if type(x) is not np.ndarray:
         require_no_mask(x, what)
     if not is_array(x):
@@ -92,7 +91,6 @@ def as_numbers(x: object, what: str) -> Array:
 
 
 def as_point(x: object, shape: Shape, what: str) -> Array:
-    """`x` as a finite floating-point array of exactly this shape."""
     point = as_array(x, what)
     if tuple(point.shape) != shape:
         raise WrongShape(
@@ -122,7 +120,6 @@ def as_own(x: object, what: str) -> Array:
 
 
 def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
-    """`x` as a finite float, greater than `above` and at least `least`."""
     if type(x) is float and above < x < math.inf and x >= least:
         return x
     require_no_mask(x, what)
@@ -165,7 +162,6 @@ def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT)
 
 
 def require_finite(x: Array, what: str) -> None:
-    """Refuse a NaN or an infinite entry, naming the first one."""
     if type(x) is np.ndarray and np.logical_and.reduce(np.isfinite(x), axis=None):
         return
     xp = namespace(x)
@@ -181,9 +177,6 @@ def require_finite(x: Array, what: str) -> None:
 
 
 def require_no_mask(x: object, what: str) -> None:
-    """Refuse a masked array, also within lists: NumPy would forget the mask and compute with what
-    lies under it.
-    """
     if isinstance(x, np.ma.MaskedArray):
         raise WrongType(f"{what}: a masked array was given; fill it with x.filled(value).")
     if isinstance(x, list | tuple):
@@ -222,14 +215,12 @@ def like(x: Array, reference: Array) -> Array:
 
 
 def frozen(x: A) -> A:
-    """`x`, which the caller gives up, marked read-only where its library can."""
     if type(x) is np.ndarray:
         x.setflags(False)  # type: ignore[attr-defined]  # by keyword it takes twice as long
     return x
 
 
 def taken(x: Array, rows: Any) -> Array:
-    """The rows of these numbers."""
     if type(x) is np.ndarray:
         return x[rows]
     return namespace(x).take(x, placed(rows, x), axis=0)
@@ -245,14 +236,12 @@ def placed(numbers: Any, reference: Array) -> Array:
 
 
 def flat(x: Array) -> Array:
-    """`x` as a vector."""
     if x.ndim == 1:
         return x
     return x.reshape(-1) if type(x) is np.ndarray else namespace(x).reshape(x, (-1,))
 
 
 def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
-    """The parts of a flat array that were put end to end, each in its own shape."""
     xp, start = namespace(x), 0
     for shape in shapes:
         stop = start + math.prod(shape)
@@ -261,7 +250,6 @@ def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
 
 
 def end_to_end(parts: Sequence[Array]) -> Array:
-    """All entries of several arrays of one library, in one flat array."""
     return namespace(parts[0]).concat([flat(part) for part in parts])
 
 
@@ -280,7 +268,6 @@ def inner_products(*pairs: tuple[Array, Array]) -> tuple[float, ...]:
 
 
 def read(scalars: Sequence[Array]) -> tuple[float, ...]:
-    """Arrays without axes, of one library and dtype, as numbers, in one look."""
     return tuple(map(float, to_numpy(namespace(scalars[0]).stack(list(scalars))).tolist()))
 
 
@@ -306,17 +293,14 @@ def with_diagonal(x: Array, number: float) -> Array:
 
 
 def zeros(shape: Shape, reference: Array) -> Array:
-    """Zeros of this shape, made where `reference` lives, in its dtype."""
     return _array_like("zeros", reference, shape)
 
 
 def ones(count: int, reference: Array) -> Array:
-    """So many ones, made where `reference` lives, in its dtype."""
     return _array_like("ones", reference, count)
 
 
 def _array_like(name: str, reference: Array, *args: Any) -> Array:
-    """What a function of the library of `reference` makes on its device, in its dtype."""
     if type(reference) is np.ndarray:
         return getattr(np, name)(*args, dtype=reference.dtype)
     from array_api_compat import device
@@ -349,7 +333,6 @@ SILENCE = _Silence()
 
 
 def total(x: Array) -> float:
-    """The sum of all entries."""
     if type(x) is np.ndarray:
         return float(np.add.reduce(x, axis=None))
     return float(namespace(x).sum(x))
@@ -383,7 +366,6 @@ def square(x: Array) -> float:
 
 
 def square_range(x: Array) -> tuple[float, float]:
-    """Sizes, in the dtype of x, from and up to which squares keep their digits."""
     return (LEAST, MOST) if eps_of(x) < 1e-10 else (1e-17, 1e17)
 
 

@@ -36,7 +36,6 @@ _CHECKED = (*_AT_A_POINT.split(), "values_at")
 
 
 def _wrap_methods(cls: type) -> None:
-    """Put the check of their arguments around the methods that a class defines itself."""
     for name in _CHECKED:
         if name in cls.__dict__:
             setattr(cls, name, _with_checks(cls.__dict__[name], name))
@@ -171,7 +170,6 @@ class Batch(Value, ABC):
 
     @classmethod
     def _unchecked(cls, **fields: Any) -> Self:
-        """A batch with these fields, which are known to be good: parts of what was checked."""
         batch = object.__new__(cls)
         batch.__dict__.update(fields)
         return batch
@@ -359,7 +357,6 @@ class Stream(Value):
         self.__dict__.update(found)
 
     def _rows(self, array: Array, name: str, shape: Shape = ()) -> Array:
-        """The array, if it has a row of this shape per round."""
         if tuple(array.shape) != (len(self), *shape):
             raise WrongShape(
                 f"{name} of a stream must have shape {(len(self), *shape)}, one row per round, "
@@ -369,7 +366,6 @@ class Stream(Value):
         return array
 
     def _column(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
-        """One whole number or truth value per round."""
         arrays.require_no_mask(given, f"{name} of a stream")
         try:
             array = np.array(given)
@@ -491,7 +487,6 @@ class Stream(Value):
 
 
 def _require_batch(batch: Any, name: str, losses: Batch) -> None:
-    """Refuse what is no batch, or one of other rounds or points than the losses."""
     if not isinstance(batch, Batch):
         plain = "; functions.from_torch, from_jax and Custom make one of a plain callable"
         raise WrongType(

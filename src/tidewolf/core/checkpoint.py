@@ -81,13 +81,10 @@ class SavedRecord(tuple[Any, ...]):
         return record
 
     def fields(self) -> dict[str, Any]:
-        """The parts by name."""
         return dict(zip(self._fields, self, strict=True))
 
 
 class Saved(NamedTuple):
-    """A state read back: its fields, and what the file says of its writer."""
-
     fields: dict[str, Any]
     writer: dict[str, str]
 
@@ -106,14 +103,12 @@ def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
 
 
 def _joined(arrays: dict[str, NDArray], manifest: Any) -> bytes:
-    """A line of JSON, then the arrays end to end."""
     kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
     line = json.dumps([manifest, kinds], separators=(",", ":")).encode()
     return b"".join([line, b"\n", *(array.tobytes() for array in arrays.values())])
 
 
 def _parted(data: memoryview) -> tuple[dict[str, NDArray], Any]:
-    """The reverse, without trusting what the line says: arrays are what is there."""
     end = bytes(data[: max(_MANIFEST, len(data) // 8)]).find(b"\n")
     if end < 0:  # JSON takes many times its size once it is read
         raise ValueError("its first line is none of a state")
@@ -158,7 +153,6 @@ def session_of(data: bytes) -> tuple[dict[int, str], dict[int, str | None] | Non
 
 
 def _by_round(notes: Any) -> dict[int, str | None]:
-    """Notes by the number of a round, from 0; what is none is left out."""
     return {
         int(number) - 1: note
         for number, note in (notes.items() if isinstance(notes, dict) else ())
@@ -195,7 +189,6 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
 
 def _body_start(data: bytes, source: str) -> int:
-    """Where the body of a file of this format starts."""
     end = data.find(b"\n", 0, _LONGEST_LINE)
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
@@ -211,12 +204,10 @@ def _body_start(data: bytes, source: str) -> int:
 
 
 def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
-    """The arrays of a file and its manifest."""
     return _parted(memoryview(data)[data.index(b"\n") + 1 + _DIGEST :])
 
 
 def half_sentence(error: Exception) -> str:
-    """What went wrong, for the middle of a sentence."""
     known = isinstance(error, errors.TidewolfError) or type(error) is ValueError
     what = str(error).rstrip(".")
     return what if known and what else f"{type(error).__name__} {what}".strip()
@@ -232,7 +223,6 @@ def versions_elsewhere(saved: Mapping[str, str]) -> str:
 
 
 def packed(value: Any) -> bytes:
-    """What a state may hold, as bytes and nothing more."""
     arrays: dict[str, NDArray] = {}
     spec = _pack(value, arrays)
     return _joined(arrays, spec)
@@ -275,7 +265,6 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @cache
 def writer() -> dict[str, str]:
-    """The versions and the arithmetic that decide whether resuming gives the same bits."""
     from importlib.metadata import version  # a quarter of the time that importing tidewolf took
 
     return {
@@ -289,7 +278,6 @@ def writer() -> dict[str, str]:
 
 
 def _cpu() -> str:
-    """The processor, and the instructions that NumPy and compiled kernels use of it."""
     model = platform.processor() or platform.machine()
     with suppress(OSError):
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
@@ -301,7 +289,6 @@ def _cpu() -> str:
 
 
 def _blas() -> str:
-    """NumPy's BLAS, and the processor whose code it runs."""
     from threadpoolctl import threadpool_info
 
     found = [each for each in threadpool_info() if each["user_api"] == "blas"]

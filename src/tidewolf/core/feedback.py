@@ -52,7 +52,6 @@ class Limits(NamedTuple):
     offsets: Floats
 
     def and_of(self, other: Limits) -> Limits:
-        """Both together."""
         if other.in_all != self.in_all:
             raise WrongShape(other_count(other.in_all, self.in_all))
         parts = zip(self[1:], other[1:], strict=True)
@@ -60,7 +59,6 @@ class Limits(NamedTuple):
 
 
 def other_count(given: int, due: int) -> str:
-    """That rounds have as many limits as the first one had."""
     return (
         f"A round with {given} limit{'s' * (given != 1)} was given after one with {due}; with a "
         "weight for each limit every round has the same ones, in one order."
@@ -135,8 +133,6 @@ class Instead(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """Feedback on a round that was decided."""
-
     round: int
     feedback: Feedback
     # what was played in place of the decision; None: the decision
@@ -161,7 +157,6 @@ SEES = {
 
 
 def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
-    """The learners that see other than gradients, from pairs of a name and what it sees."""
     usual, kinds = SEES[FirstOrder], dict[str, list[str]]()
     for name, sees in dict.fromkeys(feedback):
         kinds.setdefault(sees, []).append(name)
@@ -175,7 +170,6 @@ def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
 
 
 def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
-    """Feedback on rounds played at one point, for a learner that stands at x, another one."""
     if played is x:
         return feedback
     apart = played - x
@@ -191,7 +185,6 @@ def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
 
 
 def limits_of(feedback: FirstOrder) -> Limits:
-    """Each constraint by itself; one if they were not given apart."""
     if feedback.limits is not None:
         return feedback.limits
     there = np.arange(int(feedback.violation > 0.0))
@@ -202,13 +195,11 @@ def limits_of(feedback: FirstOrder) -> Limits:
 
 
 def _broken(in_all: int, which: Int64s, violations: Floats, gradients: Array) -> Limits:
-    """These violated constraints, of rounds that were played at the decision."""
     slopes = np.array([norm(gradients[i, ...]) for i in range(len(which))])
     return Limits(in_all, which, violations, gradients, slopes, np.zeros(len(which)))
 
 
 def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
-    """Each constraint of these rounds at x by itself, given the constraints' values there."""
     pieces = constraints.pieces(x)
     table = to_numpy(values[:, None] if pieces is None else pieces)
     rounds, which = np.nonzero(table > 0.0)
@@ -249,7 +240,6 @@ def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = 
 
 
 def _by_limit(given: Limits) -> Limits:
-    """Sums for each constraint, of entries that may be of the same one."""
     which, place = np.unique(given.which, return_inverse=True)
     n, gradients = len(which), given.gradients
     mine = (np.arange(n)[:, None] == place).astype(np.float64)
@@ -266,9 +256,6 @@ def _by_limit(given: Limits) -> Limits:
 
 
 def compared(feedback: FullInformation, played: Array, x: Array) -> Instead | None:
-    """What the round cost, and would have at the decision x; None if a function has no value
-    there.
-    """
     try:
         loss, own_loss = (float(feedback.losses.values(point)[0]) for point in (played, x))
         value, own_value = (float(feedback.constraints.values(point)[0]) for point in (played, x))
@@ -313,7 +300,6 @@ def first_order(
 
 
 def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
-    """The bandit feedback of these rounds, each at its own point."""
     return Bandit(losses.values_at(points), constraints.values_at(points))
 
 
@@ -322,9 +308,6 @@ MODERATE = 1e100
 
 
 def require_first_order(feedback: object, shape: Shape, most: int) -> None:
-    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation
-    that is not a number.
-    """
     if type(feedback) is not FirstOrder:
         raise _other_kind("FirstOrder feedback", feedback)
     _require_rounds(feedback.rounds, most)
@@ -365,7 +348,6 @@ def _require_gradient(gradient: Array, shape: Shape, name: str) -> None:
 
 
 def require_limits(limits: object, shape: Shape) -> None:
-    """Refuse what is not numbers and gradients of constraints."""
     if type(limits) is not Limits:
         raise _other_kind("Limits", limits)
     which, n = np.asarray(limits.which), len(limits.which)
@@ -392,9 +374,6 @@ def require_limits(limits: object, shape: Shape) -> None:
 
 
 def require_bandit(feedback: object, most: int) -> Bandit:
-    """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong
-    lengths, and numbers that are not moderate.
-    """
     if type(feedback) is not Bandit or not all(map(is_array, feedback)):
         kind = f"Bandit feedback, arrays {' and '.join(Bandit._fields)} of one number per round,"
         raise _other_kind(kind, feedback)
@@ -411,9 +390,6 @@ def require_bandit(feedback: object, most: int) -> Bandit:
 
 
 def require_full_information(feedback: object, shape: Shape, most: int) -> FullInformation:
-    """The feedback, unless it is of another kind, on too many rounds, or of functions on points of
-    another shape.
-    """
     if type(feedback) is not FullInformation or not all(isinstance(f, Batch) for f in feedback):
         raise _other_kind("FullInformation feedback", feedback)
     for name, batch in zip(FullInformation._fields, feedback, strict=True):

@@ -31,8 +31,6 @@ _KINDS = ("DataFrame", "Series", "Index", "LazyFrame")
 
 
 class Frame(NamedTuple):
-    """What a frame holds."""
-
     # numbers, rows first; NaN if one is missing
     values: NDArray
     # of the columns; None if they are numbered
@@ -57,12 +55,10 @@ def _kind_of(kind: Any) -> str | None:
 
 
 def is_table(x: object) -> bool:
-    """Whether it is a frame, a series or an index of pandas or polars."""
     return _kind(x) is not None
 
 
 def is_frame(x: object) -> bool:
-    """Whether it is a frame, of rows and columns."""
     return (_kind(x) or "").endswith("Frame")
 
 
@@ -97,16 +93,12 @@ def read_frame(x: Any, what: str) -> Frame:
 
 
 def numbers_of(x: Any, what: str) -> NDArray:
-    """The numbers of a frame, a series or an index, NaN if one is missing."""
     if is_frame(x):
         return read_frame(x, what).values
     return np.asarray(x) if _kind(x) == "pandas.Index" else _numbers(x, what, "series")
 
 
 def times_of(x: Any, what: str) -> Any:
-    """What says when rows are: the times of a frame, or a series or an index itself, with periods
-    as their beginnings.
-    """
     if is_frame(x):
         x = read_frame(x, what).times
         if x is None:
@@ -172,7 +164,6 @@ def by_name(x: Any, what: str) -> Any:
 
 
 def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:
-    """Keys as names; a whole number that is no name is the place of an entry."""
     known, found = set(expected), _names(keys)
     for i, key in enumerate(keys):
         whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
@@ -182,7 +173,6 @@ def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:
 
 
 def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
-    """A number that was given by name, finite unless there may be gaps."""
     from tidewolf.core.arrays import as_number
 
     missing = number is None or (isinstance(number, float | np.floating) and number - number != 0.0)
@@ -190,14 +180,12 @@ def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
 
 
 def _names(labels: Iterable[Hashable]) -> list[str]:
-    """Labels as text; those of several levels, such as (tail, head), with arrows between them."""
     return [
         " > ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels
     ]
 
 
 def _is_named(x: Any) -> bool:
-    """Whether it is a series of pandas with an index of names."""
     return _kind(x) == "pandas.Series" and not _is_numbered(x.index)
 
 
@@ -209,13 +197,11 @@ def _is_numbered(labels: Any) -> bool:
 
 
 def _is_date(dtype: Any) -> bool:
-    """Whether a column holds dates, or periods."""
     name = str(dtype).partition("(")[0]
     return getattr(dtype, "kind", "") == "M" or name.startswith(("period", "Date", "Datetime"))
 
 
 def _numbers(column: Any, what: str, name: str) -> NDArray:
-    """The numbers of a series, NaN if one is missing; anything else is refused."""
     dtype, text = column.dtype, str(column.dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
         return np.asarray(column)

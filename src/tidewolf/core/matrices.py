@@ -107,17 +107,14 @@ def as_matrix(direction: Any, shape: Shape) -> Matrix:
 
 
 def as_dense(D: Matrix) -> Array:
-    """D as an array."""
     return D.toarray() if isinstance(D, SparsePlusLowRank) else D
 
 
 def example_array(D: Matrix) -> Array:
-    """An array in the library, dtype and device of D."""
     return np.zeros(0, D.dtype) if isinstance(D, SparsePlusLowRank) else D
 
 
 def largest_entry(D: Matrix) -> float:
-    """The size of the largest entry, or what it is at most from those of the parts; 0 for zero."""
     if isinstance(D, SparsePlusLowRank):
         tops = [np.abs(part).max(axis=0, initial=0.0) for part in (D.sparse.data, D.left, D.right)]
         return float(tops[0] + tops[1] @ tops[2])

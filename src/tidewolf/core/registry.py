@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 
 class Presenter(NamedTuple):
-    """What draws the objects of one class."""
-
     # a matplotlib Figure
     plot: Callable[[Any], Any]
     # what a notebook shows
@@ -30,5 +28,4 @@ def presenter_of(shown: object) -> Presenter:
 
 
 def largest_of(parts: Sequence[Any]) -> Any:
-    """The largest of these batches, round by round, each distinguished; a single one is itself."""
     return parts[0] if len(parts) == 1 else import_module("tidewolf.functions").Max(*parts)

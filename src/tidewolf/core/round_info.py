@@ -246,7 +246,6 @@ def is_present(point: Array) -> bool:
 
 
 def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
-    """Names and places of entries in one order, each once; None if there are none."""
     entries = set[int | str]()
     for one in (x,) if isinstance(x, str) else as_items(x, "What is unavailable", _ENTRIES):
         place = isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0
@@ -273,7 +272,6 @@ def _forecast(x: Any) -> FullInformation:
 
 
 def checked_features(features: Any, cells: int, t: int) -> tuple[Int64s, Floats]:
-    """Features of a context that anybody may have written."""
     which, phi = (np.asarray(part) for part in features)
     inside = which.ndim == 1 and which.dtype.kind in "iu" and which.shape == phi.shape
     inside = inside and bool(((which >= 0) & (which < cells)).all())

@@ -217,8 +217,6 @@ class PointNumbers(Numbers):
 
 
 class Setting(NamedTuple):
-    """One setting of a class or a function, as it is declared."""
-
     name: str
     # its type, without the check
     takes: Any
@@ -237,12 +235,10 @@ class Setting(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is called in a file."""
         return (self.check.key if self.check else "") or self.name
 
     @property
     def words(self) -> str:
-        """What a file may write."""
         return self.check.words if self.check else "nothing that a file can say"
 
 
@@ -259,7 +255,6 @@ def names_in_files(method: F) -> F:
 
 
 def constructor_of(kind: type) -> Callable[..., Any]:
-    """What makes a `kind` from a file's settings: its marked constructor, else the class."""
     for name in dir(kind):
         method = inspect.getattr_static(kind, name)
         if getattr(getattr(method, "__func__", None), "names_in_files", False):
@@ -270,7 +265,6 @@ def constructor_of(kind: type) -> Callable[..., Any]:
 
 @cache
 def settings_of(make: Any) -> dict[str, Setting]:
-    """The settings of a class or of a function, by name, in their order."""
     generated = getattr(make, "__dataclass_params__", None)
     if generated is not None and generated.init:
         owners = [
@@ -291,7 +285,6 @@ def settings_of(make: Any) -> dict[str, Setting]:
 
 
 def _meanings(doc: str) -> dict[str, str]:
-    """What the Parameters section of a docstring says of each name."""
     section = doc.partition("Parameters\n----------\n")[2]
     entries = re.split(r"\n(?=\S)", re.split(r"\n\n(?=\S)", section)[0])
     return {e.partition(" :")[0]: " ".join(e.partition("\n")[2].split()) for e in entries}
@@ -311,7 +304,6 @@ def validate(value: Any) -> None:
 
 
 def checked(check: Check, value: Any, name: str, owner: str) -> Any:
-    """The value in its plain form; an error carries the name of the setting."""
     if value is REQUIRED:
         raise WrongType(f"{name} of {owner} is missing.", setting=name)
     try:
@@ -322,7 +314,6 @@ def checked(check: Check, value: Any, name: str, owner: str) -> Any:
 
 
 def validated(make: F) -> F:
-    """A function whose declared parameters are put into their plain form, or refused, first."""
     signature = inspect.signature(make)
 
     @wraps(make)
@@ -339,7 +330,6 @@ def validated(make: F) -> F:
 
 
 def _owner(make: Any, given: tuple[Any, ...]) -> str:
-    """What sentences call a function: a constructor has the name of its class."""
     if make.__name__ == "__init__":
         return type(given[0]).__name__
     kind = given[0] if given and isinstance(given[0], type) else make
@@ -356,7 +346,6 @@ def as_shape(shape: Any, what: str) -> Shape:
 
 
 def require_entries(shape: Shape, what: str) -> None:
-    """Refuse the shape of an array that has no entries, or no axes."""
     if not shape or 0 in shape:
         raise WrongShape(
             f"{what} has shape {shape}; a point needs at least one axis and one entry (a number "
@@ -374,7 +363,6 @@ def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
 
 
 def _setting(name: str, hint: Any, home: dict[str, Any], default: Any, meaning: str) -> Setting:
-    """One setting from its annotation, which may name what only a type checker knows."""
     try:
         hint = eval(hint, home) if isinstance(hint, str) else hint
     except (NameError, AttributeError):

@@ -17,7 +17,6 @@ from tidewolf.core.errors import WrongShape
 from tidewolf.core.types import Floats, NDArray
 
 SMALL = 20_000
-"""Matrices with so many entries, zeros included, are plain at most."""
 
 
 def is_sparse(x: object) -> bool:
@@ -84,7 +83,6 @@ def stack_rows(parts: Sequence[Any]) -> Any:
 
 
 def beside(A: Any, B: Any) -> Any:
-    """Two matrices side by side."""
     if not is_sparse(A) and not is_sparse(B):
         return np.hstack([A, B])
     from scipy.sparse import csr_array, hstack
@@ -93,7 +91,6 @@ def beside(A: Any, B: Any) -> Any:
 
 
 def compact(A: Any) -> Any:
-    """A plain matrix of floats where it is small, else compressed rows."""
     if A.shape[0] * A.shape[1] > SMALL:
         from scipy.sparse import csr_array
 
@@ -102,12 +99,10 @@ def compact(A: Any) -> Any:
 
 
 def largest(A: Any) -> float:
-    """The largest size of an entry."""
     return 0.0 if 0 in A.shape else float(abs(A).max())
 
 
 def largest_of_rows(A: Any) -> Floats:
-    """The largest size of an entry of each row."""
     if 0 in A.shape:
         return np.zeros(A.shape[0])
     sizes = abs(A).max(axis=1)
@@ -120,12 +115,10 @@ def row_sizes(A: Any) -> Floats:
 
 
 def rows_times(A: Any, factors: Floats) -> Any:
-    """Each row times a number."""
     return A.multiply(factors[:, None]).tocsr() if is_sparse(A) else A * factors[:, None]
 
 
 def nonzeros(A: Any) -> tuple[NDArray, NDArray, Floats]:
-    """Where each row starts, the places of its entries, and the entries."""
     if is_sparse(A):
         return A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data
     rows, places = np.nonzero(A)
@@ -135,7 +128,6 @@ def nonzeros(A: Any) -> tuple[NDArray, NDArray, Floats]:
 
 
 def row_of_each(A: Any) -> NDArray:
-    """The row that each stored number is in."""
     return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
 
 
@@ -149,7 +141,6 @@ def sparse_row_norms(A: Any) -> Floats:
 
 
 def same_rows(a: Any, b: Any) -> bool:
-    """Whether two matrices hold the same numbers at the same places, and are stored alike."""
     if a is b or a is None or b is None:
         return a is b
     if is_sparse(a) != is_sparse(b) or (a.shape, a.dtype) != (b.shape, b.dtype):

@@ -96,7 +96,6 @@ class Composed(Value):
 
 @cache
 def with_capabilities(written: Any, capabilities: tuple[type, ...]) -> Any:
-    """A class that has these capabilities, too."""
     if not capabilities:
         return written
     names = {"__module__": written.__module__, "__doc__": written.__doc__}
@@ -180,7 +179,6 @@ def fingerprint(value: object) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two fingerprints are those of the same value, up to rounding."""
     if one == other:
         return True
     (*mine, my_sums), (*theirs, their_sums) = one.split(":"), other.split(":")
@@ -230,7 +228,6 @@ def _give_parts(value: Any, take: Callable[[_Part], None]) -> None:
 
 
 def _given_settings(value: Value) -> dict[str, Any]:
-    """The settings that count, by name: neither labels nor at their default."""
     kind: Any = type(value)
     fields = value.fields()  # refuses what says too little
     defaults = _defaults(kind)
@@ -243,7 +240,6 @@ def _given_settings(value: Value) -> dict[str, Any]:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The settings of a class, in the order of the constructor."""
     if not dataclasses.is_dataclass(kind):
         raise NotSupported(
             f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False): "
@@ -276,7 +272,6 @@ def _defaults(kind: Any) -> dict[str, Any]:
 
 
 def same(a: object, b: object) -> bool:
-    """Whether two settings are equal, arrays by content and dtype."""
     if is_array(a) and is_array(b):
         mine, theirs = to_numpy(a), to_numpy(b)
         nan = mine.dtype.kind == "f"  # what is not known is equal to what is not known

@@ -147,9 +147,6 @@ class Atoms(ABC):
         return row if row is not None and row < count else None
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
-        """A table whose row `count` is `vertex`: this one if no row was appended meanwhile, else
-        a fork of its first `count` rows.
-        """
         if type(vertex) is not self.kind:
             raise WrongType(
                 f"A {type(vertex).__name__} vertex was met among {self.kind.__name__} ones; "
@@ -161,14 +158,12 @@ class Atoms(ABC):
         return table
 
     def only(self, rows: NDArray) -> Atoms:
-        """A new table holding just these rows, in this order."""
         table = self._empty()
         for row in rows:
             table._append(self.vertices[int(row)])
         return table
 
     def _empty(self) -> Atoms:
-        """A table without rows."""
         return self.vertices[0].table()
 
     def _append(self, vertex: Vertex) -> None:
@@ -183,7 +178,6 @@ class Atoms(ABC):
         self._rows.setdefault(self._key(vertex), row)
 
     def _key(self, vertex: Vertex) -> bytes:
-        """What rows are looked up by."""
         return vertex.key()
 
     def _store(self, vertex: Vertex, row: int) -> Floats:
@@ -375,7 +369,6 @@ class SparseAtoms(Atoms):
 
     @property
     def room(self) -> int:
-        """How many rows its arrays have room for."""
         return len(self.starts) - 1
 
     @property
@@ -627,7 +620,6 @@ class FactorAtoms(Atoms):
         return across + by_rows
 
     def _by_atom(self, terms: Array, count: int) -> Floats:
-        """A sum over the rows of each of the first `count` atoms."""
         by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
         sums = np.bincount(self.owners[: self.ends[count]], by_row, minlength=count)
         return sums.astype(np.float64)  # no rows have whole numbers as sums
@@ -723,9 +715,6 @@ class Outer(Factored):
 
 
 def _signed(left: Array, *others: Array) -> tuple[Array, ...]:
-    """Each row of `left`, and of the others, or its negative, so that its entry of largest size is
-    positive.
-    """
     xp = namespace(left)
     if left.shape[0] == 0:
         return left, *others
@@ -750,7 +739,6 @@ def _signed(left: Array, *others: Array) -> tuple[Array, ...]:
 
 
 def join_vertices(vertices: Sequence[Vertex]) -> Vertex:
-    """One vertex of a product from one of each part."""
     if not all(type(vertex) is Sparse for vertex in vertices):
         return Compound(vertices)
     sizes = [math.prod(vertex.shape) for vertex in vertices]
@@ -862,7 +850,6 @@ _FULL = 0.5
 
 
 def table_for(vertex: Vertex, reference: Array) -> Atoms:
-    """An empty table for vertices of this kind among points such as `reference`."""
     placed = type(vertex) is Sparse and is_torch(reference)
     return PlacedAtoms(reference) if placed else vertex.table()
 

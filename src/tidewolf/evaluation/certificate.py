@@ -76,7 +76,6 @@ _LAWS = {
     "tolerance": "|x - y| is within tolerance while oracle calls are left",
     "center": "projecting brings y no farther from the center",
 }
-"""What is checked of every projection."""
 SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
@@ -107,7 +106,6 @@ class CertificateCheck(NamedTuple):
 
     name: str
     law: str
-    """in words"""
     lower: float
     upper: float
     """the measured number lies between these"""
@@ -122,7 +120,6 @@ class CertificateCheck(NamedTuple):
 
     @property
     def named(self) -> str:
-        """Its name, and how it was measured if that is not the usual way."""
         return self.name if self.how in ("", EVERY_POINT) else f"{self.name} {self.how}"
 
     @property
@@ -132,14 +129,12 @@ class CertificateCheck(NamedTuple):
         return f"It {verdicts[self.holds]} {self.law}: {measured}, {self.allowed:.4g} is allowed."
 
     def plain(self) -> dict[str, Any]:
-        """As files have it."""
         measured, allowed = finite_or_none(self.upper), finite_or_none(self.allowed)
         plain = {"holds": self.holds, "measured": measured, "allowed": allowed}
         return plain | ({"how": self.how} if self.how else {})
 
 
 def all_hold(checks: Sequence[CertificateCheck]) -> bool | None:
-    """Whether every check holds; None if none fails but some are undecided."""
     verdicts = {check.holds for check in checks}
     return False if False in verdicts else None if None in verdicts else True
 
@@ -157,7 +152,6 @@ class Total(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Bound over trivial: from 1 on the bound says nothing."""
         return None if self.bound is None or not self.trivial else self.bound / self.trivial
 
 
@@ -261,7 +255,6 @@ class Audit(Tracker):
         """what was measured of each of `_LAWS`, at worst"""
 
     def see(self, state: Any) -> None:
-        """Take an update in."""
         last = self._learner.last_projection(state)
         if last is None:
             return
@@ -299,7 +292,6 @@ class Audit(Tracker):
 
     @property
     def room(self) -> int:
-        """How many more projections are kept before they are thinned."""
         return self.most_kept + 1 - len(self.sample)
 
     def took(
@@ -331,12 +323,10 @@ class Audit(Tracker):
             self._worst = (*self._worst[:law], measured, *self._worst[law + 1 :])
 
     def parts(self) -> tuple[Any, ...]:
-        """What was gathered as plain numbers; the sample is weighed for that, once."""
         self.sample = tuple(map(_weighed, self.sample))
         return super().parts()
 
     def checks(self, allowed: float) -> list[CertificateCheck]:
-        """The four checks; none if there was no projection."""
         if not self.updates:
             return []
         members = [_weighed(last) for last in self.sample]
@@ -368,7 +358,6 @@ def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
 
 
 def certify(run: Run) -> Certificate:
-    """The certificate of a run; computes the comparator if it is not known."""
     allowed = membership_tolerance(run.learner.K.center, run.learner.K.radius)
     worst, found = run.max_infeasibility, run.membership
     membership = CertificateCheck("membership", found.law, worst, worst, allowed, found.how)
@@ -402,7 +391,6 @@ def _calls(run: Run) -> list[CertificateCheck]:
 
 
 def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
-    """What the run lost to each member against what it may lose: the worst of all."""
     seen = [(g.left - g.right, g.name) for g in guards if g.left is not None]
     if not seen:
         return []
@@ -414,7 +402,6 @@ def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
 
 
 def rounding(run: Run) -> float:
-    """What totals may be off by, as a share of what was added up."""
     return SUMS * eps_of(run.learner.K.center)
 
 
@@ -437,7 +424,6 @@ def _guarantee(run: Run) -> Bound:
 
 
 def _limits(run: Run) -> list[CertificateCheck]:
-    """How much each limit was broken against its bound: the one that is nearest to it."""
     known = [(one.violation - one.bound, one) for one in run.limits if one.bound is not None]
     if not known:
         return []
@@ -453,7 +439,6 @@ def _feasible(run: Run) -> bool:
 
 
 def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]:
-    """Both totals against bound and guarantee, if there are such."""
     breaches, checks, denied = float(run.violations.sum()), list[CertificateCheck](), violation
     if _feasible(run) and run.bound.violation is None and run.bound.reason == HOPELESS:
         denied = violation._replace(bound=0.0)  # it denies a point that satisfies every constraint

@@ -96,9 +96,6 @@ class Venue(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """The comparator's mean loss; its lower end where no feasible point is known, None if
-        there is neither.
-        """
         return next((end for end in (self.upper, self.lower) if math.isfinite(end)), None)
 
 
@@ -304,7 +301,6 @@ class Comparison(Value):
         return fronts.choice_sentences(points) if one_budget else []
 
     def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
-        """The points of a learner, or of the one whose caution is to be chosen."""
         learner = self.chooser(stream) if learner is None else learner
         return () if learner is None else self.frontier(stream, learner)
 
@@ -457,7 +453,6 @@ class Comparison(Value):
         return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
-        """The tables of standings and the frontiers, for notebooks."""
         return presenter_of(self).html(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -488,7 +483,6 @@ class Comparison(Value):
         checkpoint.write(folder / FILES[0], plain.encode())
 
     def _rows(self) -> list[dict[str, Any]]:
-        """The runs, their regret in two columns."""
         rows = [entry._asdict() for entry in self.entries]
         for row in rows:
             row["regret_lower"], row["regret_upper"] = row.pop("regret") or (None, None)
@@ -546,8 +540,6 @@ class Comparison(Value):
 
 
 def _over_points(form: str, name: str, times: float = 1.0) -> Callable[[Ranking], str]:
-    """A number of every point, as a range."""
-
     def cell(ranking: Ranking) -> str:
         every = [getattr(point, name) for point in ranking.points]
         return "unknown" if None in every else _range([times * each for each in every], form)
@@ -588,8 +580,6 @@ def _microseconds(ranking: Ranking) -> str:
 
 
 def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
-    """Columns whose cells say if a learner was refused."""
-
     def cell(column: Column[Ranking], ranking: Ranking) -> str:
         return column.cell(ranking) if ranking.points else "refused"
 
@@ -619,13 +609,10 @@ RANKING_ROUND_COLUMNS = _or_refused(
     Column("churn p99", "\np99", _over_points(".2g", "churn_p99"), 2),
     Column("churn worst", "\nworst", _over_points(".2g", "churn_worst"), 1),
 )
-"""How bad rounds get, beside the means."""
 TABLES = (("learner", RANKING_COLUMNS), ("per round", RANKING_ROUND_COLUMNS))
-"""The tables of standings, and what their first columns are called."""
 
 
 def ranking_name(ranking: Ranking) -> str:
-    """A learner, and its budget if it has one."""
     budget = "" if ranking.budget is None else f" at {ranking.budget:g}"
     return f"{ranking.learner}{budget}"
 

@@ -27,12 +27,10 @@ class Column(NamedTuple, Generic[T]):
     """smaller lines that a page shows beneath"""
 
     def narrow_cell(self, row: T) -> str:
-        """The cell if there is little room: a number without its error."""
         return self.cell(row).partition(" \u00b1")[0]
 
 
 def applying(columns: Sequence[Column[T]], rows: Sequence[T]) -> list[Column[T]]:
-    """The columns that a table of these rows has."""
     return [column for column in columns if any(map(column.applies, rows))]
 
 
@@ -81,12 +79,10 @@ def precise_interval(lower: float, upper: float) -> str:
 
 
 def number_or_none(x: float | None, form: str = ".4g") -> str:
-    """`x` in a form of Python's, else "none"."""
     return "none" if x is None else f"{x:{form}}"
 
 
 def format_setting(value: object) -> str:
-    """The value of a setting, as tables have it."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -105,17 +101,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def finite_or_none(x: float | None) -> float | None:
-    """`x` as JSON has it, which knows no infinity."""
     return x if x is not None and math.isfinite(x) else None
 
 
 def plain_interval(ends: tuple[float, float] | None) -> dict[str, float | None] | None:
-    """An interval as JSON has it; infinite ends are None."""
     return ends and {"lower": finite_or_none(ends[0]), "upper": finite_or_none(ends[1])}
 
 
 def data_frame(data: Any, index_name: str | None = None) -> Any:
-    """A pandas DataFrame of rows or columns, its index named."""
     try:
         from pandas import DataFrame
     except ImportError:

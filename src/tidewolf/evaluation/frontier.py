@@ -45,7 +45,6 @@ class Point(NamedTuple):
     """
     violation: float
     calls: float
-    """oracle calls made"""
     seconds: float
     infeasibility: float
     """largest infeasibility of a played point over the set, in any round of any seed"""
@@ -65,7 +64,6 @@ class Point(NamedTuple):
     knob: str = ""
     """what is turned: caution, headroom; empty if there is nothing to turn"""
     value: float | None = None
-    """what the knob is at"""
     default: bool = False
     """whether that is the learner's default"""
 
@@ -76,7 +74,6 @@ class Point(NamedTuple):
 
     @property
     def at(self) -> str:
-        """The knob and its value in words."""
         return f"{self.knob} {self.value:g}" if self.knob else ""
 
 
@@ -117,8 +114,6 @@ def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
 
 
 def undominated(points: Sequence[Point]) -> list[Point]:
-    """Those that no other one beats in both numbers."""
-
     def beaten(p: Point) -> bool:
         return any(q.level < p.level and q.violation < p.violation for q in points)
 
@@ -126,7 +121,6 @@ def undominated(points: Sequence[Point]) -> list[Point]:
 
 
 def step_sentence(before: Point, after: Point) -> str:
-    """What it costs and buys to turn the knob from one point's value to the next one's."""
     usual = [" (the default)" * point.default for point in (before, after)]
     return f"From {before.at}{usual[0]} to {after.value:g}{usual[1]}: {_changes(before, after)}."
 
@@ -190,7 +184,6 @@ _STAYS = 0.0005
 
 
 def _changes(before: Point, after: Point) -> str:
-    """How loss and violation change from one point to another."""
     return f"{_change('loss', before, after)}, {_change('violation', before, after)}"
 
 

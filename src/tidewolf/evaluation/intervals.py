@@ -47,7 +47,6 @@ class Interval(NamedTuple):
     """as a certified interval; None if no point is feasible or none is known"""
     violation: float
     bound: Bound
-    """the learner's measured bound for these rounds"""
 
     @property
     def length(self) -> int:
@@ -153,9 +152,6 @@ class Intervals(Value):
 
 
 def _worst(every: Sequence[Interval]) -> tuple[Interval | None, Interval]:
-    """The interval of the largest regret, None if none is known, and that of the largest
-    violation.
-    """
     known = [each for each in every if each.regret is not None]
     regret = max(known, key=lambda each: (each.regret or (0.0, 0.0))[1], default=None)
     return regret, max(every, key=lambda each: each.violation)
@@ -211,7 +207,6 @@ def intervals(
 def shared_intervals(
     runs: Sequence[Run], shortest: int, progress: Callable[[int, int], None] | None = None
 ) -> list[Intervals]:
-    """The intervals of each run; runs of equal sets on one stream share their best points."""
     found: list[Intervals] = []
     bests: dict[tuple[int, int], Comparator | None] = {}
     for before, run in zip((None, *runs), runs, strict=False):
@@ -264,7 +259,6 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
 
 
 def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
-    """Regret and violation of each interval against its measured bounds, if there are such."""
     eps, per_round = certificate.rounding(run), certificate.feasibility_slack(run, 1)
     for each in every:
         losses = float(abs(run.losses[each.start : each.stop]).sum())

@@ -58,7 +58,6 @@ ONLY_LIMIT = "the limit"
 SHOWN_LIMITS = 3
 """How many limits a printed run has, those that were broken most."""
 _NAMED = 6
-"""How many rounds a sentence names."""
 
 
 class Spread(NamedTuple):
@@ -74,7 +73,6 @@ class Spread(NamedTuple):
 
 
 def spread(values: Floats) -> Spread | None:
-    """The numbers of a run's rounds in short; None without a round, or if one is not known."""
     if len(values) == 0 or np.isnan(values).any():
         return None
     numbers = RoundNumbers(values)
@@ -109,8 +107,6 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 class RunTotal(NamedTuple):
-    """A number that adds up over the rounds of a run."""
-
     name: str
     about: str
     totals: Floats | None
@@ -133,7 +129,6 @@ def _per_round(total: float, run: Run) -> float:
 
 
 def _plain_spread(found: Spread | None) -> dict[str, Any] | None:
-    """As files have it: rounds count from 1."""
     return found and {**found._asdict(), "worst_round": found.worst_round + 1}
 
 
@@ -201,12 +196,10 @@ SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
 
 
 def sweep_columns() -> dict[str, type]:
-    """The columns of the table of a sweep that hold numbers of runs, and their types."""
     return {name: kind for name, (kind, _) in SWEEP_COLUMNS.items()}
 
 
 def sweep_values(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of these columns, given the plain data of a run; None if it has none."""
     found = {}
     for name, (_, keys) in SWEEP_COLUMNS.items():
         value: Any = plain
@@ -256,7 +249,6 @@ def _number(key: str) -> Callable[[Run], str]:
 
 
 def _mean(name: str, narrow_title: str) -> Column[Run]:
-    """The mean of a number of rounds, with its p99 and worst beneath."""
     found = attrgetter(f"{name}_spread")
     return Column(
         *(f"mean {name}", narrow_title, lambda run: number(getattr(found(run), "mean", None))),
@@ -299,11 +291,9 @@ TABLE: tuple[Column[Run], ...] = (
     Column("pending rounds", "pending\nrounds", _number("pending"), 1, _has("pending")),
     Column("seconds", "seconds", _number("seconds"), 1),
 )
-"""From left to right; what differs from run to run comes last."""
 
 
 def table_metrics(runs: Sequence[Run]) -> list[Column[Run]]:
-    """The columns of a table of these runs."""
     return applying(TABLE, runs)
 
 
@@ -327,11 +317,9 @@ ROUND_TABLE: tuple[Column[Run], ...] = (
     _spread_column("\nworst", "violation", "worst"),
     Column("rounds\nbroken", "rounds\nbroken", lambda run: percent(run.broken)),
 )
-"""How bad rounds get, from left to right."""
 
 
 def spread_lines(run: Run) -> list[str]:
-    """Mean, p99 and worst of what each round has, as a small table; nothing without a round."""
     if not run.rounds:
         return []
     names = ("loss", "violation", "churn")
@@ -368,7 +356,6 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
 
 
 def run_totals(run: Run) -> tuple[RunTotal, ...]:
-    """What adds up over the rounds, in the order of the charts."""
     over, broken = "loss beyond the best fixed point", "by how much the limits were broken"
     bound, calls = run.bound, np.cumsum(run.calls, dtype=np.float64)
     return (
@@ -414,7 +401,6 @@ EXPERT_COLUMNS = (
         "outside", lambda expert: short_number(expert.outside), lambda each: each.outside > 0
     ),
 )
-"""From left to right, after the name."""
 
 
 @final
@@ -425,15 +411,12 @@ class Experts(tuple[Expert, ...]):
 
     @property
     def by_trust(self) -> tuple[Expert, ...]:
-        """Those of the largest mean weight first."""
         return tuple(sorted(self, key=lambda expert: -expert.mean_weight))
 
     def columns(self) -> list[Column[Expert]]:
-        """What a table of them has."""
         return applying(EXPERT_COLUMNS, self)
 
     def lines(self, most: int | None = None) -> list[str]:
-        """A table, of those that were trusted most if there are more than `most`."""
         columns, shown = self.columns(), self.by_trust[:most]
         if not shown:
             return []
@@ -443,7 +426,6 @@ class Experts(tuple[Expert, ...]):
         return [*lines, f"and {left} more in run.experts"] if left else lines
 
     def plain(self) -> list[dict[str, Any]]:
-        """As files have them."""
         numbers = ("guard", "run_loss", "run_violation")
         return [
             {**each._asdict(), **{name: finite_or_none(getattr(each, name)) for name in numbers}}
@@ -465,12 +447,10 @@ class RunLimits(tuple[LimitBound, ...]):
 
     @property
     def broken(self) -> tuple[LimitBound, ...]:
-        """Those that were broken, the most broken first."""
         found = [one for one in self if one.violation > 0.0]
         return tuple(sorted(found, key=lambda one: -one.violation))
 
     def lines(self, most: int | None = None) -> list[str]:
-        """A line for each of those that were broken most, after how many were broken."""
         if not self:
             return []
         shown = self.broken[:most]
@@ -482,7 +462,6 @@ class RunLimits(tuple[LimitBound, ...]):
         return lines
 
     def plain(self) -> list[dict[str, Any]]:
-        """As files have them."""
         return [{**one._asdict(), "bound": finite_or_none(one.bound)} for one in self]
 
     def __repr__(self) -> str:
@@ -490,8 +469,6 @@ class RunLimits(tuple[LimitBound, ...]):
 
 
 class BrokenLimit(NamedTuple):
-    """A limit that was broken."""
-
     name: str
     total: float
     """by how much in all"""
@@ -501,7 +478,6 @@ class BrokenLimit(NamedTuple):
 
 
 def broken_limits(run: Run) -> list[BrokenLimit]:
-    """The limits of a run that were broken by more than rounding, the most broken first."""
     each, found, names = run.each_violation, run.breaches, run.limit_names
     if each is None or found is None:  # a round has one limit
         found, names = Breaches(1), (ONLY_LIMIT,)
@@ -576,7 +552,6 @@ def contradiction(proof: Infeasibility, stream: Stream) -> str:
 
 
 def regret_words(run: Run) -> str:
-    """The regret, or what stands in its place, in a few words."""
     regret, kept, what = run.regret, run.regret_kept, "regret"
     if regret is None and kept is not None and run.least_breach is not None:
         what += f" against points that keep {len(run.least_breach.kept)} of {run.rounds} rounds"
@@ -585,7 +560,6 @@ def regret_words(run: Run) -> str:
 
 
 def plain_hindsight(run: Run) -> dict[str, Any] | None:
-    """What stands in place of a regret if no point satisfies every constraint, as plain data."""
     found = run.least_breach
     if found is None:
         return None

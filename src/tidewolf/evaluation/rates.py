@@ -31,8 +31,6 @@ CONFIDENCE = 0.95
 
 
 class Growth(NamedTuple):
-    """How one total grows."""
-
     exponent: float | None
     interval: tuple[float, float] | None
     """holds the exponent with 95 % confidence; infinite where two runs leave no scatter to judge
@@ -161,7 +159,6 @@ def rates(runs: Sequence[Run]) -> Rates:
 def growth(
     horizons: Sequence[int], totals: Sequence[float | None], theory: float | None = None
 ) -> Growth:
-    """The exponent of totals measured over these horizons."""
     from scipy.special import stdtrit
 
     known = [total for total in totals if total is not None and math.isfinite(total)]

@@ -58,8 +58,6 @@ _TOTAL = 1e307
 
 
 class RunProgress(NamedTuple):
-    """How far a run has come."""
-
     rounds_done: int
     rounds: int
     calls: int
@@ -69,8 +67,6 @@ class RunProgress(NamedTuple):
 
 
 class _Snapshot(NamedTuple):
-    """A recording as numbers and arrays."""
-
     t: int
     state: np.ndarray[Any, np.dtype[np.uint8]]
     """as the learner saves it"""
@@ -88,14 +84,11 @@ def _clock() -> float:
 
 
 def solves_in(state: Any) -> int:
-    """Linear programs that a learner has solved so far."""
     return int(getattr(state, "solves", 0))
 
 
 @final
 class Recording:
-    """Plays a stream and keeps what `Run` tells of it."""
-
     def __init__(
         self,
         learner: Learner[Any],
@@ -141,9 +134,6 @@ class Recording:
         self._trackers: tuple[Tracker, ...] = (self.audit, *gathered)
 
     def advance(self) -> Iterator[int]:
-        """Play on, one update at a time, or as many as a kernel plays in a moment; answers how many
-        rounds are done.
-        """
         compiled = compiled_rounds(self.learner, self.stream)
         moves = self._advance_one_by_one() if compiled is None else self._advance_compiled(compiled)
         while True:
@@ -187,7 +177,6 @@ class Recording:
             yield self.t
 
     def _records(self, rounds: int) -> Records:
-        """Arrays for so many rounds."""
         n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.means)
         measures = self._kernel.measures
@@ -260,7 +249,6 @@ class Recording:
             self.audit.see(self.state)
 
     def _finite(self, values: Floats, name: str) -> Floats:
-        """The values, unless one of them is no number, or so large that a total might not be."""
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
         if not size <= _TOTAL / len(self.stream):
             raise NotFinite(
@@ -298,13 +286,11 @@ class Recording:
 
     @property
     def progress(self) -> RunProgress:
-        """How far it has come."""
         loss, violation = (float(x[: self.t].sum()) for x in (self.losses, self.violations))
         calls, solves = int(self.state.calls), solves_in(self.state)
         return RunProgress(self.t, len(self.stream), calls, loss, violation, solves)
 
     def save(self) -> bytes:
-        """All of it as bytes."""
         rounds = tuple(numbers[: self.t] for numbers in self._rounds)
         trackers = tuple(tracker.parts() for tracker in self._trackers)
         state = np.frombuffer(self.learner.save(self.state), dtype=np.uint8)
@@ -352,7 +338,6 @@ class Recording:
         return recording
 
     def _restore_rounds(self, found: _Snapshot) -> None:
-        """The numbers of the rounds; a ValueError if they are of others than this recording has."""
         t = found.t
         if type(t) is not int or not 0 <= t <= len(self.stream):
             raise ValueError(f"{t!r} rounds are none of {len(self.stream)}")
@@ -362,7 +347,6 @@ class Recording:
             mine[:t] = its
 
     def updates(self) -> tuple[Int64s, Floats]:
-        """After how many rounds each update came, and the learner's running numbers after each."""
         updates = len(self.ends)
         measures = np.array(self.measures, dtype=np.float64).reshape(
             updates, len(self.measures) // max(1, updates)
@@ -393,7 +377,6 @@ class GradientCheck:
             self.left = support.FIRST if any(map(own_functions, batches)) else 0
 
     def see(self, t: int, played: Played) -> None:
-        """The update whose first round is round t."""
         if not self.left:
             return
         self.left -= 1

@@ -47,9 +47,7 @@ from tidewolf.methods.late import Overrides
 
 INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."
 PROGRESS_SECONDS = 0.1
-"""Seconds between two reports of progress."""
 SHOWN_EXPERTS = 6
-"""How many members a printed run names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -422,7 +420,6 @@ class Run(Record):
         return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
-        """The table and the figures, for notebooks."""
         return presenter_of(self).html(self)
 
     def __repr__(self) -> str:
@@ -539,7 +536,6 @@ def run(
 
 
 def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
-    """What a recording tells of the rounds it has played, which are all there are."""
     ends, measures = recording.updates()
     kept, decisions = recording.decisions, None
     K, stream = recording.learner.K, recording.stream

@@ -53,7 +53,6 @@ from tidewolf.sets.base import CostlyMembership, membership_tolerance
 EVERY_POINT = "by every point's excess"
 COMBINATION = "through the convex combination of vertices"
 MAX_PARTS = 120
-"""At most so many parts."""
 MAX_NUMBERS = 1 << 22
 """At most so many numbers in all, or one point if that is larger."""
 _ROUNDING = 1e-9
@@ -69,7 +68,6 @@ class Tracker:
     kept: ClassVar[tuple[str, ...]]
 
     def parts(self) -> tuple[Any, ...]:
-        """What a file has of it."""
         return tuple(getattr(self, name) for name in self.kept)
 
     def restore(self, parts: tuple[Any, ...]) -> None:
@@ -85,14 +83,11 @@ class Tracker:
 
 
 class Membership(Tracker):
-    """The largest infeasibility so far, and how it is known."""
-
     kept = ("worst", "_points", "_combined", "_asked")
 
     def __init__(self, K: HasLMO) -> None:
         self._K = K
         self.worst = 0.0
-        """the largest infeasibility of those that were asked"""
         self._points = self._combined = self._asked = 0
         self._vertices: dict[int, tuple[Vertex, float]] = {}
         """those of the last combination by identity, and their excess"""
@@ -113,7 +108,6 @@ class Membership(Tracker):
                 self._ask(x)
 
     def took(self, points: int, worst: float) -> None:
-        """So many more points, each asked elsewhere; the largest infeasibility is now this."""
         self._points += points
         self._asked += points
         self._note(worst)
@@ -153,14 +147,12 @@ class Membership(Tracker):
 
     @property
     def law(self) -> str:
-        """What was proved."""
         if self._asked + self._combined < self._points:
             return "the 1st, 2nd, 4th, 8th, ... and the last played point are members of the set"
         return "every played point is a member of the set"
 
     @property
     def how(self) -> str:
-        """By what it was proved."""
         if self._asked == self._points:
             return EVERY_POINT
         some = f"{self._asked} of {self._points} points"
@@ -226,7 +218,6 @@ class TrajectorySummary(Tracker):
 
     @property
     def mean(self) -> Floats:
-        """The mean of every played point."""
         return np.average(self.means, axis=0, weights=np.diff(self.edges))
 
 
@@ -247,9 +238,6 @@ class Movement(Tracker):
         self.last: Array | None = None
 
     def see(self, points: Array, rounds: int, *, each: bool) -> Floats:
-        """The churn of the next rounds, played at one point, or (`each`) at a point each, (rounds,
-        *shape).
-        """
         churn, xp = np.zeros(rounds), namespace(points)
         churn[0] = self._from_last(points[0, ...] if each else points)
         if each and rounds > 1:
@@ -279,7 +267,6 @@ class Breaches(Tracker):
         """by how much each was broken in all, and in its worst round"""
 
     def see(self, start: int, limits: Floats) -> None:
-        """The limits of rounds from `start` on, (rounds, limits): positive where broken."""
         self.sizes[0] += np.maximum(limits, 0.0).sum(axis=0)
         broken = is_broken(limits)
         these = np.flatnonzero(broken.any(axis=0))
@@ -297,15 +284,11 @@ class Breaches(Tracker):
         worst[these[worse]], worst_round[these[worse]] = most[worse], start + at[worse]
 
     def of(self, limit: int) -> Breach:
-        """Those of one limit."""
         rounds, *where = self.when[:, limit].tolist()
         return Breach(rounds, float(self.sizes[1, limit]), *where)
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
-    """Which limits of rounds are broken by more than rounding: that of the largest of them, and of
-    `size`.
-    """
     found: NDArray = limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0)))
     return found
 
@@ -424,7 +407,6 @@ class Decisions:
 
 
 def _shown(count: int, most: int) -> list[int]:
-    """Which of so many are shown, -1 in place of those left out."""
     if count <= most:
         return list(range(count))
     return [*range(most // 2), -1, *range(count - most // 2, count)]

@@ -17,8 +17,6 @@ SAME = 0.0005
 
 
 class Outcome(NamedTuple):
-    """Means per round of one learner."""
-
     name: str
     loss: float
     violation: float
@@ -40,7 +38,6 @@ def verdict(runs: Sequence[Run], names: Sequence[str]) -> str:
 
 
 def beside(first: Outcome, other: Outcome) -> str:
-    """One learner beside another."""
     cost = f"{first.name} cost {_compared(first.loss, other.loss)} {other.name}"
     ours, theirs = first.violation, other.violation
     if ours == theirs == 0.0:

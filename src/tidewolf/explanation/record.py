@@ -24,8 +24,6 @@ _TINY = 1e-9
 
 
 class Entry(NamedTuple):
-    """An entry of the decision."""
-
     name: str
     value: float
     before: float | None
@@ -37,8 +35,6 @@ class Entry(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A path of a flow."""
-
     share: float
     """how much of the flow takes it"""
     nodes: tuple[str, ...]
@@ -294,7 +290,6 @@ def _facts(facts: dict[str, float | None]) -> str:
 
 
 def _decision(why: Explanation) -> Iterator[tuple[str, str]]:
-    """What was decided, and what is different from the decision before."""
     values = _some([f"{one.name}: {number(one.value)}" for one in why.entries], why.others)
     paths = [f"{number(one.share)} along {' > '.join(one.nodes)}" for one in why.routes]
     yield "Decision", _some(paths, why.other_routes) if paths else values or "every entry is 0"
@@ -312,7 +307,6 @@ def _decision(why: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _experts(why: Explanation) -> Iterator[tuple[str, str]]:
-    """What moved the decision, and the experts with largest weights."""
     if why.moved:
         yield from (("By", reason) for reason in [*_reasons(why)][:_MOST])
     for part in why.experts[: _MOST - 1] if why.observed else ():
@@ -343,7 +337,6 @@ def _parts(why: Explanation) -> Iterator[str]:
 
 
 def _limits(why: Explanation) -> Iterator[tuple[str, str]]:
-    """The limits that bind or were broken, or the nearest one, and what is expected of the move."""
     shown = [one for one in why.limits if one.binds or one.played > _TINY] or why.limits[:1]
     for one in shown:
         load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
@@ -363,7 +356,6 @@ def _limits(why: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _so_far(why: Explanation) -> Iterator[tuple[str, str]]:
-    """The totals, what is proved, and what other points than the decisions have cost."""
     if why.run_loss is not None and why.observed:
         yield "So far", _facts({"loss": why.run_loss, "violation": why.run_violation})
     if (proved := why.proved) is not None:
@@ -391,7 +383,6 @@ def _moved(why: Explanation) -> str:
 
 
 def _reasons(why: Explanation) -> Iterator[str]:
-    """What may have moved it, the strongest first."""
     for entries, state in ((why.out, "out"), (why.gone, "no longer there")):
         used = [one.name for one in entries if (one.before or 0.0) > _TINY]
         if used:
@@ -411,6 +402,5 @@ def _reasons(why: Explanation) -> Iterator[str]:
 
 
 def _over(limits: Sequence[Limit]) -> list[str]:
-    """The limit that what was played broke most, if it broke any."""
     broken = sorted((one for one in limits if one.played > _TINY), key=lambda one: -one.played)
     return [f"{one.name} was over by {number(one.played)} in the last round" for one in broken[:1]]

@@ -38,7 +38,6 @@ class Rounds(NamedTuple):
     data: tuple[Any, ...]
 
     def some(self, which: Any) -> Rounds:
-        """Those of a slice, or of an array of places."""
         return Rounds(self.ts[which], tuple(part[which, ...] for part in self.data))
 
 
@@ -50,7 +49,6 @@ class Engine(ABC):
     """
 
     name: ClassVar[str]
-    """what makes a batch of it"""
 
     def __init__(self, value: Callable[..., Any], call: str) -> None:
         self.value, self.call = value, call
@@ -95,7 +93,6 @@ class Traced(Engine):
             return found
 
     def _apart(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        """One round after another."""
         data, own = self._columns(rounds, point), what == "values_at"
         ask = self._scalar if what.startswith("values") else self._slope
         found = (
@@ -107,7 +104,6 @@ class Traced(Engine):
         return self._stack(found)
 
     def _worth_it(self, rounds: Rounds) -> bool:
-        """Whether going over all rounds at once pays."""
         return True
 
     @abstractmethod
@@ -274,7 +270,6 @@ def _as_rows(part: Any, what: str) -> Any:
 
 
 def name_of(value: object) -> str | None:
-    """What a callable is called; None for one without a name of its own."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) and not name.startswith(("<", "_")) else None
 
@@ -352,7 +347,6 @@ class _Torch(Traced):
         return self.call == "rows" and len(rounds.ts) > 1
 
     def _point(self, x: Array) -> Any:
-        """The point itself where it is torch's, else in float64."""
         import torch
 
         if isinstance(x, torch.Tensor):
@@ -360,7 +354,6 @@ class _Torch(Traced):
         return torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
 
     def _columns(self, rounds: Rounds, point: Any) -> list[Any]:
-        """The data where the point is, floating ones in its dtype."""
         import torch
 
         columns = []

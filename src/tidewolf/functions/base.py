@@ -96,7 +96,6 @@ class ArrayBatch(Batch):
         return view
 
     def _cut(self, A: Any, rounds: slice) -> Any:
-        """Some rounds of sparse rows, of which every round has as many."""
         start, stop, _ = rounds.indices(len(self))
         each = A.shape[0] // max(1, len(self))
         return sparse.cut_rows(A, each * start, each * max(start, stop))
@@ -122,7 +121,6 @@ class ArrayBatch(Batch):
         return cls._unchecked(**whole)
 
     def _match(self, name: str, shape: Shape, reference: Array) -> None:
-        """Require this shape of an array, and put it into the library and dtype of another."""
         array = self.__dict__[name]
         if tuple(array.shape) != shape:
             words = f"{name} of {type(self).__name__} needs shape {shape}"
@@ -146,7 +144,6 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
 
 
 def _sparse_round(x: Any, what: str) -> Any:
-    """A sparse array of a single round, a vector or one row, as a matrix of one row."""
     row = as_sparse(x.reshape((1, -1)) if x.ndim == 1 else x, what)
     if row.shape[0] != 1 or row.shape[1] == 0:
         raise WrongShape(f"{what} must be a vector or one row, not of shape {tuple(x.shape)}.")
@@ -233,14 +230,12 @@ def beside(b: Array, A: Array, x: Array) -> Array:
 
 
 def total_row(A: Array) -> Floats:
-    """The sum over the rounds, in float64."""
     if is_sparse(A):
         return np.asarray(weighted(A, np.ones(A.shape[0])))
     return np.asarray(to_numpy(A).sum(axis=0, dtype=np.float64))
 
 
 def row_norms(x: Array) -> Floats:
-    """The norm of each row of a matrix, dense or sparse, as a NumPy array."""
     if is_sparse(x):
         return sparse.sparse_row_norms(x)
     with np.errstate(over="ignore", invalid="ignore"):

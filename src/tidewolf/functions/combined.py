@@ -31,8 +31,6 @@ from tidewolf.functions.smooth import Quadratic
 
 
 class OfParts(Batch):
-    """Abstract: a batch made of others."""
-
     parts: tuple[Batch, ...]
 
     @property
@@ -206,7 +204,6 @@ class Sum(Combined):
         return together(each, range(len(each))) if each else parts[0].halfspaces()
 
     def _choices(self) -> Halfspaces:
-        """The rows of a single round."""
         told = [(w, p.halfspaces()) for w, p in zip(self.weights, self._piecewise(), strict=True)]
         each = [(w * one.A.astype(np.float64, copy=False), w * one.b) for w, one in told]
         if any(is_sparse(A) for A, _ in each):
@@ -330,7 +327,6 @@ class Max(Combined):
         return namespace(x).stack([part.values(x) for part in self.parts])
 
     def _largest(self, x: Array) -> Int64s:
-        """The first largest part of each round."""
         return np.asarray(to_numpy(self._each(x)).argmax(axis=0))
 
     def halfspaces(self) -> Halfspaces:
@@ -458,7 +454,6 @@ class Chain(OfParts):
 
 
 def leaves(batch: Batch) -> Iterator[Batch]:
-    """What a batch is made of in the end: itself, or the leaves of its parts."""
     if not isinstance(batch, Chain | Combined):
         yield batch
         return
@@ -467,7 +462,6 @@ def leaves(batch: Batch) -> Iterator[Batch]:
 
 
 def chained(parts: Sequence[Batch]) -> Batch:
-    """One batch with the rounds of all parts, in as few parts as their arrays allow."""
     merged = list[Batch]()
     for _, group in groupby(parts, type):
         several = list(group)
@@ -504,7 +498,6 @@ def _changed(part: Any, change: Callable[[Array], Array]) -> Any:
 
 
 def can_be_saved(batch: Batch) -> bool:
-    """Whether it consists of built-in kinds made of arrays alone."""
     return all(
         type(leaf).__name__ != "Custom" and _kinds().get(type(leaf).__name__) is type(leaf)
         for leaf in leaves(batch)
@@ -512,12 +505,10 @@ def can_be_saved(batch: Batch) -> bool:
 
 
 def saved_name(batch: Batch) -> str:
-    """What files call its kind."""
     return type(batch).written_as().__name__
 
 
 def saved_fields(batch: Batch) -> tuple[Any, ...]:
-    """Its fields in their order."""
     if isinstance(batch, OfParts):
         pairs = tuple((saved_name(part), saved_fields(part)) for part in batch.parts)
         return tuple({**batch.fields(), "parts": pairs}.values())

@@ -76,8 +76,6 @@ class EntryBatch(ArrayBatch):
         return sides
 
     def _require_places(self, beside: str) -> None:
-        """Require a place for each number of a table, within the point, and none twice per
-        round."""
         what, numbers = f"places of {type(self).__name__}", getattr(self, beside)
         self._match("places", tuple(numbers.shape), self.places)
         in_order = np.sort(self.places, axis=1)
@@ -110,7 +108,6 @@ def pad_rounds(
 
 
 def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
-    """The places and the numbers of one round."""
     parts = as_items(given, what, "(indices, numbers)")
     if len(parts) != 1 + count:
         raise WrongShape(f"{what} is indices and {count} of numbers, not {shown(given)}.")
@@ -145,7 +142,6 @@ def gather_entries(x: Array, places: Int64s) -> Array:
 
 
 def gather_each_round(points: Array, places: Int64s) -> Array:
-    """The entries at these places, each round's from a point of its own."""
     size = math.prod(points.shape[1:])
     return gather_entries(points, np.maximum(places, 0) + size * np.arange(len(places))[:, None])
 
@@ -159,7 +155,6 @@ def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
 
 
 def scatter_each_round(places: Int64s, numbers: Array, shape: Shape) -> Array:
-    """The same, each round in a point of its own."""
     size = math.prod(shape)
     return scatter_entries(
         np.maximum(places, 0) + size * np.arange(len(places))[:, None],
@@ -271,7 +266,6 @@ class Squared(EntryBatch):
         return row_norms(self._errors(gather_entries(x, self.places)))
 
     def _errors(self, entries: Array) -> Array:
-        """What entries differ from their targets by, 0 if there is none."""
         return (entries - self.targets) * like(self.places >= 0, self.targets)
 
     @classmethod

@@ -82,7 +82,6 @@ class AffineMap:
         self.table = csr_array((v[own], (at, q[own])), shape=(len(self.places), last))
 
     def moving(self, start: int, stop: int) -> Any:
-        """Which places are in these columns."""
         column = self.places % self.width
         return (column >= start) & (column < stop)
 
@@ -99,8 +98,6 @@ class AffineMap:
 
 
 class Atom(NamedTuple):
-    """An atom, the tables of its arguments, and the columns of its variable."""
-
     name: str
     arguments: list[AffineMap]
     start: int
@@ -118,8 +115,6 @@ class Atom(NamedTuple):
 
 
 class Split:
-    """An expression whose atoms are replaced by variables, and the atoms."""
-
     def __init__(self, expression: Any, variable: Any, parameters: Sequence[Any]) -> None:
         found: list[tuple[Any, Any]] = []
         root = _replaced(expression, found)
@@ -133,7 +128,6 @@ class Split:
         ]
 
     def batch(self, data: Sequence[Any], rounds: int) -> Batch:
-        """The expression with these values of its parameters; NotBuiltIn if it is no such kind."""
         size = self.root.table.shape[1]  # of the parameters, the first index first, as in cvxpy
         p = np.concatenate([*(rows.T.ravel() for rows in data), []]).reshape(size, rounds)
         names = {atom.name for atom in self.atoms}
@@ -211,7 +205,6 @@ class Split:
 
 
 def _replaced(e: Any, found: list[tuple[Any, Any]]) -> Any:
-    """The expression with variables in place of its atoms, which are added to those found."""
     import cvxpy as cp
     from cvxpy.atoms.affine.affine_atom import AffAtom
 
@@ -247,13 +240,11 @@ def _each(found: Floats, p: Floats) -> Floats:
 
 
 def _points(found: Floats, shape: Shape) -> Floats:
-    """Points with entries in cvxpy's order, the first index first, as points."""
     order = [*range(found.ndim - 1), *range(found.ndim + len(shape) - 2, found.ndim - 2, -1)]
     return np.ascontiguousarray(found.reshape(*found.shape[:-1], *shape[::-1]).transpose(order))
 
 
 def _own(found: Floats, data: Sequence[Any]) -> Any:
-    """The user's own array in place of one with the same numbers."""
     return next((rows for rows in data if np.array_equal(rows, found)), found)
 
 
@@ -356,7 +347,6 @@ def _require(holds: bool, kind: Any, setting: str, message: str) -> None:
 
 
 def _require_expression(cp: Any, e: Any, variable: Any) -> None:
-    """Refuse what is no convex number, or depends on another variable."""
     what = f"the variable is a cvxpy.Variable, not {shown(variable)}."
     _require(isinstance(variable, cp.Variable), WrongType, "variable", what)
     declared = {name for name, value in variable.attributes.items() if value}
@@ -399,7 +389,6 @@ def _checked(parameters: Sequence[Any], values: Any) -> tuple[Floats, ...]:
 
 @contextmanager
 def _borrowed(leaves: Sequence[Any]) -> Iterator[None]:
-    """Set values of variables and parameters, which are restored afterwards."""
     with _LOCK, np.errstate(all="ignore"):
         values = [leaf.value for leaf in leaves]
         try:
@@ -410,8 +399,6 @@ def _borrowed(leaves: Sequence[Any]) -> Iterator[None]:
 
 
 class _Cvxpy(Engine):
-    """An expression, which cvxpy evaluates round by round, and what was found out about it."""
-
     name: ClassVar[str] = "from_cvxpy"
 
     def __init__(self, expression: Any, variable: Any) -> None:

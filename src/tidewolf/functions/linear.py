@@ -185,7 +185,6 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return self._rows(np.arange(len(self)), self._fullest(x))
 
     def _fullest(self, x: Array) -> Int64s:
-        """The first largest piece of each round."""
         pieces = self.pieces(x)
         return to_numpy(namespace(pieces).argmax(pieces, axis=1))
 
@@ -274,7 +273,6 @@ class MaxAffine(LargestPiece):
         return cls._unchecked(A=stack_rows([part._stacked() for part in parts]), b=b)
 
     def _stacked(self) -> Any:
-        """Sparse coefficients of all rounds, one below the other."""
         if not self._shared or len(self) == 1:
             return self.A
         return stack_rows([self.A] * len(self)) if len(self) else cut_rows(self.A, 0, 0)

@@ -43,8 +43,6 @@ AT_A_TIME = 2**16
 
 @dataclass(frozen=True)
 class Matrix(Uncopied):
-    """A matrix, sparse or dense."""
-
     def __call__(self, value: Any, what: str) -> Any:
         matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
         if matrix.ndim != 2 or 0 in matrix.shape:
@@ -86,8 +84,6 @@ class _Loads(NamedTuple):
 
 
 class OverPaths(ArrayBatch):
-    """Demands that are split over paths, and what they put on links."""
-
     of_all_rounds: ClassVar[tuple[str, ...]] = ("_loads",)
 
     incidence: Any
@@ -131,7 +127,6 @@ class OverPaths(ArrayBatch):
         return _Loads(link, path, self.pairs[path], load, A.indptr)
 
     def _carried(self, x: Array) -> Floats:
-        """What each link carries, in its unit, as (rounds, links)."""
         from scipy.sparse import csr_array
 
         on, demands = self._loads, self._host("demands")
@@ -150,7 +145,6 @@ class OverPaths(ArrayBatch):
 
     @cached_property
     def _round(self) -> Any:
-        """What a unit on each path puts on each link in the only round, sparse."""
         from scipy.sparse import csr_array
 
         on, shape = self._loads, (self._links, self.shape[0])
@@ -225,7 +219,6 @@ class LinkLoads(OverPaths, LargestPiece):
 
 
 def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any]]:
-    """Two examples of (incidence, demands, a number for each round and link, pairs)."""
     from scipy.sparse import csr_array
 
     shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
@@ -367,7 +360,6 @@ class LoadCost(OverPaths, AffineRows):
         return np.asarray(np.bincount(on.path, loads, self.shape[0]), dtype=np.float64)
 
     def _parts(self) -> Iterator[slice]:
-        """Some rounds after the others, whose coefficients make a small table; at least one."""
         step = max(1, AT_A_TIME // self.shape[0])
         for start in range(0, max(1, len(self)), step):
             yield slice(start, start + step)
@@ -468,7 +460,6 @@ class LoadLimit(LinkLoads):
         return None if self._same_demands() else super().many_rows()
 
     def _same_demands(self) -> bool:
-        """Whether there are several rounds, and all have the demands of the first."""
         demands = self._host("demands")
         return len(self) > 1 and bool((demands == demands[0]).all())
 

@@ -36,9 +36,6 @@ Points: TypeAlias = tuple[Array, Sequence[str] | None]
 
 
 def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = None) -> Stream:
-    """What a feed gives as round t, counted from 0, on a set with this center, whose entries have
-    these names.
-    """
     points = (center, names)
     if isinstance(item, Stream):
         found = item
@@ -76,7 +73,6 @@ def _point(x: Any, what: str, points: Points) -> Array:
 
 
 def _row(x: Any, what: str, points: Points, *, gaps: bool = False) -> Any:
-    """Numbers in the order of the entries, if they are given by name."""
     return in_order(x, points[1], what, tuple(points[0].shape), gaps=gaps)
 
 
@@ -92,7 +88,6 @@ def _named(item: Mapping[Any, Any], t: int, points: Points) -> Stream:
 
 
 def _one(key: str, value: Any, t: int, points: Points) -> Any:
-    """The side information of one round, as a stream of one round has it."""
     if key == "advice" and isinstance(value, Mapping):
         what = f"Advice of round {t}"
         rows = {name: _row(point, what, points, gaps=True) for name, point in value.items()}

@@ -99,9 +99,6 @@ class Quadratic(base.ArrayBatch):
 
 
 def _require_convex(P: NDArray, eps: float) -> None:
-    """Refuse matrices that are not symmetric positive semidefinite, up to rounding in their
-    dtype.
-    """
     stack = P[None] if P.ndim == 2 else P
     size = np.max(np.abs(stack), axis=(1, 2))
     slack = 100 * eps * stack.shape[1] * size
@@ -187,7 +184,6 @@ class LogWealth(base.ArrayBatch):
 
 
 def _positive(growth: Array) -> Array:
-    """Growth to take the logarithm of."""
     xp = namespace(growth)
     if growth.shape[0] and not bool(xp.all(growth > 0)):
         t = int(np.argmin(to_numpy(growth) > 0))
