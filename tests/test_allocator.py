@@ -230,7 +230,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.stdout.startswith("OnlineAllocator needs scikit-learn"), done.stderr
+    assert done.stdout.startswith("OnlineAllocator needs sklearn"), done.stderr
 
 
 GROUPS = {"groups": ["a"] * 4}

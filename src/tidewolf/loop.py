@@ -147,8 +147,9 @@ def _feed(
         if isinstance(rounds, Iterable) and not isinstance(rounds, str | bytes | Mapping):
             items = iter(rounds)
     if items is None:
-        words = f"Expected a Stream(losses, constraints), or rounds that are each {SUCH}"
-        raise WrongType(f"{words}, not {type(rounds).__name__}.")
+        raise WrongType(
+            f"Expected a Stream, or rounds that are each {SUCH}, not {type(rounds).__name__}."
+        )
     if as_count(first, "The first round", least=0):
         raise InvalidInput(f"Rounds that come one by one begin with the next, not with {first}.")
     return _one_by_one(learner, items, learner.start() if state is None else state)
@@ -170,8 +171,7 @@ def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator
 def _require_playable(learner: Learner[S], stream: Stream) -> None:
     if stream.shape != learner.K.shape:
         shape = learner.K.shape
-        words = f"Expected functions of points of shape {shape}, that of the learner's set"
-        raise WrongShape(f"{words}, not {stream.shape}.")
+        raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
     if not stream.late and stream.played is None:
         return
     late_feedback(learner)
@@ -354,6 +354,6 @@ def _values(batch: Batch, x: Array, explores: bool = False) -> Array:
         if isinstance(error, TidewolfError) or isinstance(batch, Custom):
             raise
         raise WrongType(
-            f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. "
-            "Functions and set live in one array library and dtype; `K.to(array)` moves a set."
+            f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. Move "
+            "the set to the library and dtype of the functions with `K.to(array)`."
         ) from error

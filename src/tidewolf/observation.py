@@ -70,8 +70,7 @@ def given_feedback(
     if isinstance(feedback, Feedback) and not given:
         return _checked(learner, feedback)
     if feedback is None:
-        once = len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1
-        if once and names <= _LOSSES | _LIMITS:
+        if len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1 and names <= _LOSSES | _LIMITS:
             return given_functions(learner, **given)
         if names == {"constraint_value", "loss_value"}:
             values = (as_array([given[name]], name) for name in ("loss_value", "constraint_value"))
@@ -122,8 +121,7 @@ def _one_round(
         return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
     value = as_number(constraint_value, "constraint_value")
     if value > 0.0 and constraint_gradient is None:
-        words = f"constraint_value is {value:g}, a violation: give constraint_gradient, too."
-        raise InvalidInput(words)
+        raise InvalidInput(f"constraint_value is {value:g}, above 0: give constraint_gradient.")
     if constraint_gradient is not None:
         constraint_gradient = point(learner, constraint_gradient, "constraint_gradient")
     return of_gradients(learner.K, grad_f, value, constraint_gradient)
@@ -169,8 +167,7 @@ def arrival(
         late_feedback(learner)
         rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
         if rounds != 1:
-            words = "Expected 1 round, because it is late or of another point than was decided"
-            raise InvalidInput(f"{words}; received {rounds} rounds.")
+            raise InvalidInput(f"Expected 1 round if late or overridden, not {rounds} rounds.")
     if played is not None:
         if isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
@@ -203,14 +200,12 @@ def require_functions(
 ) -> None:
     for name, batch in zip(("loss", "constraint"), seen, strict=True):
         if not isinstance(batch, Batch):
-            words = f"The {name} is a function such as functions.Linear.one(costs)"
-            raise WrongType(f"{words}, not a {type(batch).__name__}.")
+            raise WrongType(f"The {name} is a batch such as Linear.one(costs), not {batch!r}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
         stream, most = Stream(*seen), rounds_at_once(learner, whole(state))
         if stream.shape != shape:
-            words = f"Expected functions of points of shape {shape}, that of the learner's set"
-            raise WrongShape(f"{words}, not {stream.shape}.")
+            raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
     warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)

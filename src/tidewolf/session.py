@@ -111,9 +111,7 @@ class Session(Generic[S]):
         self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
         if not isinstance(learner, Learner):
-            raise errors.WrongType(
-                f"Expected a learner such as LyapunovDescent(K), not {learner!r}."
-            )
+            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
         if state is not None and not isinstance(state, learner.state_type):
             refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
@@ -133,8 +131,7 @@ class Session(Generic[S]):
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
         if self._journal is not None:
-            words = "A durable session cannot be copied or pickled; save(path) copies its state."
-            raise errors.NotSupported(words)
+            raise errors.NotSupported("A durable session is not copied or pickled; save it.")
         assert isinstance(self._keeper, Memory)
         with self._turn:
             own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
@@ -406,8 +403,7 @@ class Session(Generic[S]):
         number = as_count(round, "The round to go back to", least=0)
         with self._turn, SILENCE:
             if number > (upcoming := next_round(self._now)):
-                words = f"Round {number} cannot be gone back to: round {upcoming} is next."
-                raise errors.InvalidInput(words)
+                raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
             self._shown, before, keeper = None, self._now, self._keeper
             past, then = self._past.back_to(number, self._place)
             try:
@@ -444,9 +440,7 @@ class Session(Generic[S]):
         [array([1. , 0. , 0.5])]
         """
         if self._journal is None:
-            raise errors.NotSupported(
-                "Only a session of Session.open(path, learner) keeps its history."
-            )
+            raise errors.NotSupported("Only a session of Session.open(...) keeps its history.")
         return self._journal.history()
 
     @classmethod
@@ -497,8 +491,7 @@ class Session(Generic[S]):
             session._keeper = Memory(learner, state, info_ids, contents)
             session._past = Past(learner, next_round(state))
         except OSError as error:
-            words = f"No session can be read from {path}: {error.strerror}."
-            raise errors.CheckpointError(words) from error
+            raise errors.CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
         except errors.CheckpointError as error:
             raise type(error)(f"{path}: {error}") from None
         return session
@@ -523,8 +516,7 @@ class Session(Generic[S]):
         try:
             checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:
-            words = f"The session cannot be saved to {path}: {error.strerror}."
-            raise errors.CheckpointError(words) from error
+            raise errors.CheckpointError(f"{path} cannot be written: {error.strerror}.") from error
 
     @property
     def state(self) -> S:
@@ -796,8 +788,7 @@ class Session(Generic[S]):
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
             if number - upcoming > MOST_AHEAD:
-                words = f"Round {number} is over {MOST_AHEAD} after the next one, {upcoming}."
-                raise errors.InvalidInput(words)
+                raise errors.InvalidInput(f"Round {number} is over {MOST_AHEAD} rounds ahead.")
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -809,9 +800,7 @@ class Session(Generic[S]):
             x: Array = own.x
             return x
         if number < upcoming:
-            raise errors.InvalidInput(
-                f"Round {number} {self._over(number)}; round {upcoming} is next."
-            )
+            raise errors.InvalidInput(f"Round {number} {self._over(number)}; {upcoming} is next.")
         if number in self._keeper.info_ids and (is_shown or not self._skipped_already):
             self._require_info(number, info)
         elif info is not None:
@@ -837,8 +826,7 @@ class Session(Generic[S]):
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
             raise errors.OtherContent(
-                f"Round {number} was decided {when} known: play() gives that decision again. To "
-                f"decide it anew, rollback({number}) and play it with what is known."
+                f"Round {number} was decided {when} known; rollback({number}) to decide it again."
             )
 
     def _over(self, number: int) -> str:
@@ -856,8 +844,8 @@ class Session(Generic[S]):
         if not bool((given == then).all()):
             number = next_round(state)
             raise errors.OtherContent(
-                f"Round {number} was decided before this was known, which changes the decision. To "
-                f"decide it again, rollback({number}) and play it with what is known."
+                f"Round {number} was decided before this was known, which changes the decision. "
+                f"To decide it again, rollback({number}) first."
             )
 
     def observe(
@@ -1050,8 +1038,7 @@ class Session(Generic[S]):
         if own is None and pending:
             events = deciding(before, number, None, self.expire_after)
         if self._progress is not before:
-            words = "A function called observe while it was evaluated: that one alone is kept."
-            raise errors.InvalidInput(words)
+            raise errors.InvalidInput("A function called observe as it was evaluated.")
         is_committed = is_committed or capabilities.is_committed(learner, before)
         point = x if played is None else played
         if played is None and learner.needs is Bandit:
@@ -1061,16 +1048,14 @@ class Session(Generic[S]):
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         if number >= next_round(self._now):
-            words = f"Round {number} was not asked for yet: play(round={number}) decides it"
-            raise errors.InvalidInput(f"{words}; round {current_round(self._now)} is current.")
+            raise errors.InvalidInput(
+                f"Round {number} was not decided: play(round={number}) first."
+            )
         was = self._keeper.content_of(number)
         if was is None or was == EXPIRED or not content:
-            why = "" if was == EXPIRED else ", and what it held is not remembered"
+            why = "" if was == EXPIRED else ", and it is forgotten"
             raise errors.OtherContent(
                 f"Round {number} {self._over(number)}{why}: nothing was learned."
             )
         if was != content:
-            raise errors.OtherContent(
-                f"Round {number} was observed already, with other content, which stands: nothing "
-                "was learned."
-            )
+            raise errors.OtherContent(f"Round {number} was observed with other content.")

@@ -84,18 +84,14 @@ def as_numbers(x: object, what: str) -> Array:
         except TidewolfError:
             raise
         except (ValueError, TypeError):
-            raise WrongType(
-                f"{what} must be an array of numbers; the rows given have different lengths."
-            ) from None
+            raise WrongType(f"{what} must be numbers, in rows of one length.") from None
     return _floating(x, what)
 
 
 def as_point(x: object, shape: Shape, what: str) -> Array:
     point = as_array(x, what)
     if tuple(point.shape) != shape:
-        raise WrongShape(
-            f"{what} has shape {tuple(point.shape)}; the set's points have shape {shape}."
-        )
+        raise WrongShape(f"{what} has shape {tuple(point.shape)}; points have shape {shape}.")
     return point
 
 
@@ -151,10 +147,7 @@ def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT)
         number = as_number(x, what)
         count = int(number)
         if number != count or (least <= count <= most and abs(count) > 2**53):
-            raise InvalidInput(
-                f"{what} must be a whole number, and an int above 2^53, where floats skip some; "
-                f"not {number:g}."
-            )
+            raise InvalidInput(f"{what} must be a whole number, an int above 2^53, not {number:g}.")
     if not least <= count <= most:
         bound = f"least {least}" if count < least else f"most {most}"
         raise InvalidInput(f"{what} must be at {bound}, not {shown(count)}.")
@@ -170,10 +163,8 @@ def require_finite(x: Array, what: str) -> None:
         return
     flat = np.asarray(to_numpy(finite)).reshape(-1)
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(flat)), tuple(x.shape)))
-    raise NotFinite(
-        f"{what} holds {float(x[first])} at {first if len(first) != 1 else first[0]}; every entry "
-        "must be finite."
-    )
+    place = first if len(first) != 1 else first[0]
+    raise NotFinite(f"{what} holds {float(x[first])} at {place}; every entry must be finite.")
 
 
 def require_no_mask(x: object, what: str) -> None:
@@ -203,15 +194,12 @@ def like(x: Array, reference: Array) -> Array:
     """`x` (NumPy or same library) in the library, device and floating dtype of `reference`."""
     if type(reference) is np.ndarray:
         return np.asarray(to_numpy(x), dtype=reference.dtype)
-    from array_api_compat import device
-
-    xp = namespace(reference)
     if type(x) is np.ndarray and not x.flags.writeable:
         x = x.copy()
     same = type(x) is type(reference) and x.dtype == reference.dtype
-    if same and device(x) == device(reference):
+    if same and device_of(x) == device_of(reference):
         return x
-    return xp.asarray(x, dtype=reference.dtype, device=device(reference))
+    return placed(x, reference, reference.dtype)
 
 
 def frozen(x: A) -> A:
@@ -226,13 +214,17 @@ def taken(x: Array, rows: Any) -> Array:
     return namespace(x).take(x, placed(rows, x), axis=0)
 
 
-def placed(numbers: Any, reference: Array) -> Array:
-    """Whole numbers in the library and device of `reference`."""
-    from array_api_compat import device
-
+def placed(numbers: Any, reference: Array, dtype: Any = None) -> Array:
+    """An array in the library and device of `reference`, and in its own dtype if None is given."""
     if type(numbers) is np.ndarray and not numbers.flags.writeable:
         numbers = numbers.copy()
-    return namespace(reference).asarray(numbers, device=device(reference))
+    return namespace(reference).asarray(numbers, dtype=dtype, device=device_of(reference))
+
+
+def device_of(x: Array) -> Any:
+    from array_api_compat import device
+
+    return device(x)
 
 
 def flat(x: Array) -> Array:
@@ -303,10 +295,8 @@ def ones(count: int, reference: Array) -> Array:
 def _array_like(name: str, reference: Array, *args: Any) -> Array:
     if type(reference) is np.ndarray:
         return getattr(np, name)(*args, dtype=reference.dtype)
-    from array_api_compat import device
-
     make = getattr(namespace(reference), name)
-    return make(*args, dtype=reference.dtype, device=device(reference))
+    return make(*args, dtype=reference.dtype, device=device_of(reference))
 
 
 class _Silence(threading.local):

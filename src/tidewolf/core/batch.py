@@ -25,6 +25,7 @@ from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.registry import largest_of
 from tidewolf.core.round_info import NamedPoints, RoundInfo, is_present
 from tidewolf.core.settings import Count, Size
+from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
@@ -134,10 +135,7 @@ class Batch(Value, ABC):
         `pieces`, in round rounds[i].
         """
         if self.pieces(x) is not None:
-            raise NotSupported(
-                f"{type(self).__name__} tells its limits apart in `pieces` and does not say what "
-                "their gradients are: define `piece_gradients`, too."
-            )
+            raise NotSupported(f"{type(self).__name__} has `pieces`: define `piece_gradients`.")
         return arrays.taken(self.gradients(x), rounds)
 
     def slopes(self, x: Array) -> Floats:
@@ -178,9 +176,7 @@ class Batch(Value, ABC):
         try:
             start, stop, step = rounds.indices(len(self))
         except (AttributeError, TypeError, ValueError):
-            raise WrongType(
-                f"Rounds are taken by a slice of whole numbers such as f[3:4], not {shown(rounds)}."
-            ) from None
+            raise WrongType(f"Expected a slice such as f[3:4], not {shown(rounds)}.") from None
         if step != 1:
             raise InvalidInput(f"Rounds are taken in order, with a step of 1, not of {step}.")
         return self.view(slice(start, max(start, stop)))
@@ -252,8 +248,6 @@ class Unlimited(Batch, PiecewiseLinear):
 
     def halfspaces(self) -> Halfspaces:
         """One that holds all points, 0 <= 1, if there are rounds: solvers want one."""
-        from scipy.sparse import csr_array
-
         rows = min(1, self.rounds)
         return Halfspaces(
             csr_array((rows, math.prod(self.shape))), np.ones(rows), np.zeros(rows, dtype=np.int64)
@@ -358,11 +352,8 @@ class Stream(Value):
 
     def _rows(self, array: Array, name: str, shape: Shape = ()) -> Array:
         if tuple(array.shape) != (len(self), *shape):
-            raise WrongShape(
-                f"{name} of a stream must have shape {(len(self), *shape)}, one row per round, "
-                f"not {tuple(array.shape)}.",
-                setting=name,
-            )
+            words = f"{name} of a stream has shape {(len(self), *shape)}, not {tuple(array.shape)}."
+            raise WrongShape(words, setting=name)
         return array
 
     def _column(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
@@ -373,20 +364,16 @@ class Stream(Value):
             array = np.array(None)
         array = array.astype(np.dtype(kinds[0])) if array.shape == (0,) else array
         if array.dtype.kind not in kinds or array.shape != (len(self),):
-            raise WrongShape(
-                f"{name} of a stream must be {such} for each of its {len(self)} rounds, not "
-                f"{shown(given)}.",
-                setting=name,
+            words = (
+                f"{name} of a stream is {such} in each of {len(self)} rounds, not {shown(given)}."
             )
+            raise WrongShape(words, setting=name)
         return array
 
     def _checked_advice(self, given: Any) -> NamedPoints:
         if not isinstance(given, Mapping):
-            raise WrongType(
-                "The advice of a stream must be points by name, such as {'incumbent': points}, not "
-                f"{shown(given)}.",
-                setting="advice",
-            )
+            words = f"The advice of a stream is {{name: points}}, not {shown(given)}."
+            raise WrongType(words, setting="advice")
         points = dict[str, Array]()
         for name, rows in given.items():
             array = as_numbers(rows, f"The advice {shown(name)}")
@@ -406,11 +393,8 @@ class Stream(Value):
     def _checked_arrives(self, given: Any) -> Int64s:
         array = self._column(given, "arrives", "iu", "a whole number")
         for t in np.flatnonzero(array < np.arange(len(self)))[:1].tolist():
-            raise InvalidInput(
-                f"The feedback of round {t} arrives at the end of round {t} or of a later one, not "
-                f"of round {array[t]}; give a number from {len(self)} on for never.",
-                setting="arrives",
-            )
+            words = f"The feedback of round {t} arrives in round {t} or later, not in {array[t]}."
+            raise InvalidInput(words, setting="arrives")
         return frozen(np.where(array >= len(self), NEVER, array).astype(np.int64))
 
     @property
@@ -488,18 +472,14 @@ class Stream(Value):
 
 def _require_batch(batch: Any, name: str, losses: Batch) -> None:
     if not isinstance(batch, Batch):
-        plain = "; functions.from_torch, from_jax and Custom make one of a plain callable"
-        raise WrongType(
-            f"The {name} of a stream are a batch of functions such as functions.Linear(C), not "
-            f"{shown(batch)}{plain if callable(batch) else ''}.",
-            setting=name,
+        plain = "; functions.from_torch, from_jax and Custom make one" if callable(batch) else ""
+        words = (
+            f"Expected a batch such as functions.Linear(C) as {name}, not {shown(batch)}{plain}."
         )
+        raise WrongType(words, setting=name)
     if (len(batch), batch.shape) != (len(losses), losses.shape):
-        raise WrongShape(
-            f"The {name} must be {len(losses)} rounds on points of shape {losses.shape} as the "
-            f"losses are, not {len(batch)} on points of shape {batch.shape}.",
-            setting=name,
-        )
+        due, found = (f"{len(each)} rounds of shape {each.shape}" for each in (losses, batch))
+        raise WrongShape(f"The {name} must be {due}, as the losses, not {found}.", setting=name)
 
 
 def as_constraints(given: Any, losses: Batch) -> Any:

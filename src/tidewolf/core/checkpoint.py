@@ -27,7 +27,7 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from tidewolf.core import errors
-from tidewolf.core.arrays import is_array, namespace, to_numpy
+from tidewolf.core.arrays import is_array, placed, to_numpy
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotSupported
 from tidewolf.core.names import listed
 from tidewolf.core.sparse import is_sparse, sparse_of
@@ -167,16 +167,12 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     """
     start = _body_start(data, source)
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
-        raise BrokenFile(
-            f"{source} is truncated or was changed: its checksum does not match. Go back to an "
-            "earlier copy."
-        )
+        raise BrokenFile(f"{source} is truncated or was changed: go back to an earlier copy.")
     try:
         arrays, manifest = _read(data)
         if not is_same(manifest["settings"], settings):
             raise errors.OtherSettings(
-                f"{source} was written by {manifest['learner']} with other settings. Make the "
-                "learner as it was then, or start anew."
+                f"{source} was written by {manifest['learner']} under other settings: use those."
             )
         parts = {
             name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()
@@ -197,7 +193,7 @@ def _body_start(data: bytes, source: str) -> int:
     if version != STATE_FORMAT:
         newer = version > STATE_FORMAT
         raise (errors.NewerFormat if newer else errors.OlderFormat)(
-            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
+            f"{source} has format {version}, not {STATE_FORMAT}. "
             f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
         )
     return end + 1 + _DIGEST
@@ -224,8 +220,7 @@ def versions_elsewhere(saved: Mapping[str, str]) -> str:
 
 def packed(value: Any) -> bytes:
     arrays: dict[str, NDArray] = {}
-    spec = _pack(value, arrays)
-    return _joined(arrays, spec)
+    return _joined(arrays, _pack(value, arrays))
 
 
 def unpacked(data: bytes, reference: Any) -> Any:
@@ -317,10 +312,7 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if is_sparse(value):
         parts = (value.data, value.indices, value.indptr, np.array(value.shape))
         return {"sparse": [_pack(part, arrays) for part in parts]}
-    raise NotSupported(
-        f"A {type(value).__name__} cannot be saved: a state holds numbers, text, arrays and stored "
-        "parts."
-    )
+    raise NotSupported(f"A {type(value).__name__} cannot be saved; numbers, text and arrays can.")
 
 
 def _packed_parts(parts: Mapping[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
@@ -339,9 +331,7 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
     if "array" in spec:
         array = arrays[spec["array"]]
         if not spec["numpy"]:
-            from array_api_compat import device
-
-            return namespace(reference).asarray(array, device=device(reference))
+            return placed(array, reference)
         array.flags.writeable = False
         return array
     parts = spec["record"] if "record" in spec else spec["parts"]
@@ -350,8 +340,5 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return SavedRecord.of(read)
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
-        raise errors.NewerFormat(
-            f"The saved state holds a {spec['stored']!r}, which this tidewolf does not know. "
-            "Install a newer tidewolf."
-        )
+        raise errors.NewerFormat(f"It holds a {spec['stored']!r}: install a newer tidewolf.")
     return kind.restored(read)

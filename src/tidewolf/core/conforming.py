@@ -43,8 +43,7 @@ _hints = cache(get_type_hints)
 
 
 def allowed_infeasibility(K: HasLMO, x: Array) -> float:
-    largest = float(namespace(x).max(namespace(x).abs(x)))
-    return max(1e-6, 1e4 * eps_of(x)) * max(K.radius, largest)
+    return max(1e-6, 1e4 * eps_of(x)) * max(K.radius, float(namespace(x).max(namespace(x).abs(x))))
 
 
 def is_member(K: HasLMO, x: Any) -> bool:

@@ -207,8 +207,7 @@ def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
         gradients = constraints.piece_gradients(x, rounds, which)
     else:
         gradients = arrays.zeros((0, *x.shape), x)
-    violations = table[rounds, which].astype(np.float64)
-    found = _broken(table.shape[1], which, violations, gradients)
+    found = _broken(table.shape[1], which, table[rounds, which].astype(np.float64), gradients)
     return found if len(table) == 1 else _by_limit(found)
 
 
@@ -219,16 +218,10 @@ def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = 
     table = to_numpy(as_array(values, "constraint_value")).astype(np.float64)
     which, due = np.flatnonzero(table > 0.0), (len(table), *loss_gradient.shape)
     if gradients is None and len(which):
-        raise InvalidInput(
-            f"A constraint_value of {table[which[0]]:g}, a violation, was given: give "
-            "constraint_gradient, that of each limit, too."
-        )
+        raise InvalidInput("A constraint_value above 0 needs constraint_gradient, one per limit.")
     given = np.zeros(due) if gradients is None else as_array(gradients, "constraint_gradient")
     if tuple(given.shape) != due:
-        raise WrongShape(
-            f"constraint_gradient has a gradient for each of {len(table)} limits, so shape {due}; "
-            f"it has shape {tuple(given.shape)}."
-        )
+        raise WrongShape(f"constraint_gradient must have shape {due}, not {tuple(given.shape)}.")
     rows = arrays.taken(like(given, loss_gradient), which)
     limits = _broken(len(table), which, table[which], rows)
     loss, slope = loss_gradient, norm(loss_gradient)
@@ -322,10 +315,8 @@ def require_first_order(feedback: object, shape: Shape, most: int) -> None:
         or not (0.0 <= violation <= _FINITE and slopes[0] >= 0.0 and slopes[1] >= 0.0)
         or not (abs(offsets[0]) <= _FINITE and abs(offsets[1]) <= _FINITE)
     ):
-        raise NotFinite(
-            "The violation and the slopes must be numbers of at least 0, the violation and the "
-            f"offsets finite; received {shown(numbers)}."
-        )
+        words = "The violation and slopes must be at least 0, the violation and offsets finite"
+        raise NotFinite(f"{words}; received {shown(numbers)}.")
     if feedback.limits is not None:
         require_limits(feedback.limits, shape)
 
@@ -358,25 +349,19 @@ def require_limits(limits: object, shape: Shape) -> None:
         or any(array.shape != (n,) for array in (which, *numbers))
         or (n and not (which[0] >= 0 and (np.diff(which) > 0).all() and which[-1] < limits.in_all))
     ):
-        raise WrongShape(
-            "Limits are how many constraints a round has, the ascending numbers of the violated "
-            "ones, and for each of these a violation, a gradient, a slope and an offset."
-        )
+        raise WrongShape("Limits have ascending numbers, and one of each other number for each.")
     _require_gradient(limits.gradients, (n, *shape), "gradients of limits")
     arrays.require_finite(limits.gradients, "The gradients of limits")
     violations, slopes, offsets = numbers
     if not ((violations >= 0.0) & np.isfinite(violations) & (slopes >= 0.0)).all() or not (
         np.isfinite(offsets).all()
     ):
-        raise NotFinite(
-            "The violations and slopes of limits must be at least 0, violations and offsets finite."
-        )
+        raise NotFinite("Violations and slopes must be at least 0, violations and offsets finite.")
 
 
 def require_bandit(feedback: object, most: int) -> Bandit:
     if type(feedback) is not Bandit or not all(map(is_array, feedback)):
-        kind = f"Bandit feedback, arrays {' and '.join(Bandit._fields)} of one number per round,"
-        raise _other_kind(kind, feedback)
+        raise _other_kind("Bandit feedback, two arrays of one number per round,", feedback)
     shape, copies = tuple(feedback.loss_values.shape), []
     for name, values in zip(Bandit._fields, feedback, strict=True):
         if values.ndim != 1 or tuple(values.shape) != shape:
@@ -394,9 +379,7 @@ def require_full_information(feedback: object, shape: Shape, most: int) -> FullI
         raise _other_kind("FullInformation feedback", feedback)
     for name, batch in zip(FullInformation._fields, feedback, strict=True):
         if batch.shape != shape or len(batch) != feedback.rounds:
-            raise WrongShape(
-                f"The {name} must be {feedback.rounds} functions on points of shape {shape}, not "
-                f"{len(batch)} on points of shape {batch.shape}."
-            )
+            due, found = (feedback.rounds, shape), (len(batch), batch.shape)
+            raise WrongShape(f"The {name} must have rounds and shape {due}, not {found}.")
     _require_rounds(feedback.rounds, most)
     return feedback

@@ -74,10 +74,8 @@ def read_frame(x: Any, what: str) -> Frame:
     if not dated and called and called[0].lower() in TIMES:
         dated = [0]
     if len(dated) > 1 or len(set(called)) < len(called):
-        raise InvalidInput(
-            f"{what}: expected columns of different names and dates in at most one, received "
-            f"{listed(map(repr, called))}."
-        )
+        names = listed(map(repr, called))
+        raise InvalidInput(f"{what}: expected other columns, at most one of dates, not {names}.")
     kept = [i for i in range(len(called)) if i not in dated]
     arrays = [_numbers(columns[i], what, f"column {called[i]!r}") for i in kept]
     if pandas and arrays and not dated and len({array.dtype for array in arrays}) == 1:
@@ -102,10 +100,7 @@ def times_of(x: Any, what: str) -> Any:
     if is_frame(x):
         x = read_frame(x, what).times
         if x is None:
-            raise InvalidInput(
-                f"{what}: the frame has neither a column of dates nor an index of them; give a "
-                "column, such as frame['time']."
-            )
+            raise InvalidInput(f"{what}: the frame has no dates; give a column of it.")
     if type(getattr(x, "dtype", None)).__name__ == "PeriodDtype":
         x = getattr(x, "dt", x).to_timestamp()
     return x
@@ -209,10 +204,8 @@ def _numbers(column: Any, what: str, name: str) -> NDArray:
         kind = np.float32 if text.lower() == "float32" else np.float64
         return np.asarray(column.to_numpy(dtype=kind, na_value=np.nan))
     if not (hasattr(dtype, "is_numeric") and dtype.is_numeric()) and text not in _PLAIN:
-        raise WrongType(
-            f"{what}: the {name} holds {text}, such as {shown(column.head(3).to_list())}; make "
-            "numbers of it, as with astype(float) or cast(float), or leave it out."
-        )
+        such = shown(column.head(3).to_list())
+        raise WrongType(f"{what}: the {name} holds {text}, such as {such}; make numbers of it.")
     if column.null_count() or text.startswith(("Null", "Decimal")):
         column = column.cast(float)
     return np.asarray(column.to_numpy())

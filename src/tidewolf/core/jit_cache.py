@@ -152,8 +152,7 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 self._forget(entry.parent)
             except Exception as error:  # whatever it is, the code is there and right
                 warn_once(f"{type(error).__name__}: {error}")
-        seconds = perf_counter() - CLOCK.began
-        COMPILED.append(CompiledKernel(self.name, seconds))
+        COMPILED.append(CompiledKernel(self.name, perf_counter() - CLOCK.began))
 
     def _forget(self, folder: Path) -> None:
         entries = folder.glob(f"{self.name}-*{SUFFIX}")

@@ -347,10 +347,7 @@ def as_shape(shape: Any, what: str) -> Shape:
 
 def require_entries(shape: Shape, what: str) -> None:
     if not shape or 0 in shape:
-        raise WrongShape(
-            f"{what} has shape {shape}; a point needs at least one axis and one entry (a number "
-            "is a point of shape (1,))."
-        )
+        raise WrongShape(f"{what} has shape {shape}; a point needs an axis and an entry, as (1,).")
 
 
 @cache

@@ -19,6 +19,13 @@ from tidewolf.core.types import Floats, NDArray
 SMALL = 20_000
 
 
+def csr_array(content: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Compressed rows of SciPy, which is imported when the first are made."""
+    from scipy.sparse import csr_array as made
+
+    return made(content, shape, dtype)
+
+
 def is_sparse(x: object) -> bool:
     """Whether x is a sparse array of SciPy; before SciPy's module is there, nothing is."""
     module = sys.modules.get("scipy.sparse")
@@ -29,11 +36,9 @@ def as_sparse(x: Any, what: str) -> Any:
     """A sparse matrix as compressed rows of finite floats, each entry once and in order; one that
     is this already is taken as it is, without a copy.
     """
-    from scipy.sparse import csr_array
-
     if x.ndim != 2:
         raise WrongShape(f"{what} is sparse and has {x.ndim} axis; it needs two, rows first.")
-    rows = x if type(x) is csr_array else csr_array(x)
+    rows = x if type(x).__name__ == "csr_array" else csr_array(x)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
@@ -47,8 +52,6 @@ def sparse_of(data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Any
     """Compressed rows of these parts, which another hand may have written; a ValueError says what
     is wrong with them.
     """
-    from scipy.sparse import csr_array
-
     parts = (data, indices, indptr)
     if not all(type(part) is np.ndarray and part.ndim == 1 for part in parts):
         raise ValueError("a sparse array is made of three vectors")
@@ -63,11 +66,8 @@ def sparse_of(data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Any
 
 def cut_rows(A: Any, start: int, stop: int) -> Any:
     """The rows from start to stop; at most their own numbers are copied."""
-    from scipy.sparse import csr_array
-
     first, last = A.indptr[start], A.indptr[stop]
-    indptr = A.indptr[start : stop + 1] - first
-    parts = (A.data[first:last], A.indices[first:last], indptr)
+    parts = (A.data[first:last], A.indices[first:last], A.indptr[start : stop + 1] - first)
     return csr_array(parts, shape=(stop - start, A.shape[1]))
 
 
@@ -77,7 +77,7 @@ def stack_rows(parts: Sequence[Any]) -> Any:
         return parts[0]
     if not any(map(is_sparse, parts)):
         return np.vstack(parts)
-    from scipy.sparse import csr_array, vstack
+    from scipy.sparse import vstack
 
     return vstack([csr_array(part) for part in parts], format="csr")
 
@@ -85,15 +85,13 @@ def stack_rows(parts: Sequence[Any]) -> Any:
 def beside(A: Any, B: Any) -> Any:
     if not is_sparse(A) and not is_sparse(B):
         return np.hstack([A, B])
-    from scipy.sparse import csr_array, hstack
+    from scipy.sparse import hstack
 
     return hstack([csr_array(A), csr_array(B)], format="csr")
 
 
 def compact(A: Any) -> Any:
     if A.shape[0] * A.shape[1] > SMALL:
-        from scipy.sparse import csr_array
-
         return csr_array(A, dtype=np.float64)
     return np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
 
@@ -135,8 +133,7 @@ def sparse_row_norms(A: Any) -> Floats:
     """The norm of each row, without overflow or underflow on the way."""
     row, sizes = row_of_each(A), np.zeros(A.shape[0])
     np.maximum.at(sizes, row, np.abs(A.data))
-    odd = (sizes > 0.0) & ~((sizes >= LEAST) & (sizes <= MOST))
-    units = np.where(odd, sizes, 1.0)
+    units = np.where((sizes > 0.0) & ~((sizes >= LEAST) & (sizes <= MOST)), sizes, 1.0)
     return np.asarray(units * np.sqrt(np.bincount(row, (A.data / units[row]) ** 2, A.shape[0])))
 
 

@@ -221,10 +221,7 @@ def _give_parts(value: Any, take: Callable[[_Part], None]) -> None:
         for part in (value.data, value.indices.astype(np.int64), value.indptr.astype(np.int64)):
             _give_parts(part, take)
     else:
-        raise NotSupported(
-            f"A {type(value).__name__} has no identity: settings are numbers, text, arrays, and "
-            "values made of them."
-        )
+        raise NotSupported(f"A {type(value).__name__} has no identity; numbers and arrays do.")
 
 
 def _given_settings(value: Value) -> dict[str, Any]:
@@ -241,10 +238,8 @@ def _given_settings(value: Value) -> dict[str, Any]:
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
     if not dataclasses.is_dataclass(kind):
-        raise NotSupported(
-            f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False): "
-            "its fields say what it is."
-        )
+        words = f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False)."
+        raise NotSupported(words)
     return tuple(
         f.name for f in sorted(dataclasses.fields(kind), key=lambda f: bool(f.kw_only)) if f.init
     )

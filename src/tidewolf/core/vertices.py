@@ -65,8 +65,7 @@ def require_saved_numbers(array: Any, axes: int | None = None) -> None:
     fits = is_array(array) and axes in (None, array.ndim)
     own = to_numpy(array) if fits else np.array(None)
     if own.dtype.kind != "f" or not np.isfinite(own).all():
-        of_axes = "" if axes is None else f" with {axes} axes"
-        raise ValueError(f"an array of finite numbers{of_axes} is missing")
+        raise ValueError(f"an array of finite numbers with {axes or 'any'} axes is missing")
 
 
 class Vertex(Stored):
@@ -148,10 +147,8 @@ class Atoms(ABC):
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
         if type(vertex) is not self.kind:
-            raise WrongType(
-                f"A {type(vertex).__name__} vertex was met among {self.kind.__name__} ones; "
-                "a set's `atom` must make vertices of the kind its `answer` gives."
-            )
+            kinds = f"{self.kind.__name__}, not {type(vertex).__name__}"
+            raise WrongType(f"A set's `atom` and `answer` make vertices of one kind, {kinds}.")
         with self.lock:
             table = self if count == len(self) else self.only(np.arange(count))
             table._append(vertex)
@@ -172,8 +169,7 @@ class Atoms(ABC):
             grown = np.zeros((2 * row, 2 * row))
             grown[:row, :row] = self.gram
             self.gram = grown
-        products = self._store(vertex, row)
-        self.gram[row, : row + 1] = self.gram[: row + 1, row] = products
+        self.gram[row, : row + 1] = self.gram[: row + 1, row] = self._store(vertex, row)
         self._vertices.append(vertex)
         self._rows.setdefault(self._key(vertex), row)
 
@@ -339,9 +335,7 @@ class Sparse(Vertex):
         whole = type(shape) is tuple and all(type(side) is int and side >= 0 for side in shape)
         kinds = indices.dtype == np.int32 and values.dtype == np.float64
         if not whole or not kinds or indices.shape != values.shape:
-            raise ValueError(
-                "a sparse vertex has a shape, and a 32-bit index for each of its 64-bit values"
-            )
+            raise ValueError("a sparse vertex has a shape, and a 32-bit index for each value")
         if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < math.prod(shape)):
             raise ValueError(f"a sparse vertex has an index beyond its shape {shape}")
 
@@ -616,8 +610,7 @@ class FactorAtoms(Atoms):
         crossed = [rows @ rows[start:, :].T for rows in self.factors]
         by_rows = self._by_atom(crossed[0] * crossed[-1], row + 1)
         ridges, traces, n = np.array(self.ridges), np.array(self.traces), vertex.shape[0]
-        across = ridges * (n * vertex.ridge + vertex.trace) + vertex.ridge * traces
-        return across + by_rows
+        return ridges * (n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows
 
     def _by_atom(self, terms: Array, count: int) -> Floats:
         by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
@@ -741,8 +734,7 @@ def _signed(left: Array, *others: Array) -> tuple[Array, ...]:
 def join_vertices(vertices: Sequence[Vertex]) -> Vertex:
     if not all(type(vertex) is Sparse for vertex in vertices):
         return Compound(vertices)
-    sizes = [math.prod(vertex.shape) for vertex in vertices]
-    starts = np.cumsum([0, *sizes])
+    starts = np.cumsum([0, *(math.prod(vertex.shape) for vertex in vertices)])
     indices = [
         vertex.indices + np.int32(start)  # type: ignore[attr-defined]
         for vertex, start in zip(vertices, starts[:-1], strict=True)
@@ -763,8 +755,7 @@ class Compound(Vertex):
     ) -> None:
         self.vertices, self.scale, self.shift = tuple(vertices), scale, shift
         self.shapes = [vertex.shape for vertex in vertices]
-        size = sum(map(math.prod, self.shapes))
-        self.shape = (size,) if shift is None else tuple(shift.shape)
+        self.shape = (sum(map(math.prod, self.shapes)),) if shift is None else tuple(shift.shape)
 
     def inner(self, direction: Array) -> float:
         parts = zip(self.vertices, self.along(direction), strict=True)

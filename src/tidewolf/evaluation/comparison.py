@@ -251,8 +251,7 @@ class Comparison(Value):
         there is none.
         """
         for learner in self.learners:
-            values = {p.value for p in self.frontier(stream, learner) if p.knob == "caution"}
-            if len(values) > 1:
+            if len({p.value for p in self.frontier(stream, learner) if p.knob == "caution"}) > 1:
                 return learner
         return None
 
@@ -382,18 +381,14 @@ class Comparison(Value):
     def _require(self, stream: str, learner: str | None = None) -> None:
         for name, known in ((stream, self.streams), (learner, (None, *self.learners))):
             if not isinstance(name, str | None) or name not in known:
-                there = ", ".join(filter(None, known))
-                raise InvalidInput(
-                    f"Expected one of {there} in this comparison, not {shown(name)}."
-                )
+                raise InvalidInput(f"Expected one of {[*filter(None, known)]}, not {shown(name)}.")
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         rankings = []
         for each in self.rankings():
             plain = each._asdict()
-            gaps = plain.pop("gaps") or (None,) * len(each.points)
-            points = zip(each.points, gaps, strict=True)
+            points = zip(each.points, plain.pop("gaps") or (None,) * len(each.points), strict=True)
             plain["points"] = [{**p._asdict(), "gap": finite_or_none(gap)} for p, gap in points]
             plain |= {name: finite_or_none(getattr(each, name)) for name in Ranking._fields[5:]}
             rankings.append(plain)
@@ -426,8 +421,7 @@ class Comparison(Value):
             if data["format"] != COMPARISON_FORMAT:
                 newer = data["format"] > COMPARISON_FORMAT
                 raise (NewerFormat if newer else OlderFormat)(
-                    f"{path} has format {data['format']}; this tidewolf reads format "
-                    f"{COMPARISON_FORMAT}. Compare again, or install the tidewolf that wrote it."
+                    f"{path} has format {data['format']}, not {COMPARISON_FORMAT}: compare again."
                 )
             venues, entries = data["streams"], data["runs"]
             for plain in (*venues, *(entry["regret"] for entry in entries if entry["regret"])):
@@ -438,9 +432,7 @@ class Comparison(Value):
                 entry["regret"] = entry["regret"] and tuple(entry["regret"].values())
             return cls(tuple(Venue(**v) for v in venues), tuple(Entry(**e) for e in entries))
         except OSError as error:
-            raise InvalidInput(
-                f"Expected the folder of a comparison; {path}: {error.strerror}."
-            ) from None
+            raise InvalidInput(f"{path} is no comparison: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError) as error:
             raise BrokenFile(f"{path} is no comparison, or was changed: {error!r}.") from None
 
@@ -469,10 +461,7 @@ class Comparison(Value):
         folder = as_path(folder, "The folder")
         there = [name for name in FILES if (folder / name).exists()]
         if folder.is_file() or (there and not as_flag(force, "force")):
-            raise InvalidInput(
-                f"{folder} is a file, or holds a comparison already: name another folder, or force "
-                "overwriting."
-            )
+            raise InvalidInput(f"{folder} is a file, or full: name another folder, or force it.")
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")

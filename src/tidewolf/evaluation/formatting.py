@@ -112,7 +112,5 @@ def data_frame(data: Any, index_name: str | None = None) -> Any:
     try:
         from pandas import DataFrame
     except ImportError:
-        raise MissingExtra(
-            'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
-        ) from None
+        raise MissingExtra('to_pandas needs pandas: pip install "tidewolf[app]".') from None
     return DataFrame(data).rename_axis(index_name)

@@ -145,10 +145,8 @@ def rates(runs: Sequence[Run]) -> Rates:
     names = sorted({type(run.learner).__name__ for run in runs})
     horizons = tuple(sorted({run.rounds for run in runs}))
     if len(names) != 1 or len(horizons) < 2 or horizons[0] == 0:
-        raise InvalidInput(
-            "rates takes runs of one learner at two lengths or more, all above 0; "
-            f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds were given."
-        )
+        given = f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds"
+        raise InvalidInput(f"rates takes runs of one learner at two lengths or more, not {given}.")
     regrets = [None if run.regret is None else run.regret[1] for run in runs]
     breaches, lengths = [float(run.violations.sum()) for run in runs], [run.rounds for run in runs]
     first, second = getattr(runs[0].learner, "exponents", (None, None))

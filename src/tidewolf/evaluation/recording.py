@@ -98,10 +98,8 @@ class Recording:
         source: str = "",
     ) -> None:
         if isinstance(learner, Learner) and not isinstance(stream, Stream):
-            raise WrongType(
-                f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}. "
-                "Rounds that come one by one, perhaps without an end, are for tw.play."
-            )
+            words = f"Expected a Stream(losses, constraints), not {type(stream).__name__}"
+            raise WrongType(f"{words}; rounds that come one by one are for tw.play.")
         rounds = len(stream) if isinstance(stream, Stream) else 0
         self._is_short = rounds == 0 or rounds * math.prod(stream.shape) <= SHORT
         with interpreting(self._is_short):
@@ -179,8 +177,7 @@ class Recording:
     def _records(self, rounds: int) -> Records:
         n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.means)
-        measures = self._kernel.measures
-        records = Records(n, rounds, 0, points, samples, parts, measures)
+        records = Records(n, rounds, 0, points, samples, parts, self._kernel.measures)
         records.means = self.trajectory.means.reshape(parts, n)
         records.ends = self.trajectory.edges[1:]
         records.each, records.when = self.breaches.sizes, self.breaches.when  # changed in place
@@ -251,10 +248,8 @@ class Recording:
     def _finite(self, values: Floats, name: str) -> Floats:
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
         if not size <= _TOTAL / len(self.stream):
-            raise NotFinite(
-                f"Expected a {name} of size at most {_TOTAL / len(self.stream):.3g}, whose totals "
-                f"do not overflow; {size:g} was received in round {self.t + 1} or soon after."
-            )
+            words = f"a {name} of size at most {_TOTAL / len(self.stream):.3g}, not {size:g}"
+            raise NotFinite(f"Expected {words}, in round {self.t + 1} or soon after.")
         return values
 
     def _count_each(self, points: Array, stop: int) -> None:
@@ -332,9 +327,7 @@ class Recording:
         except Warning:  # where warnings are errors
             raise
         except Exception as error:  # other content breaks in every way
-            raise BrokenFile(
-                f"{file} is no recording of a run: {checkpoint.half_sentence(error)}."
-            ) from None
+            raise BrokenFile(f"{file} is no run: {checkpoint.half_sentence(error)}.") from None
         return recording
 
     def _restore_rounds(self, found: _Snapshot) -> None:

@@ -519,9 +519,7 @@ def run(
     """
     as_callback(progress, "progress, which is called as the run advances,")
     if comparator is not None and not isinstance(comparator, Comparator):
-        raise WrongType(
-            f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}."
-        )
+        raise WrongType(f"Expected a comparator of best_in_hindsight, not {shown(comparator)}.")
     every = as_count(every, "every, the rounds from one decision that is kept to the next,")
     recording, last = Recording(learner, stream), time.perf_counter()
     if as_flag(decisions, "decisions, whether they are kept,"):

@@ -213,8 +213,8 @@ class TrajectorySummary(Tracker):
         who counts keeps up to date.
         """
         self._t, self._part = self._t + rounds, part
-        begun = self._t > self.edges[part]
-        self._total = total.reshape(self.means.shape[1:]) if begun else None
+        is_begun = self._t > self.edges[part]
+        self._total = total.reshape(self.means.shape[1:]) if is_begun else None
 
     @property
     def mean(self) -> Floats:

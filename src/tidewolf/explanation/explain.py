@@ -229,8 +229,7 @@ def explained(
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
     decided, last = past.decision_of(number, now)
     state, x, info = decided.state, decided.x(learner), decided.info or RoundInfo()
-    name = namer(learner.K, names)
-    newest = LastRound(learner, decided.feedback, name)
+    newest = LastRound(learner, decided.feedback, namer(learner.K, names))
     run = next((one for one in experts_of(learner, state) if one.rounds == state.t), None)
     if last.decided is None and number:
         notes = (f"{past.came}: what moved the decision is not known.", *notes)
@@ -283,8 +282,7 @@ def _moved(
 
 def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
     own = decision(decided.state, decided.round)
-    stands_at = getattr(learner, "stands_at", learner.act)
-    free = stands_at(decided.state) if own is None else own.free
+    free = getattr(learner, "stands_at", learner.act)(decided.state) if own is None else own.free
     far = distance_moved(x, free)
     return far if far > 1e-9 * learner.K.diameter else 0.0
 

@@ -337,8 +337,7 @@ def _parts(why: Explanation) -> Iterator[str]:
 
 
 def _limits(why: Explanation) -> Iterator[tuple[str, str]]:
-    shown = [one for one in why.limits if one.binds or one.played > _TINY] or why.limits[:1]
-    for one in shown:
+    for one in [one for one in why.limits if one.binds or one.played > _TINY] or why.limits[:1]:
         load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
         now = f"BROKEN by {number(one.now)}" if one.now > 0.0 else f"room {number(-one.now)}"
         then = f", was over by {number(one.played)}" if one.played > 0.0 else ""

@@ -132,17 +132,12 @@ class Traced(Engine):
 
     def _scalar(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
         """The callable's answer as an array without axes, in the dtype of x."""
-        given = {"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call]
-        found = self.value(*given)
+        found = self.value(*{"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call])
         answer = None if isinstance(found, bool) else self._number(found, x)
         if answer is None:
-            what = f"Expected a scalar from the callable of {self.name}, not {shown(found)}."
-            raise WrongType(what)
+            raise WrongType(f"{self.name}: expected a scalar, not {shown(found)}.")
         if math.prod(answer.shape) != 1:
-            shape = tuple(answer.shape)
-            raise WrongShape(
-                f"Expected a number from the callable of {self.name}, not shape {shape}."
-            )
+            raise WrongShape(f"{self.name}: expected a number, not shape {tuple(answer.shape)}.")
         return answer.reshape(())
 
 
@@ -159,8 +154,7 @@ class Autograd(Batch):
     def fields(self) -> dict[str, Any]:
         ts, data = self._rounds
         rounds = tuple(ts.tolist()) if self._engine.call == "numbers" else len(self)
-        value = self._engine.value
-        return {"value": value, "shape": self._shape, "rounds": rounds, "data": data}
+        return {"value": self._engine.value, "shape": self._shape, "rounds": rounds, "data": data}
 
     def __repr__(self) -> str:
         called = self.name or "value"
@@ -228,9 +222,7 @@ class Autograd(Batch):
         rows = np.isfinite(to_numpy(found)).reshape(len(found), -1).all(axis=1)
         t = int(self._rounds.ts[int(np.argmin(rows))]) if len(found) == len(self) else None
         where = "a round" if t is None else f"round {t + 1} (t = {t})"
-        raise NotFinite(
-            f"The {what} of {where} of {self._engine.name} is not finite at this point."
-        )
+        raise NotFinite(f"The {what} of {where} of {self._engine.name} is not finite here.")
 
 
 def resolved(
@@ -242,8 +234,8 @@ def resolved(
     who = f"from_{library}"
     import_extra(library, who, library)
     if not callable(value) or isinstance(value, type):
-        words = "value(x, *row) with data=, value(t, x) with rounds=, or value(x)"
-        raise WrongType(f"{who} takes a callable, {words}, not {shown(value)}.", setting="value")
+        words = f"{who} takes a callable of x and a row, of t and x, or of x, not {shown(value)}."
+        raise WrongType(words, setting="value")
     sides = as_shape(tuple(shape) if isinstance(shape, Sequence) else (shape,), f"shape of {who}")
     if data is not None:
         several = isinstance(data, list | tuple) and data and all(map(is_array, data))

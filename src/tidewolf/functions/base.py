@@ -52,8 +52,8 @@ class PerRound(Uncopied):
             return _with_entries(as_sparse(value, what), what)
         array = as_array(value, what)
         if array.ndim < self.axes:
-            words = f"{what} needs {self.axes} axes or more, rounds first, or `.one(...)`"
-            raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.")
+            shape = tuple(array.shape)
+            raise WrongShape(f"{what} needs {self.axes} axes, rounds first, or .one, not {shape}.")
         return _with_entries(array, what)
 
 
@@ -62,9 +62,7 @@ Coefficients: TypeAlias = Annotated[Array, PerRound(sparse=True)]
 
 def _with_entries(array: Array, what: str) -> Array:
     if 0 in array.shape[1:]:
-        raise WrongShape(
-            f"{what} needs an entry in every round; it has shape {tuple(array.shape)}."
-        )
+        raise WrongShape(f"{what} needs an entry in every round, not shape {tuple(array.shape)}.")
     return array
 
 
@@ -109,8 +107,7 @@ class ArrayBatch(Batch):
             if any(part.by_round != made.by_round for part in parts):
                 return None
             if name in made.by_round:
-                kinds = {(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}
-                if len(kinds) > 1:
+                if len({(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}) > 1:
                     return None
                 join = sparse.stack_rows if is_sparse(mine) else namespace(mine).concat
                 whole[name] = join(several)
@@ -121,10 +118,10 @@ class ArrayBatch(Batch):
         return cls._unchecked(**whole)
 
     def _match(self, name: str, shape: Shape, reference: Array) -> None:
-        array = self.__dict__[name]
+        array, kind = self.__dict__[name], type(self).__name__
         if tuple(array.shape) != shape:
-            words = f"{name} of {type(self).__name__} needs shape {shape}"
-            raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.", setting=name)
+            words = f"{name} of {kind} needs shape {shape}, not {tuple(array.shape)}."
+            raise WrongShape(words, setting=name)
         reference = reference.data if is_sparse(reference) else reference
         if type(array) is not type(reference) or array.dtype != reference.dtype:
             object.__setattr__(self, name, like(array, reference))
@@ -138,8 +135,8 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
         return _sparse_round(x, what)
     array = as_array(x, what)
     if array.ndim < axes or 0 in array.shape:
-        words = f"{what} needs an entry and {axes} axes or more"
-        raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.")
+        shape = tuple(array.shape)
+        raise WrongShape(f"{what} needs an entry and {axes} axes or more, not shape {shape}.")
     return array[None, ...]
 
 
@@ -202,8 +199,7 @@ def own_products(A: Array, points: Array) -> Array:
     if is_sparse(A):
         row, x = row_of_each(A), to_numpy(points)
         each = max(1, A.shape[0] // max(1, x.shape[0]))  # rows of a round
-        found = np.bincount(row, A.data * x[row // each, A.indices], A.shape[0])
-        return like(found, points)
+        return like(np.bincount(row, A.data * x[row // each, A.indices], A.shape[0]), points)
     return namespace(points).vecdot(A, points)
 
 

@@ -21,7 +21,7 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.settings import Numbers
-from tidewolf.core.sparse import is_sparse
+from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
 from tidewolf.functions.base import row_norms, rows
@@ -111,12 +111,10 @@ def checked_parts(
         raise InvalidInput(f"{who} needs at least one batch of functions.", setting="parts")
     for part in such:
         if not isinstance(part, Batch):
-            words = f"The parts of {who} are batches such as functions.Linear(C), not {part!r}."
-            raise WrongType(words, setting="parts")
+            raise WrongType(f"The parts of {who} are batches, not {part!r}.", setting="parts")
         if part.shape != such[0].shape or not (chained or len(part) == len(such[0])):
             first, other = ((len(one), one.shape) for one in (such[0], part))
-            words = f"rounds of one shape{' each' if chained else ', as many each'}"
-            words = f"The parts of {who} must have {words}, not {first} and {other}."
+            words = f"The parts of {who} must have one size, not {first} and {other}."
             raise WrongShape(words, setting="parts")
     return such
 
@@ -207,8 +205,6 @@ class Sum(Combined):
         told = [(w, p.halfspaces()) for w, p in zip(self.weights, self._piecewise(), strict=True)]
         each = [(w * one.A.astype(np.float64, copy=False), w * one.b) for w, one in told]
         if any(is_sparse(A) for A, _ in each):
-            from scipy.sparse import csr_array
-
             each = [(csr_array(A), b) for A, b in each]
         A, b = each[0]
         for C, c in each[1:]:
@@ -233,8 +229,7 @@ def _weights(weights: Any, count: int) -> tuple[float, ...]:
         return (1.0,) * count
     given = as_items(weights, "weights of Sum", "[1.0, 10.0]")
     if len(given) != count:
-        words = f"weights of Sum are one for each of its {count} parts, not {len(given)}."
-        raise WrongShape(words, setting="weights")
+        raise WrongShape(f"Sum needs {count} weights, not {len(given)}.", setting="weights")
     return tuple(as_number(w, "A weight of Sum", least=0.0) for w in given)
 
 
@@ -345,8 +340,6 @@ class Max(Combined):
 
     @classmethod
     def examples(cls) -> Sequence[Max]:
-        from scipy.sparse import csr_array
-
         limits = Capacity([[0.5, 0.5], [1.0, 0.0]])
         return (
             cls(Affine([[1.0, -2.0], [0.0, 3.0]], [0.5, 1.0]), limits, limits),
@@ -522,8 +515,7 @@ def restored(name: str, saved: tuple[Any, ...]) -> Batch:
     kind = None if name == "Custom" else _kinds().get(name)
     names = [] if kind is None else [field.name for field in fields(kind)]
     if kind is None or len(saved) > len(names):
-        what = f"A function of the kind {name} with {len(saved)} fields is not known here"
-        raise NewerFormat(f"{what}. Install a newer tidewolf.")
+        raise NewerFormat(f"{name} of {len(saved)} fields is unknown: install a newer tidewolf.")
     named = dict(zip(names, saved, strict=False))
     if issubclass(kind, OfParts):
         named["parts"] = tuple(restored(*pair) for pair in named["parts"])

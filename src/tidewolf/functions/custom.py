@@ -52,8 +52,7 @@ class _Given(Engine):
         found = self.subgradient(x) if self.call == "alone" else self.subgradient(t, x)
         gradient = as_array(found, what)
         if tuple(gradient.shape) != tuple(x.shape):
-            shape = tuple(gradient.shape)
-            raise WrongShape(f"{what} has shape {shape}; its points have shape {tuple(x.shape)}.")
+            raise WrongShape(f"{what} needs shape {tuple(x.shape)}, not {tuple(gradient.shape)}.")
         return like(gradient, x)
 
 
@@ -97,8 +96,7 @@ class Custom(Autograd):
     def _make(self, engine: _Given, shape: Any, rounds: int) -> None:
         for name, given in (("value", engine.value), ("subgradient", engine.subgradient)):
             if not callable(given) and not (name == "subgradient" and given is None):
-                what = f"The {name} of a Custom batch is a callable, not {given!r}."
-                raise WrongType(what, setting=name)
+                raise WrongType(f"The {name} of Custom is a callable, not {given!r}.", setting=name)
         if shape is None:
             raise WrongType("A Custom batch needs shape, that of a point.", setting="shape")
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)

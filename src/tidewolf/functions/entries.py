@@ -14,10 +14,11 @@ from typing import Annotated, Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, to_numpy
+from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, taken, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.settings import Check, Number, as_shape
+from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, Uncopied, row_norms
 
@@ -81,10 +82,9 @@ class EntryBatch(ArrayBatch):
         in_order = np.sort(self.places, axis=1)
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
         if self.places.max(initial=-1) >= math.prod(self.sides) or twice.any():
-            words = (
-                f"{what} are whole numbers from 0 to {math.prod(self.sides) - 1}, or -1 for none"
-            )
-            raise InvalidInput(f"{words}, no two alike in a round.", setting="places")
+            most = math.prod(self.sides) - 1
+            words = f"{what} are whole numbers up to {most}, none twice in a round, or -1."
+            raise InvalidInput(words, setting="places")
 
 
 def pad_rounds(
@@ -120,8 +120,8 @@ def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
     except WrongType:
         raise
     except (ValueError, TypeError):
-        words = f"The indices of {what} are a list per axis, for an array of shape {shape}"
-        raise InvalidInput(f"{words}, not {shown(parts[0])}.") from None
+        words = f"The indices of {what} are a list per axis of {shape}, not {shown(parts[0])}."
+        raise InvalidInput(words) from None
     numbers = [to_numpy(as_array(part, f"The numbers of {what}")) for part in parts[1:]]
     if any(each.shape not in ((), places.shape) for each in numbers):
         raise WrongShape(f"{what} has {len(places)} entries and more or fewer numbers for them.")
@@ -132,13 +132,8 @@ def gather_entries(x: Array, places: Int64s) -> Array:
     """The entries of x at these places, any if there is none; in the library of x."""
     if type(x) is np.ndarray:
         return x.reshape(-1)[places]
-    from array_api_compat import device
-
-    xp = namespace(x)
-    return xp.reshape(
-        xp.take(flat(x), xp.asarray(np.maximum(places, 0).reshape(-1), device=device(x))),
-        places.shape,
-    )
+    entries = taken(flat(x), np.maximum(places, 0).reshape(-1))
+    return namespace(x).reshape(entries, places.shape)
 
 
 def gather_each_round(points: Array, places: Int64s) -> Array:
@@ -390,8 +385,6 @@ class Range(EntryBatch, PiecewiseLinear):
         return self.places[np.arange(len(self)), j % width], np.where(j < width, 1.0, -1.0)
 
     def halfspaces(self) -> Halfspaces:
-        from scipy.sparse import csr_array
-
         n, asked = math.prod(self.sides), self.places >= 0
         rounds = np.broadcast_to(np.arange(len(self))[:, None], asked.shape)[asked]
         bounds = np.concatenate([to_numpy(self.high)[asked], -to_numpy(self.low)[asked]])

@@ -29,6 +29,7 @@ from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import as_array, as_count, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape, WrongType
+from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.autograd import Autograd, Engine, Rounds
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
@@ -56,7 +57,6 @@ class AffineMap:
         from cvxpy.cvxcore.python import canonInterface
         from cvxpy.lin_ops import lin_op
         from cvxpy.utilities import scopes
-        from scipy.sparse import csr_array
 
         with scopes.dpp_scope():
             if not e.is_affine():
@@ -162,8 +162,6 @@ class Split:
         return Capacity._unchecked(c=_own(_points(_each(-b, p), self.shape), data))
 
     def _max_affine(self, p: Floats) -> Batch:
-        from scipy.sparse import csr_array
-
         n, end = self.n, self.root.width
         A, b = self.root.columns(p, 0, n), self.root.columns(p, end - 1, end)
         for atom in self.atoms:
@@ -324,8 +322,7 @@ def from_cvxpy(
     >>> f.values(np.array([1.0, 0.0])).round(4)
     array([1.3133, 0.6931])
     """
-    cp = import_extra("cvxpy", "from_cvxpy", "cvx")
-    _require_expression(cp, expression, variable)
+    _require_expression(import_extra("cvxpy", "from_cvxpy", "cvx"), expression, variable)
     engine = _engine(expression, variable)
     data = _checked(engine.parameters, {} if values is None else values)
     count = 1 if rounds is None else as_count(rounds, "rounds of from_cvxpy", least=0)

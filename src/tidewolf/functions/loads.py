@@ -26,7 +26,7 @@ from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, to_num
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
-from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
+from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
 from tidewolf.functions.linear import AffineRows, LargestPiece
@@ -46,9 +46,7 @@ class Matrix(Uncopied):
     def __call__(self, value: Any, what: str) -> Any:
         matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
         if matrix.ndim != 2 or 0 in matrix.shape:
-            raise WrongShape(
-                f"{what} is a matrix with an entry, not of shape {tuple(matrix.shape)}."
-            )
+            raise WrongShape(f"{what} must be a matrix, not of shape {tuple(matrix.shape)}.")
         return matrix
 
 
@@ -100,13 +98,11 @@ class OverPaths(ArrayBatch):
 
     def _require_demands(self) -> None:
         if self.demands.ndim != 2:
-            words = f"demands of {type(self).__name__} need shape (rounds, pairs)"
-            raise WrongShape(f"{words}, not {tuple(self.demands.shape)}.", setting="demands")
+            words = f"demands have shape (rounds, pairs), not {tuple(self.demands.shape)}."
+            raise WrongShape(words, setting="demands")
         self._match("pairs", self.shape, self.pairs)
         if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
-            words = (
-                f"pairs of {type(self).__name__} are columns of demands, from 0 to {columns - 1}."
-            )
+            words = f"pairs are columns of demands, from 0 to {columns - 1}."
             raise InvalidInput(words, setting="pairs")
 
     @property
@@ -119,16 +115,12 @@ class OverPaths(ArrayBatch):
 
     @cached_property
     def _loads(self) -> _Loads:
-        from scipy.sparse import csr_array
-
         A = self.incidence if is_sparse(self.incidence) else csr_array(to_numpy(self.incidence))
         link, path = row_of_each(A), A.indices
         load = self._scaled(A.data, link).astype(np.float64, copy=False)
         return _Loads(link, path, self.pairs[path], load, A.indptr)
 
     def _carried(self, x: Array) -> Floats:
-        from scipy.sparse import csr_array
-
         on, demands = self._loads, self._host("demands")
         x = to_numpy(x).astype(np.float64, copy=False)
         if len(self) == 1 and len(on.load) <= FEW:
@@ -145,8 +137,6 @@ class OverPaths(ArrayBatch):
 
     @cached_property
     def _round(self) -> Any:
-        from scipy.sparse import csr_array
-
         on, shape = self._loads, (self._links, self.shape[0])
         return csr_array((on.load * self._host("demands")[0, on.pair], on.path, on.starts), shape)
 
@@ -193,8 +183,6 @@ class LinkLoads(OverPaths, LargestPiece):
 
     def _rows(self, rounds: Int64s, links: Int64s) -> Any:
         """What a unit on each path puts on a link in a round, sparse, one pair of them a row."""
-        from scipy.sparse import csr_array
-
         on, demands = self._loads, self._host("demands")
         counts = np.diff(on.starts)[links]
         starts = np.concatenate([[0], np.cumsum(counts)])
@@ -219,8 +207,6 @@ class LinkLoads(OverPaths, LargestPiece):
 
 
 def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any]]:
-    from scipy.sparse import csr_array
-
     shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     demands = [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]]
     numbers = [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]]
@@ -244,8 +230,7 @@ class LoadRows(ManyRows):
         return self._loads._carried(x).reshape(-1)
 
     def parts(self) -> Iterator[Any]:
-        stored = len(self._loads._loads.load)
-        step = self._links * max(1, AT_A_TIME // max(1, stored))
+        step = self._links * max(1, AT_A_TIME // max(1, len(self._loads._loads.load)))
         for start in range(0, self.shape[0], step):
             yield self[np.arange(start, min(start + step, self.shape[0]))]
 
@@ -341,8 +326,6 @@ class LoadCost(OverPaths, AffineRows):
     @cached_property
     def _per_path(self) -> Any:
         """The incidence, paths by links."""
-        from scipy.sparse import csr_array
-
         on, shape = self._loads, (self._links, self.shape[0])
         return csr_array((on.load, on.path, on.starts), shape=shape).T.tocsr()
 
@@ -421,8 +404,7 @@ class LoadLimit(LinkLoads):
         self._require_demands()
         self._match("capacities", (len(self), self._links), self.demands)
         if self.names and len(self.names) != self._links:
-            words = f"names of LoadLimit are one for each of {self._links} links."
-            raise WrongShape(words, setting="names")
+            raise WrongShape(f"Expected a name for each of {self._links} links.", setting="names")
 
     @classmethod
     def one(

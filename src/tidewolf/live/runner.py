@@ -213,8 +213,8 @@ class LiveRunner:
         volumes = None if network is None else [float(one) for one in network.volumes]
         rows = {} if log is None else log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
-            what = f"{path} was begun with the demands {rows[0].demands}, not {volumes}"
-            raise OtherSettings(f"{what}: put them back, or begin another database.")
+            was = f"{path} was begun with the demands {rows[0].demands}"
+            raise OtherSettings(f"{was}, not {volumes}: put them back, or begin another database.")
         if not rows and log is not None and not self._read_only:
             log.write(Row(0, demands=volumes))
         self._times = [] if log is None else log.last_times()
@@ -352,8 +352,7 @@ class LiveRunner:
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:
             at = f"round {line.round}" if line.time is None else f"the time {line.time.given}"
-            about = f"The line has no costs, so it is about the next round, {upcoming}"
-            raise InvalidInput(f"{about}; received {at}.")
+            raise InvalidInput(f"A line without costs is about round {upcoming}, not {at}.")
         before, time = self._last, line.time or self._last.announced
         info = self._with_time(self._checked(line.info), time or expected(self._times))
         row = before._replace(info=info, announced=time)

@@ -43,8 +43,9 @@ def run_checks(trial: object, subject: str, on_pass: OnPass) -> None:
             failed.args = (f"{subject} fails the check that {statement(check)}: {failed}.",)
             raise
         except Exception as error:
-            stopped = f"{subject} cannot be checked ({name}): {sentence_of(error)}"
-            raise CheckFailed(stopped) from error
+            raise CheckFailed(
+                f"{subject} cannot be checked ({name}): {sentence_of(error)}"
+            ) from error
         if on_pass is not None:
             on_pass(name)
 

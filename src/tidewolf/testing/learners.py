@@ -232,8 +232,7 @@ def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
     delays = rng.choice([0, 0, 1, 2, _LONGEST, rounds], rounds)
     played = np.full((rounds, *K.shape), np.nan)
     for t in np.flatnonzero(rng.uniform(size=rounds) < 0.25):
-        direction = like(rng.standard_normal(K.shape), K.center)
-        vertex = K.answer(direction).vertex.dense(K.center)
+        vertex = K.answer(like(rng.standard_normal(K.shape), K.center)).vertex.dense(K.center)
         played[t] = as_floats(vertex if t % 3 else K.center)
     late = {"arrives": np.arange(rounds) + delays, "played": like(played, K.center)}
     return replace(stream, unavailable=None, **late)
@@ -323,8 +322,7 @@ class LearnerChecks(LearnerTrial):
             require(learner.save(old) == data, f"the run changed the state after round {t}")
         for t, old in self.moments:
             orders = range(t, rounds), range(rounds - 1, t - 1, -1)
-            copied = learner.load(learner.save(old))
-            alone = self.single[t:], list(self.steps(orders[1], copied))
+            alone = self.single[t:], list(self.steps(orders[1], learner.load(learner.save(old))))
             mixed = zip(*(self.steps(order, old) for order in orders), strict=True)
             for expected, found in zip(alone, zip(*mixed, strict=True), strict=True):
                 how = f"with two branches from the state before round {t}, played in turn"
@@ -339,8 +337,7 @@ class LearnerChecks(LearnerTrial):
             K.radius or 1.0
         )
         for played in self.run:
-            points = itertools.cycle(self.points(played))
-            for x, _ in zip(points, played.losses, strict=False):
+            for x, _ in zip(itertools.cycle(self.points(played)), played.losses, strict=False):
                 off = float(np.abs(as_floats(x) - as_floats(self.point(t))).max())
                 if not off <= room:
                     require(False, f"in round {t}, {format_point(x)} is played, {off:.3g} away")
