@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -44,27 +46,45 @@ class Rounds(NamedTuple):
 class Engine(ABC):
     """A callable and the library that differentiates it; views of a batch share one.
 
-    Whatever it answers is in the library's own arrays. `x` is one point for all rounds, or one for
-    each, with an axis more.
+    Whatever it answers is in the library's own arrays.
     """
 
     name: ClassVar[str]
 
     def __init__(self, value: Callable[..., Any], call: str) -> None:
         self.value, self.call = value, call
-        self.at_once = True
+
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        """What is asked of each round at the point x: "values", "values_at" (x has a point for each
+        round) or "gradients"; or the "weighted" sum of gradients. One round after another.
+        """
+        point, own = self._point(x), what == "values_at"
+        ask = self._value if what.startswith("values") else self._gradient
+        data = self._columns(rounds, point)
+        found = [
+            ask(point[i, ...] if own else point, int(t), [part[i] for part in data])
+            for i, t in enumerate(rounds.ts)
+        ]
+        if weights:
+            return sum(w * slope for w, slope in zip(weights[0].tolist(), found, strict=True))
+        plain = isinstance(found[0], float)
+        return np.array(found) if plain else namespace(found[0]).stack(found)
+
+    def _point(self, x: Array) -> Any:
+        """The point in the library's arrays."""
+        return x
+
+    def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
+        """The data of the rounds in the library's arrays."""
+        return rounds.data
 
     @abstractmethod
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        """The value of each round."""
+    def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
+        """The value of a single round."""
 
     @abstractmethod
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        """The gradient of each round."""
-
-    @abstractmethod
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        """The gradient of the weighted sum."""
+    def _gradient(self, x: Any, t: int, row: Sequence[Any]) -> Any:
+        """The gradient of a single round."""
 
 
 class Traced(Engine):
@@ -72,65 +92,30 @@ class Traced(Engine):
     callable, else over one after another.
     """
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        return self._answer("values_at" if each else "values", x, rounds)
+    at_once = True
 
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        return self._answer("gradients", x, rounds)
-
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        return self._answer("weighted", x, rounds, weights)
-
-    def _answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
-        point = self._point(x)
-        if not self.at_once or not self._worth_it(rounds):
-            return self._apart(what, point, rounds, *weights)
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        if not self.at_once or not self._is_worth_it(rounds):
+            return super().answer(what, x, rounds, *weights)
         try:
-            return self._together(what, point, rounds, *weights)
+            return self._together(what, self._point(x), rounds, *weights)
         except Exception:  # whatever is wrong with the callable itself, the next line says
-            found = self._apart(what, point, rounds, *weights)
+            found = super().answer(what, x, rounds, *weights)
             self.at_once = False
             return found
 
-    def _apart(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        data, own = self._columns(rounds, point), what == "values_at"
-        ask = self._scalar if what.startswith("values") else self._slope
-        found = (
-            ask(point[i] if own else point, int(t), [part[i] for part in data])
-            for i, t in enumerate(rounds.ts)
-        )
-        if weights:
-            return sum(w * slope for w, slope in zip(weights[0].tolist(), found, strict=True))
-        return self._stack(found)
-
-    def _worth_it(self, rounds: Rounds) -> bool:
+    def _is_worth_it(self, rounds: Rounds) -> bool:
         return True
 
     @abstractmethod
-    def _point(self, x: Array) -> Any:
-        """The point in the library's arrays."""
-
-    @abstractmethod
-    def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
-        """The data of the rounds in the library's arrays."""
-
-    @abstractmethod
-    def _stack(self, found: Iterable[Any]) -> Any:
-        """Answers of rounds as one array."""
-
-    @abstractmethod
-    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
-        """The gradient of a single round."""
-
-    @abstractmethod
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        """All rounds at once: values, values_at, gradients, or a weighted gradient."""
+        """The answer on all rounds at once."""
 
     @abstractmethod
     def _number(self, found: Any, x: Any) -> Any:
-        """An answer as an array of the library, which it may be refused for."""
+        """An answer as an array of the library; None if it is no number."""
 
-    def _scalar(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
+    def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
         """The callable's answer as an array without axes, in the dtype of x."""
         found = self.value(*{"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call])
         answer = None if isinstance(found, bool) else self._number(found, x)
@@ -169,8 +154,9 @@ class Autograd(Batch):
 
     @property
     def name(self) -> str | None:
-        """What the callable is called, if it has a name."""
-        return name_of(self._engine.value)
+        """What the callable is called; None for one without a name of its own."""
+        name = getattr(self._engine.value, "__name__", None)
+        return name if isinstance(name, str) and not name.startswith(("<", "_")) else None
 
     def view(self, rounds: slice) -> Self:
         return self._unchecked(**{**self.__dict__, "_rounds": self._rounds.some(rounds)})
@@ -186,20 +172,19 @@ class Autograd(Batch):
         return cls._unchecked(**{**first.__dict__, "_rounds": whole})
 
     def values(self, x: Array) -> Array:
-        return self._all_values(x, each=False)
+        return self._answer("values", x)
 
     def values_at(self, points: Array) -> Array:
-        return self._all_values(points, each=True)
-
-    def _all_values(self, x: Array, *, each: bool) -> Array:
-        if not len(self):
-            return like(np.zeros(0), x)
-        return self._finite(self._engine.values(x, self._rounds, each=each), x, "value")
+        return self._answer("values_at", points)
 
     def gradients(self, x: Array) -> Array:
+        return self._answer("gradients", x)
+
+    def _answer(self, what: str, x: Array) -> Array:
         if not len(self):
-            return like(np.zeros((0, *self._shape)), x)
-        return self._finite(self._engine.gradients(x, self._rounds), x, "gradient")
+            return like(np.zeros((0, *self._shape) if what == "gradients" else 0), x)
+        kind = "gradient" if what == "gradients" else "value"
+        return self._finite(self._engine.answer(what, x, self._rounds), x, kind)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         each = np.asarray(to_numpy(weights), dtype=np.float64)
@@ -207,7 +192,7 @@ class Autograd(Batch):
         if not len(used):
             return 0.0 * x
         rounds = self._rounds if len(used) == len(each) else self._rounds.some(used)
-        found = self._engine.weighted(x, rounds, each[used])
+        found = self._engine.answer("weighted", x, rounds, each[used])
         return self._finite(found[None, ...], x, "gradient")[0, ...]
 
     @classmethod
@@ -259,11 +244,6 @@ def _as_rows(part: Any, what: str) -> Any:
     if array.ndim < 1:
         raise InvalidInput(f"{what} must be arrays with rounds first.", setting="data")
     return array
-
-
-def name_of(value: object) -> str | None:
-    name = getattr(value, "__name__", None)
-    return name if isinstance(name, str) and not name.startswith(("<", "_")) else None
 
 
 # Plain callables of torch as functions, with gradients by its automatic differentiation.
@@ -329,71 +309,58 @@ class _Torch(Traced):
 
     name: ClassVar[str] = "from_torch"
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        import torch
+    @property
+    def torch(self) -> Any:
+        return import_module("torch")
 
-        with torch.no_grad():
-            return super().values(x, rounds, each=each)
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        with self.torch.no_grad() if what.startswith("values") else nullcontext():
+            return super().answer(what, x, rounds, *weights)
 
-    def _worth_it(self, rounds: Rounds) -> bool:
+    def _is_worth_it(self, rounds: Rounds) -> bool:
         return self.call == "rows" and len(rounds.ts) > 1
 
     def _point(self, x: Array) -> Any:
-        import torch
-
-        if isinstance(x, torch.Tensor):
+        if isinstance(x, self.torch.Tensor):
             return x.detach()
-        return torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
+        return self.torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
 
     def _columns(self, rounds: Rounds, point: Any) -> list[Any]:
-        import torch
-
         columns = []
         for part in rounds.data:
-            if not isinstance(part, torch.Tensor):
+            if not isinstance(part, self.torch.Tensor):
                 array = to_numpy(part)
-                part = torch.as_tensor(array if array.flags.writeable else array.copy())
+                part = self.torch.as_tensor(array if array.flags.writeable else array.copy())
             kind = point.dtype if part.dtype.is_floating_point else part.dtype
             columns.append(part.detach().to(device=point.device, dtype=kind))
         return columns
 
-    def _stack(self, found: Iterable[Any]) -> Any:
-        import torch
-
-        return torch.stack(list(found))
-
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        from torch.func import grad, vmap
-
+        grad, vmap = self.torch.func.grad, self.torch.func.vmap
         columns, ways = self._columns(rounds, point), (0 if what == "values_at" else None, None, 0)
         if what == "gradients":
-            return vmap(grad(self._scalar), in_dims=ways)(point, 0, columns)
-        values = vmap(self._scalar, in_dims=ways)
+            return vmap(grad(self._value), in_dims=ways)(point, 0, columns)
+        values = vmap(self._value, in_dims=ways)
         if what != "weighted":
             return values(point, 0, columns)
-        return _backward(lambda x: values(x, 0, columns) @ x.new_tensor(weights[0]), point)
+        return self._backward(lambda x: values(x, 0, columns) @ x.new_tensor(weights[0]), point)
 
-    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
-        return _backward(lambda point: self._scalar(point, t, row), x)
+    def _gradient(self, x: Any, t: int, row: Sequence[Any]) -> Any:
+        return self._backward(lambda point: self._value(point, t, row), x)
+
+    def _backward(self, value: Callable[[Any], Any], point: Any) -> Any:
+        point = point.detach().clone().requires_grad_(True)
+        with self.torch.enable_grad():
+            total = value(point)
+        found = None
+        if total.requires_grad:  # else it is a constant
+            (found,) = self.torch.autograd.grad(total, point, allow_unused=True)
+        return self.torch.zeros_like(point) if found is None else found
 
     def _number(self, found: Any, x: Any) -> Any:
-        import torch
-
-        if isinstance(found, torch.Tensor | int | float):
-            return torch.as_tensor(found, device=x.device).to(x.dtype)
+        if isinstance(found, self.torch.Tensor | int | float):
+            return self.torch.as_tensor(found, device=x.device).to(x.dtype)
         return None
-
-
-def _backward(value: Callable[[Any], Any], point: Any) -> Any:
-    import torch
-
-    point = point.detach().clone().requires_grad_(True)
-    with torch.enable_grad():
-        total = value(point)
-    if not total.requires_grad:  # a constant
-        return torch.zeros_like(point)
-    (found,) = torch.autograd.grad(total, point, allow_unused=True)
-    return torch.zeros_like(point) if found is None else found
 
 
 # Plain callables of jax as functions, with gradients by its automatic differentiation.
@@ -462,9 +429,18 @@ class _Jax(Traced):
 
     name: ClassVar[str] = "from_jax"
 
-    def _answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
-        with _in_64_bits():
-            return np.asarray(super()._answer(what, x, rounds, *weights))
+    @property
+    def jax(self) -> Any:
+        return import_module("jax")
+
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        with self._in_64_bits():
+            return np.asarray(super().answer(what, x, rounds, *weights))
+
+    def _in_64_bits(self) -> Any:
+        if hasattr(self.jax, "enable_x64"):
+            return self.jax.enable_x64(True)
+        return import_module("jax.experimental").enable_x64()  # where jax is older
 
     def _point(self, x: Array) -> Any:
         return np.asarray(to_numpy(x), dtype=np.float64)
@@ -472,13 +448,8 @@ class _Jax(Traced):
     def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
         return tuple(map(to_numpy, rounds.data))
 
-    def _stack(self, found: Iterable[Any]) -> Any:
-        return np.stack([np.asarray(one) for one in found])
-
-    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
-        import jax
-
-        return jax.grad(lambda point: self._scalar(point, t, row))(x)
+    def _gradient(self, x: Any, t: int, row: Sequence[Any]) -> Any:
+        return self.jax.grad(lambda point: self._value(point, t, row))(x)
 
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
         k = len(rounds.ts)
@@ -495,35 +466,19 @@ class _Jax(Traced):
 
     @cached_property
     def _compiled(self) -> dict[str, Any]:
-        from jax import grad, jit, vmap
-
-        each = vmap(self._scalar, in_axes=(None, 0, 0))
+        grad, jit, vmap = self.jax.grad, self.jax.jit, self.jax.vmap
+        each = vmap(self._value, in_axes=(None, 0, 0))
         return {
             "values": jit(each),
-            "values_at": jit(vmap(self._scalar, in_axes=(0, 0, 0))),
-            "gradients": jit(vmap(grad(self._scalar), in_axes=(None, 0, 0))),
+            "values_at": jit(vmap(self._value, in_axes=(0, 0, 0))),
+            "gradients": jit(vmap(grad(self._value), in_axes=(None, 0, 0))),
             "weighted": jit(grad(lambda x, ts, data, w: w @ each(x, ts, data))),
         }
 
-    def _scalar(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
-        import jax.numpy as jnp
-
-        return super()._scalar(jnp.asarray(x), t, list(map(jnp.asarray, row)))
+    def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
+        return super()._value(self.jax.numpy.asarray(x), t, list(map(self.jax.numpy.asarray, row)))
 
     def _number(self, found: Any, x: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
-        if isinstance(found, jax.Array | int | float | np.generic):
-            return jnp.asarray(found, dtype=jnp.float64)
+        if isinstance(found, self.jax.Array | int | float | np.generic):
+            return self.jax.numpy.asarray(found, dtype=self.jax.numpy.float64)
         return None
-
-
-def _in_64_bits() -> Any:
-    import jax
-
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64  # where jax is older
-
-    return enable_x64()

@@ -17,7 +17,7 @@ import numpy as np
 from tidewolf.core.arrays import as_array, as_count, as_number, like, namespace
 from tidewolf.core.errors import NotSupported, WrongShape, WrongType
 from tidewolf.core.settings import as_shape
-from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.types import Array, Shape
 from tidewolf.functions.autograd import Autograd, Engine, Rounds
 
 
@@ -30,27 +30,18 @@ class _Given(Engine):
         super().__init__(value, call)
         self.subgradient = subgradient
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        points = enumerate(rounds.ts.tolist())
-        return np.array([self._value(t, x[i, ...] if each else x) for i, t in points])
+    def _ask(self, function: Any, x: Array, t: int) -> Any:
+        return function(x) if self.call == "alone" else function(t, x)
 
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        return namespace(x).stack([self._gradient(t, x) for t in rounds.ts.tolist()])
+    def _value(self, x: Array, t: int, row: Sequence[Any]) -> float:
+        what = f"The value of round {t + 1} (t = {t}) of a Custom batch"
+        return as_number(self._ask(self.value, x, t), what)
 
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        each = zip(weights.tolist(), rounds.ts.tolist(), strict=True)
-        return sum(w * self._gradient(t, x) for w, t in each)
-
-    def _value(self, t: int, x: Array) -> float:
-        found = self.value(x) if self.call == "alone" else self.value(t, x)
-        return as_number(found, f"The value of round {t + 1} (t = {t}) of a Custom batch")
-
-    def _gradient(self, t: int, x: Array) -> Array:
+    def _gradient(self, x: Array, t: int, row: Sequence[Any]) -> Array:
         if self.subgradient is None:
             raise NotSupported("A Custom batch without a subgradient has values alone: give one.")
         what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
-        found = self.subgradient(x) if self.call == "alone" else self.subgradient(t, x)
-        gradient = as_array(found, what)
+        gradient = as_array(self._ask(self.subgradient, x, t), what)
         if tuple(gradient.shape) != tuple(x.shape):
             raise WrongShape(f"{what} needs shape {tuple(x.shape)}, not {tuple(gradient.shape)}.")
         return like(gradient, x)

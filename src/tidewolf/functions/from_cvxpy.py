@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -410,35 +410,27 @@ class _Cvxpy(Engine):
         with suppress(NotBuiltIn):
             self.split = Split(expression, variable, self.parameters)
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        return self._round_by_round(x, rounds, each, lambda value: value)
-
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        return self._round_by_round(x, rounds, False, self._gradient)
-
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        return np.tensordot(weights, self.gradients(x, rounds), 1)
-
-    def _round_by_round(
-        self, x: Array, rounds: Rounds, each: bool, answer: Callable[[float], Any]
-    ) -> Array:
-        """An answer for each round, from its value; that is NaN outside the domain."""
-        points, found = np.asarray(to_numpy(x), dtype=np.float64), []
-        if self.domain:  # rounding is not outside
-            points = np.where((points < 0.0) & (points > -_ROUNDING), 0.0, points)
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
         with _borrowed([self.variable, *self.parameters]):
-            for t in range(len(rounds.ts)):
-                self.variable.save_value(points[t] if each else points)
-                for parameter, rows in zip(self.parameters, rounds.data, strict=True):
-                    parameter.save_value(np.asarray(rows[t]))
-                inside = all(np.max(one.violation()) <= _ROUNDING for one in self.domain)
-                found.append(answer(float(np.squeeze(self.expression.value)) if inside else np.nan))
-        return np.array(found)
+            return super().answer(what, x, rounds, *weights)
 
-    def _gradient(self, value: float) -> Floats:
+    def _point(self, x: Array) -> Floats:
+        point = np.asarray(to_numpy(x), dtype=np.float64)
+        if not self.domain:
+            return point
+        return np.where((point < 0.0) & (point > -_ROUNDING), 0.0, point)  # not outside
+
+    def _value(self, x: Any, t: int, row: Sequence[Any]) -> float:
+        """The value of cvxpy; NaN outside the domain."""
+        for leaf, value in zip((self.variable, *self.parameters), (x, *row), strict=True):
+            leaf.save_value(np.asarray(value))
+        inside = all(np.max(one.violation()) <= _ROUNDING for one in self.domain)
+        return float(np.squeeze(self.expression.value)) if inside else np.nan
+
+    def _gradient(self, point: Any, t: int, row: Sequence[Any]) -> Floats:
         """A subgradient where cvxpy's values are; NaN if there is none."""
         found, x = np.nan, self.variable
-        if np.isfinite(value):
+        if np.isfinite(self._value(point, t, row)):
             try:
                 found = self.expression.grad.get(x, 0.0) if self.sure else self._multiplier()
             except (AttributeError, NotImplementedError, ValueError):  # some atoms have none
