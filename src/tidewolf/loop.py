@@ -42,7 +42,7 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.functions.custom import Custom
+from tidewolf.functions.autograd import Custom
 from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.methods.base import Learner, Progress, refuse_state
 from tidewolf.methods.capabilities import (

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from importlib import import_module
 from typing import Annotated, Any, Self, final
 
 import numpy as np
@@ -22,7 +23,6 @@ from tidewolf.core.arrays import SILENCE, as_direction, as_numbers, frozen, name
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.frames import is_frame, numbers_of
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
-from tidewolf.core.registry import largest_of
 from tidewolf.core.round_info import NamedPoints, RoundInfo, is_present
 from tidewolf.core.settings import Count, Size
 from tidewolf.core.sparse import csr_array
@@ -492,4 +492,6 @@ def as_constraints(given: Any, losses: Batch) -> Any:
         return given
     for one in given:
         _require_batch(one, "constraints", losses)
-    return largest_of(given)
+    if len(given) == 1:
+        return given[0]
+    return import_module("tidewolf.functions").Max(*given)  # which lies above streams

@@ -27,11 +27,10 @@ from tidewolf.core.arguments import as_flag, as_path, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
-from tidewolf.core.registry import presenter_of
 from tidewolf.core.values import Value
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts
-from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval
+from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, presenter_of
 from tidewolf.evaluation.frontier import Point
 
 COMPARISON_FORMAT = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidewolf.core.errors import MissingExtra
@@ -28,6 +29,25 @@ class Column(NamedTuple, Generic[T]):
 
     def narrow_cell(self, row: T) -> str:
         return self.cell(row).partition(" \u00b1")[0]
+
+
+class Presenter(NamedTuple):
+    """What draws the objects of one class: as a matplotlib Figure, and for a notebook."""
+
+    plot: Callable[[Any], Any]
+    html: Callable[[Any], str]
+
+
+_PRESENTERS = {"Run": "tidewolf.report.page", "Comparison": "tidewolf.report.comparison"}
+
+
+def presenter_of(shown: object) -> Presenter:
+    """The presenter of an object's class, or of the first class it is derived from; it lies above,
+    and is imported when it is asked for.
+    """
+    named = (_PRESENTERS.get(kind.__name__) for kind in type(shown).__mro__)
+    presenter: Presenter = import_module(next(filter(None, named))).PRESENTER
+    return presenter
 
 
 def applying(columns: Sequence[Column[T]], rows: Sequence[T]) -> list[Column[T]]:

@@ -14,11 +14,10 @@ from tidewolf.core.arguments import as_callback, as_flag, shown
 from tidewolf.core.arrays import as_count, frozen, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported, WrongType
-from tidewolf.core.registry import presenter_of
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import certificate, metrics
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
-from tidewolf.evaluation.formatting import data_frame
+from tidewolf.evaluation.formatting import data_frame, presenter_of
 from tidewolf.evaluation.metrics import (
     SHOWN_LIMITS,
     Experts,

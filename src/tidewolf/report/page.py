@@ -25,9 +25,8 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
-from tidewolf.core.registry import Presenter
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.formatting import Presenter, interval, number, percent
 from tidewolf.evaluation.metrics import (
     RunTotal,
     broken_limits,
