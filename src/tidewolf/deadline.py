@@ -29,8 +29,6 @@ from tidewolf.experts.base import Adviser, Proposals
 
 
 class Heard(NamedTuple):
-    """The answers of advisers, in the order they were asked, and which of them gave none."""
-
     # None: none was asked, they are asked at once
     answers: tuple[Proposals | None, ...] | None = None
     # by the name of their first expert: what their error says, None if they were late
@@ -135,7 +133,6 @@ class Advisers:
         self._deadline, self.in_threads = deadline, True
 
     def failed(self, failed: AdviserFailed, number: int) -> None:
-        """An adviser failed in this round: from now on one that fails is skipped."""
         self.in_threads = True
         self.skip({failed.name: in_words(failed.error)}, number)
 

@@ -133,7 +133,6 @@ def _kernels() -> Iterator[Finding]:
 
 
 def _results() -> Iterator[Finding]:
-    """Whether `out` in the current directory, or the directory if that is missing, is writable."""
     out = Path.cwd() / "out"
     try:
         tempfile.TemporaryFile(dir=out if out.exists() else out.parent).close()

@@ -279,8 +279,6 @@ def _late_rounds(
 
 
 class _Calendar(NamedTuple):
-    """When the rounds of a stream arrive; for the learner those that are not seen do not exist."""
-
     numbers: list[int]
     """of the rounds, as the learner counts them"""
     arrives: list[int]

@@ -131,7 +131,6 @@ class Memory(Generic[S]):
         self._state, self.arrays = committed(self.learner, self.state), None
 
     def rollback(self, number: int, then: Step | None) -> None:
-        """Go back to when this round became the next one, as `Past.back_to` has it."""
         if then is None or number in then.info_ids:
             raise InvalidInput(
                 f"Round {number} cannot be gone back to: in memory a session goes back "

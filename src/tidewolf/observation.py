@@ -18,7 +18,6 @@ from tidewolf.core.feedback import (
     Feedback,
     FirstOrder,
     FullInformation,
-    bandit,
     compared,
     first_order,
     per_constraint_feedback,
@@ -139,9 +138,6 @@ def of_gradients(K: HasLMO, grad_f: Array, value: float, grad_g: Array | None) -
 def of_costs(
     K: HasLMO, costs: Floats, capacities: Floats | None, x: Floats, value: float
 ) -> FirstOrder:
-    """The same of costs and capacities, arrays of one row, with this value of the constraint at
-    x.
-    """
     gradient = None
     if value > 0.0 and capacities is not None:
         gradient = np.zeros(len(x))
@@ -182,7 +178,8 @@ def _revealed(
         require_functions(learner, state, seen, looked_at)
         reads = feedback_read(learner, seen.losses)
         if reads is Bandit:
-            return bandit(*seen, acts(learner, state, seen.rounds))
+            points = acts(learner, state, seen.rounds)
+            return Bandit(*(batch.values_at(points) for batch in seen))
         if state.t < FIRST:
             played, members = Member(x, "the point"), members_of(learner.K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):

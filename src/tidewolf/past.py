@@ -133,7 +133,6 @@ class Past:
         steps.append(step)
 
     def _pairs(self, now: Step) -> list[tuple[Step, Step]]:
-        """The steps that were made, and where each led."""
         steps = list(self._steps)
         if steps and steps[-1].starts_at(now):
             steps.pop()  # it was refused

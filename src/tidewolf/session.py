@@ -237,7 +237,6 @@ class Session(Generic[S]):
 
     @property
     def _place(self) -> Step:
-        """Where the session is: the state, or what a kernel left of it."""
         state = self._progress
         return Step(next_round(state), state, self._keeper.info_ids)
 

@@ -35,7 +35,6 @@ MOST_SIDE = math.isqrt(MOST_ENTRIES)
 
 
 def namespace(x: Array) -> Any:
-    """The array namespace `x` belongs to; NumPy itself for NumPy arrays."""
     if type(x) is np.ndarray:
         return np
     found = _NAMESPACES.get(type(x))
@@ -177,7 +176,6 @@ def require_no_mask(x: object, what: str) -> None:
 
 
 def to_numpy(x: Array) -> NDArray:
-    """`x` as a NumPy array on the host, without a copy where the library allows it."""
     if type(x) is np.ndarray:
         return x
     if is_torch(x):
@@ -191,7 +189,6 @@ def to_numpy(x: Array) -> NDArray:
 
 
 def like(x: Array, reference: Array) -> Array:
-    """`x` (NumPy or same library) in the library, device and floating dtype of `reference`."""
     if type(reference) is np.ndarray:
         return np.asarray(to_numpy(x), dtype=reference.dtype)
     if type(x) is np.ndarray and not x.flags.writeable:
@@ -209,9 +206,7 @@ def frozen(x: A) -> A:
 
 
 def taken(x: Array, rows: Any) -> Array:
-    if type(x) is np.ndarray:
-        return x[rows]
-    return namespace(x).take(x, placed(rows, x), axis=0)
+    return x[rows] if type(x) is np.ndarray else namespace(x).take(x, placed(rows, x), axis=0)
 
 
 def placed(numbers: Any, reference: Array, dtype: Any = None) -> Array:
@@ -246,10 +241,7 @@ def end_to_end(parts: Sequence[Array]) -> Array:
 
 
 def inner(a: Array, b: Array) -> float:
-    """<a, b>, the sum of products over all entries."""
-    if type(a) is np.ndarray and a.ndim == 1:
-        return float(a.dot(b))
-    return float(flat(a) @ flat(b))
+    return float(a.dot(b)) if type(a) is np.ndarray and a.ndim == 1 else float(flat(a) @ flat(b))
 
 
 def inner_products(*pairs: tuple[Array, Array]) -> tuple[float, ...]:
@@ -265,9 +257,7 @@ def read(scalars: Sequence[Array]) -> tuple[float, ...]:
 
 def plus(y: Array, factor: float, x: Array) -> Array:
     """y + factor x; in one pass where the library has one for that."""
-    if type(y) is not np.ndarray and is_torch(y):
-        return y.add(x, alpha=factor)
-    return y + factor * x
+    return y.add(x, alpha=factor) if type(y) is not np.ndarray and is_torch(y) else y + factor * x
 
 
 def less_rows(w: Array, h: Array, Q: Array) -> Array:
@@ -334,7 +324,6 @@ def mean_there(x: Array) -> Any:
 
 
 def norm(x: Array) -> float:
-    """The Frobenius norm, of anything finite."""
     norm2, (least, most) = square(x), square_range(x)
     return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
 
@@ -372,7 +361,6 @@ def power_of_two(sizes: Any) -> Any:
 
 
 def eps_of(x: Array) -> float:
-    """The spacing of numbers near 1 in the dtype of `x`."""
     if type(x) is not np.ndarray and not is_torch(x):  # whose types are comparable
         return float(namespace(x).finfo(x.dtype).eps)
     if x.dtype not in _EPS:
@@ -385,9 +373,6 @@ _EPS: dict[Any, float] = {kind: float(np.finfo(kind).eps) for kind in (_DOUBLE, 
 
 
 def _no_number(x: object) -> bool:
-    """Whether `float` would make a number of what is none: text, a truth value, an array with axes,
-    a masked or complex entry.
-    """
     if isinstance(x, np.ndarray):
         return type(x) is not np.ndarray or x.ndim > 0 or x.dtype.kind not in "iuf"
     return isinstance(x, _NO_NUMBERS)

@@ -85,9 +85,6 @@ class Batch(Value, ABC):
     """
 
     def __init_subclass__(cls) -> None:
-        """What the functions are asked at is checked here, once for all kinds: a class computes
-        with arrays of the right shape.
-        """
         super().__init_subclass__()
         _wrap_methods(cls)
 
@@ -242,9 +239,6 @@ class Unlimited(Batch, PiecewiseLinear):
 
     def gradients(self, x: Array) -> Array:
         return arrays.zeros((self.rounds, *self.shape), x)
-
-    def slopes(self, x: Array) -> Floats:
-        return np.zeros(self.rounds)
 
     def halfspaces(self) -> Halfspaces:
         """One that holds all points, 0 <= 1, if there are rounds: solvers want one."""

@@ -145,7 +145,6 @@ def with_session(
 
 
 def session_of(data: bytes) -> tuple[dict[int, str], dict[int, str | None] | None]:
-    """The same again, from a saved state that was read already."""
     session = _read(data)[1].get("session") if data.startswith(_MAGIC) else None
     notes = session if isinstance(session, dict) else {}
     info_ids = {number: note or "" for number, note in _by_round(notes.get("info")).items()}

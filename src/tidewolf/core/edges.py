@@ -95,7 +95,6 @@ def edge_list(
 
 
 def _present(known: dict[Any, Any]) -> dict[str, Any]:
-    """Without what is missing: None, NaN, and what pandas has for it."""
     return {
         str(name): value
         for name, value in known.items()

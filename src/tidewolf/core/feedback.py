@@ -143,7 +143,6 @@ class Arrival(NamedTuple):
 
     @property
     def of_decision(self) -> bool:
-        """Whether what is seen is of the decision, not of what was played in its place."""
         return self.played is None or self.instead is not None
 
 
@@ -292,10 +291,6 @@ def first_order(
     )
 
 
-def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
-    return Bandit(losses.values_at(points), constraints.values_at(points))
-
-
 # Values of functions are at most this in size, so that their squares can be added up.
 MODERATE = 1e100
 
@@ -361,7 +356,7 @@ def require_limits(limits: object, shape: Shape) -> None:
 
 def require_bandit(feedback: object, most: int) -> Bandit:
     if type(feedback) is not Bandit or not all(map(is_array, feedback)):
-        raise _other_kind("Bandit feedback, two arrays of one number per round,", feedback)
+        raise _other_kind("Bandit feedback, arrays loss_values and constraint_values,", feedback)
     shape, copies = tuple(feedback.loss_values.shape), []
     for name, values in zip(Bandit._fields, feedback, strict=True):
         if values.ndim != 1 or tuple(values.shape) != shape:

@@ -107,12 +107,7 @@ def times_of(x: Any, what: str) -> Any:
 
 
 def in_order(
-    x: Any,
-    names: Sequence[str] | None,
-    what: str,
-    shape: tuple[int, ...],
-    *,
-    gaps: bool = False,
+    x: Any, names: Sequence[str] | None, what: str, shape: tuple[int, ...], *, gaps: bool = False
 ) -> Any:
     """Numbers that are given by name, {name: number} or a series with an index of names, as an
     array in the order of the entries of a point; anything else as it is.
@@ -153,9 +148,7 @@ def by_name(x: Any, what: str) -> Any:
     if not is_table(x):
         return x
     numbers = numbers_of(x, what)
-    if _is_named(x):
-        return dict(zip(_names(x.index), numbers.tolist(), strict=True))
-    return numbers
+    return dict(zip(_names(x.index), numbers.tolist(), strict=True)) if _is_named(x) else numbers
 
 
 def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:

@@ -193,8 +193,6 @@ def interpreting(whether: bool = True) -> Iterator[None]:
 
 
 class CompiledKernel(NamedTuple):
-    """A kernel that this process has compiled, for one signature, with all that it calls."""
-
     name: str
     # since the call that needed it
     seconds: float

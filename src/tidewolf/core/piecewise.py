@@ -71,7 +71,6 @@ class ManyRows(ABC):
     """The rows A of half-spaces A x <= b that never stand in one table: some at a time."""
 
     shape: tuple[int, int]
-    """how many rows there are, and how many entries a point has"""
 
     @abstractmethod
     def __getitem__(self, rows: Int64s) -> Any:

@@ -337,7 +337,6 @@ def _owner(make: Any, given: tuple[Any, ...]) -> str:
 
 
 def as_shape(shape: Any, what: str) -> Shape:
-    """The shape of points that have something to choose: at least one axis, and no empty one."""
     sides = tuple(as_count(side, what) for side in shape)
     if not sides:
         raise WrongShape(f"{what} is a shape without axes; a number is a point of shape (1,).")

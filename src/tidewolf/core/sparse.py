@@ -72,7 +72,6 @@ def cut_rows(A: Any, start: int, stop: int) -> Any:
 
 
 def stack_rows(parts: Sequence[Any]) -> Any:
-    """Matrices one below the other, sparse if one is."""
     if len(parts) == 1:
         return parts[0]
     if not any(map(is_sparse, parts)):

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -91,7 +91,8 @@ class Composed(Value):
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._written, self.fields())
+        written: Any = self._written
+        return partial(written, **self.fields()), ()
 
 
 @cache
@@ -100,10 +101,6 @@ def with_capabilities(written: Any, capabilities: tuple[type, ...]) -> Any:
         return written
     names = {"__module__": written.__module__, "__doc__": written.__doc__}
     return type(written.__name__, (written, *capabilities), names)
-
-
-def _rebuild(written: Any, fields: dict[str, Any]) -> Any:
-    return written(**fields)
 
 
 def identity(value: object) -> str:

@@ -134,7 +134,6 @@ class Atoms(ABC):
 
     @property
     def vertices(self) -> list[Vertex]:
-        """Those of all rows."""
         return self._vertices
 
     def __len__(self) -> int:

@@ -91,9 +91,6 @@ BY_GRADIENTS = (
 
 
 def untold_in_words(run: Run) -> str:
-    """That bounds cover the rounds whose feedback came, and the others by their slopes; empty if
-    there are no others.
-    """
     if not run.pending:
         return ""
     return (
@@ -269,7 +266,6 @@ class Audit(Tracker):
         self._moved += 1
 
     def _check(self, last: ProjectionRecord, state: Any) -> float:
-        """What is checked of every projection; |x - y|^2."""
         unit, apart = last.over.radius or 1.0, last.x - last.y
         apart2 = inner(apart, apart)
         self._note(0, abs(apart2 - state.distance**2) / unit)
@@ -278,9 +274,6 @@ class Audit(Tracker):
         return apart2
 
     def numbers(self) -> tuple[float, ...]:
-        """The worst of each check, the updates, the moves, and which of these are kept, for who
-        counts elsewhere.
-        """
         return (*self._worst, self.updates, self._moved, self._stride)
 
     def expect(self, moves: int) -> None:
@@ -301,9 +294,6 @@ class Audit(Tracker):
         moved: int,
         kept: Sequence[ProjectionRecord | Weighed],
     ) -> None:
-        """The same after more updates, with every projection that would be kept as things were
-        before them.
-        """
         self._worst = (*worst,)
         stride = self._stride
         at = -(-self._moved // stride) * stride

@@ -541,7 +541,6 @@ def _range(numbers: Sequence[float], form: str) -> str:
 
 
 _NO_BASELINE = "no baseline"
-"""What a cell says if the learner to compare with was refused."""
 
 
 def _gaps(ranking: Ranking) -> str:
@@ -624,4 +623,3 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
 _MEASURED = Point._fields[3:-3]
 """What a point has: the mean over seeds, of the worst and of infeasibility the largest of any."""
 KNOBS = ("caution", "headroom")
-"""What is turned to choose between loss and violation; a learner's first counts."""

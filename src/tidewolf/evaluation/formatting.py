@@ -115,7 +115,6 @@ def tick(x: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines: names to the left, numbers to the right."""
     first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 

@@ -65,7 +65,6 @@ class Point(NamedTuple):
     """what is turned: caution, headroom; empty if there is nothing to turn"""
     value: float | None = None
     default: bool = False
-    """whether that is the learner's default"""
 
     @property
     def level(self) -> float:
@@ -86,9 +85,7 @@ def gap(
     near = [p.level for p in baseline if p.violation <= VIOLATION_SLACK * ours.violation]
     careful = min(baseline, key=lambda point: (point.violation, point.level)).level
     above = ours.level - min(near, default=careful if uncareful is None else uncareful)
-    if scale > 0.0 or above == 0.0:
-        return above / (scale or 1.0)
-    return math.copysign(math.inf, above)
+    return above / (scale or 1.0) if scale > 0.0 or above == 0.0 else math.copysign(math.inf, above)
 
 
 def shortfall(ours: Sequence[Point], baseline: Sequence[Point], scale: float) -> float:
@@ -176,7 +173,6 @@ HEADROOM = (
     "Headroom h: re-solving leaves free, under every limit, h times what its room usually shrinks "
     "by from one round to the next."
 )
-"""What the knob of re-solving means."""
 _NEAR = math.log(1.5)
 """Violations up to this far apart, in logarithms, count as about the same."""
 _STAYS = 0.0005

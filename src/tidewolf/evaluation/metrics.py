@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 ONLY_LIMIT = "the limit"
 """What a limit without a name is called if a round has no other."""
 SHOWN_LIMITS = 3
-"""How many limits a printed run has, those that were broken most."""
 _NAMED = 6
 
 
@@ -114,7 +113,6 @@ class RunTotal(NamedTuple):
     bracket: tuple[float, float] | None = None
     """two numbers that the last sum lies between, if that is uncertain"""
     bound: float | None = None
-    """the measured bound of the last sum"""
 
     @property
     def title(self) -> str:
@@ -217,7 +215,6 @@ def _spread_details(found: Spread | None) -> list[str]:
 
 
 def _allowed(total: Total) -> list[str]:
-    """What theory allows a total: from what the run measured, and from what was known before it."""
     allowed = (("measured bound:", total.bound), ("promised:", total.guarantee))
     return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
 
@@ -471,7 +468,6 @@ class RunLimits(tuple[LimitBound, ...]):
 class BrokenLimit(NamedTuple):
     name: str
     total: float
-    """by how much in all"""
     breach: Breach
     bound: float | None
     """the most that theory allows in all; None if the learner does not tell limits apart"""

@@ -69,7 +69,6 @@ class RunProgress(NamedTuple):
 class _Snapshot(NamedTuple):
     t: int
     state: np.ndarray[Any, np.dtype[np.uint8]]
-    """as the learner saves it"""
     seconds: float
     untold: tuple[float, ...]
     ends: Int64s
@@ -184,9 +183,6 @@ class Recording:
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
-        """What was recorded so far, for the kernel to resume from; its functions begin with round
-        `first`.
-        """
         if self.movement.last is not None:
             records.last[:] = to_numpy(self.movement.last)
         part, records.room = self.trajectory.tell(records.total), self.audit.room

@@ -71,7 +71,6 @@ class Tracker:
         return tuple(getattr(self, name) for name in self.kept)
 
     def restore(self, parts: tuple[Any, ...]) -> None:
-        """What `parts` gave, to resume from; a ValueError if an array is that of another run."""
         for name, value in zip(self.kept, parts, strict=True):
             mine = getattr(self, name)
             if isinstance(mine, np.ndarray):
@@ -172,8 +171,6 @@ def active_set(state: Any) -> ActiveSet | None:
 
 
 class TrajectorySummary(Tracker):
-    """The means so far; complete once every round was seen."""
-
     kept = ("means", "_t", "_part", "_total")
 
     def __init__(self, rounds: int, shape: Shape) -> None:
@@ -239,24 +236,18 @@ class Movement(Tracker):
 
     def see(self, points: Array, rounds: int, *, each: bool) -> Floats:
         churn, xp = np.zeros(rounds), namespace(points)
-        churn[0] = self._from_last(points[0, ...] if each else points)
+        first = points[0, ...] if each else points
+        if self.last is not None and first is not self.last:
+            churn[0] = 0.5 * float(xp.sum(xp.abs(first - self.last)))
         if each and rounds > 1:
             steps = xp.abs(points[1:, ...] - points[:-1, ...])
             churn[1:] = 0.5 * to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
         self.last = points[-1, ...] if each else points
         return churn
 
-    def _from_last(self, x: Array) -> float:
-        if self.last is None or x is self.last:
-            return 0.0
-        xp = namespace(x)
-        return 0.5 * float(xp.sum(xp.abs(x - self.last)))
-
 
 @final
 class Breaches(Tracker):
-    """When each of several limits was broken, in memory that does not grow with the rounds."""
-
     kept = ("when", "sizes")
 
     def __init__(self, limits: int) -> None:

@@ -131,8 +131,6 @@ def routes(K: HasLMO, x: Array) -> list[record.Route]:
 
 
 class LastRound:
-    """The functions or numbers of the last observed round; all unknown without feedback."""
-
     def __init__(self, learner: Learner[Any], feedback: RoundFeedback | None, name: Namer) -> None:
         self.K, self.feedback, self.name = learner.K, feedback, name
         self.gradients: FirstOrder | None = None

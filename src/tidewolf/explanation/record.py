@@ -64,7 +64,6 @@ class Part(NamedTuple):
     """loss of the run minus its own so far; None if the functions were not observed"""
     more_violation: float | None
     present: bool
-    """whether it proposed a point"""
 
 
 class Limit(NamedTuple):
@@ -74,7 +73,6 @@ class Limit(NamedTuple):
     played: float
     """its value at what was played; above 0 it was violated"""
     now: float
-    """its value at the decision"""
     load: float | None
     """the entry of the decision, if it has a capacity"""
     capacity: float | None

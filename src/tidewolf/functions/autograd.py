@@ -26,15 +26,7 @@ from typing import Any, ClassVar, NamedTuple, Self, final
 import numpy as np
 
 from tidewolf.core.arguments import import_extra, shown
-from tidewolf.core.arrays import (
-    as_array,
-    as_count,
-    as_number,
-    is_array,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_array, as_count, as_number, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.settings import as_shape
@@ -382,11 +374,7 @@ def _twice(x: Array) -> Array:
 
 
 def from_torch(
-    value: Callable[..., Any],
-    shape: Shape | int,
-    rounds: int | None = None,
-    *,
-    data: Any = None,
+    value: Callable[..., Any], shape: Shape | int, rounds: int | None = None, *, data: Any = None
 ) -> Autograd:
     """Functions from a plain callable of torch; gradients come by themselves.
 
@@ -503,11 +491,7 @@ class _Torch(Traced):
 
 
 def from_jax(
-    value: Callable[..., Any],
-    shape: Shape | int,
-    rounds: int | None = None,
-    *,
-    data: Any = None,
+    value: Callable[..., Any], shape: Shape | int, rounds: int | None = None, *, data: Any = None
 ) -> Autograd:
     """Functions from a plain callable of jax; gradients come by themselves, compiled.
 

@@ -32,8 +32,6 @@ LANES, AT_ONCE = 8, 1 << 15
 
 @dataclass(frozen=True)
 class Uncopied(Numbers):
-    """An array of finite numbers that stays where it is."""
-
     def __call__(self, value: Any, what: str) -> Array:
         return as_array(value, what)
 
@@ -148,7 +146,6 @@ def _sparse_round(x: Any, what: str) -> Any:
 
 
 def rows(x: Array) -> Array:
-    """An array with rounds first as a matrix, one flattened point a row."""
     return x if x.ndim == 2 else namespace(x).reshape(x, (x.shape[0], math.prod(x.shape[1:])))
 
 

@@ -69,7 +69,6 @@ class Combined(Composed, OfParts):
         return cls._written
 
     def _parts_with(self, capability: type, what: str) -> Any:
-        """The parts, which all have a capability; refused, naming one that has not."""
         for part in self.parts:
             if not isinstance(part, capability):
                 raise NotSupported(f"{self!r} {what}, because its {type(part).__name__} does not.")
@@ -96,9 +95,7 @@ class Combined(Composed, OfParts):
             return None
         columns = zip(*(each.parts for each in parts), strict=True)
         whole = tuple(type(column[0]).joined(column) for column in columns)
-        if any(part is None for part in whole):
-            return None
-        return cls._unchecked(parts=whole, **own)
+        return None if any(part is None for part in whole) else cls._unchecked(parts=whole, **own)
 
 
 def checked_parts(

@@ -25,8 +25,6 @@ from tidewolf.functions.base import ArrayBatch, Uncopied, row_norms
 
 @dataclass(frozen=True)
 class PointShape(Check):
-    """The shape of a point, with any number of axes."""
-
     words: ClassVar[str] = "a list of whole numbers"
 
     def __call__(self, value: Any, what: str) -> Shape:
@@ -66,8 +64,6 @@ class Places(EntryTable):
 
 
 class EntryBatch(ArrayBatch):
-    """A batch that looks at some entries per round, `places`, of points of the shape `sides`."""
-
     places: Any
     sides: Any
 

@@ -362,7 +362,6 @@ def _require_expression(cp: Any, e: Any, variable: Any) -> None:
 
 
 def _checked(parameters: Sequence[Any], values: Any) -> tuple[Floats, ...]:
-    """The values of each parameter, rounds first, as they were declared."""
     what = "values are given by cvxpy.Parameter, such as {price: prices}."
     _require(isinstance(values, Mapping), WrongType, "values", what)
     by_id = {getattr(p, "id", p): rows for p, rows in values.items()}
@@ -475,7 +474,6 @@ class FromCvxpy(Autograd):
 
     @property
     def name(self) -> str:
-        """The expression, or how it begins."""
         return shorten(str(self._engine.expression), 60, placeholder="...")
 
     @property

@@ -14,14 +14,7 @@ from tidewolf.core import arrays
 from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.core.sparse import (
-    as_sparse,
-    csr_array,
-    cut_rows,
-    is_sparse,
-    same_rows,
-    stack_rows,
-)
+from tidewolf.core.sparse import as_sparse, csr_array, cut_rows, is_sparse, same_rows, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions import base
 from tidewolf.functions.base import ArrayBatch, Coefficients, PerRound, one_round, rows, shaped

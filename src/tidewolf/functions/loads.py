@@ -52,8 +52,6 @@ class Matrix(Uncopied):
 
 @dataclass(frozen=True)
 class Columns(Uncopied):
-    """A whole number from 0 for each path."""
-
     def __call__(self, value: Any, what: str) -> Int64s:
         if type(value) is not np.ndarray or value.dtype.kind != "i":
             value = to_numpy(as_array(value, what))
@@ -88,9 +86,9 @@ class OverPaths(ArrayBatch):
     demands: Array
     pairs: Array
 
-    @abstractmethod
     def _scaled(self, load: Floats, link: NDArray) -> Floats:
         """Loads in the unit of the link that each is on."""
+        return load
 
     @property
     def _links(self) -> int:
@@ -110,7 +108,8 @@ class OverPaths(ArrayBatch):
         return (int(self.incidence.shape[1]),)
 
     def view(self, rounds: slice) -> Self:
-        _ = self._loads  # made once, for all views
+        for name in self.of_all_rounds:
+            getattr(self, name)  # made once, for all views
         return super().view(rounds)
 
     @cached_property
@@ -145,8 +144,6 @@ class OverPaths(ArrayBatch):
 
 
 class LinkLoads(OverPaths, LargestPiece):
-    """The fullest link, less offsets, of demands that are split over paths."""
-
     @abstractmethod
     def _offsets(self) -> Floats:
         """What is subtracted, (rounds, links) or (rounds, 1)."""
@@ -290,9 +287,6 @@ class LoadCost(OverPaths, AffineRows):
         demands = one_round(demands, "demands of LoadCost.one")
         return cls(incidence, demands, one_round(costs, "costs of LoadCost.one"), pairs)
 
-    def _scaled(self, load: Floats, link: NDArray) -> Floats:
-        return load
-
     def values(self, x: Array) -> Array:
         return like(np.vecdot(self._carried(x), self._host("costs")), x)
 
@@ -325,13 +319,8 @@ class LoadCost(OverPaths, AffineRows):
 
     @cached_property
     def _per_path(self) -> Any:
-        """The incidence, paths by links."""
         on, shape = self._loads, (self._links, self.shape[0])
         return csr_array((on.load, on.path, on.starts), shape=shape).T.tocsr()
-
-    def view(self, rounds: slice) -> Self:
-        _ = self._per_path  # made once, for all views
-        return super().view(rounds)
 
     def _weighted(self, weights: Floats) -> Floats:
         """The coefficients of all rounds, weighted and added up: those of demands times costs."""
@@ -422,9 +411,6 @@ class LoadLimit(LinkLoads):
 
     def _offsets(self) -> Floats:
         return np.asarray(self._host("capacities"))
-
-    def _scaled(self, load: Floats, link: NDArray) -> Floats:
-        return load
 
     def halfspaces(self) -> Halfspaces:
         if not self._same_demands():

@@ -56,13 +56,10 @@ def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = Non
 def _stream(loss: Any, limit: Any, t: int, points: Points, **more: Any) -> Stream:
     if not isinstance(loss, Batch):
         loss = Linear.one(_point(loss, f"The array of costs of round {t}", points))
-    if not isinstance(limit, Batch | None) and not _batches(limit):
+    several = isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
+    if not several and not isinstance(limit, Batch | None):
         limit = Capacity.one(_point(limit, f"The array of capacities of round {t}", points))
     return Stream(loss, limit, **more)
-
-
-def _batches(limit: Any) -> bool:
-    return isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
 
 
 def _point(x: Any, what: str, points: Points) -> Array:
@@ -94,6 +91,4 @@ def _one(key: str, value: Any, t: int, points: Points) -> Any:
     if key == "played":
         what = f"What was played in round {t}"
         return as_numbers(_row(value, what, points), what)[None, ...]
-    if key == "unavailable" and isinstance(value, np.ndarray):
-        return value[None]
-    return [value]
+    return value[None] if key == "unavailable" and isinstance(value, np.ndarray) else [value]

@@ -376,9 +376,7 @@ class LiveRunner:
         return {**info, "advice": points} if points else dict(info)
 
     def _with_time(self, info: dict[str, Any], time: Time | None) -> dict[str, Any]:
-        if not self._by_clock or time is None:
-            return info
-        return {**info, "time": time.given}
+        return info if not self._by_clock or time is None else {**info, "time": time.given}
 
     def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         info = dict(given)

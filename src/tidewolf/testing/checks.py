@@ -89,7 +89,6 @@ class Require:
             self(False, f"{what} is {format_point(x)}, with infeasibility {off:.3g}")
 
     def value(self, value: Value, kind: type[Value]) -> None:
-        """It prints its name, and equals one that is made from the same settings."""
         self(is_dataclass(value), "it is no dataclass(frozen=True, eq=False, repr=False)")
         self.equality(value, kind)
         for other in (type(value)(**value.fields()), copy.deepcopy(value)):

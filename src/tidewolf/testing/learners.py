@@ -186,7 +186,6 @@ class LearnerTrial:
 
 
 def bits_of(x: Array) -> tuple[Any, ...]:
-    """What two arrays share if they are the same bit for bit."""
     array = np.ascontiguousarray(to_numpy(x))
     return array.shape, array.dtype.str, array.tobytes()
 
