@@ -278,8 +278,7 @@ class OnlineAllocator(_Estimator):
     @property
     def proved_(self) -> Bound | None:
         """What is proved of the rows so far; None if nothing is."""
-        proved: Bound | None = self.session_.explain().proved
-        return proved
+        return self.session_.explain().proved
 
     @property
     def experts_(self) -> Experts:

@@ -61,20 +61,25 @@ S = TypeVar("S", bound=Progress)
 
 
 class Played(NamedTuple):
-    """Rounds that shared one update."""
+    """Rounds that shared one update.
+
+    Attributes
+    ----------
+    x : Array
+        The point played in each of them; one point per round, (k, *shape), where the learner
+        needs Bandit feedback.
+    constraints : Array
+        Their values; positive ones are violations.
+    seen : bool
+        Whether the learner got feedback at their end, on them or on rounds that waited for it;
+        where not, it has learned nothing from them.
+    """
 
     x: Array
-    """the point played in each of them; one point per round, (k, *shape), where the learner needs
-    Bandit feedback
-    """
     losses: Array
     constraints: Array
-    """their values; positive ones are violations"""
     state: Any
     seen: bool = True
-    """whether the learner got feedback at their end, on them or on rounds that waited for it;
-    where not, it has learned nothing from them
-    """
 
 
 def play(
@@ -279,8 +284,11 @@ def _late_rounds(
 
 
 class _Calendar(NamedTuple):
+    """When rounds arrive: the number of each as the learner counts them, the round at whose end it
+    arrives, and those that arrive at the end of a round.
+    """
+
     numbers: list[int]
-    """of the rounds, as the learner counts them"""
     arrives: list[int]
     due: dict[int, list[int]]
 

@@ -86,8 +86,7 @@ class PastDecision(NamedTuple):
 
     def x(self, learner: Learner[Any]) -> Array:
         own = decision(self.state, self.round)
-        x: Array = learner.act(self.state) if own is None else own.x
-        return x
+        return learner.act(self.state) if own is None else own.x
 
 
 class Last(NamedTuple):

@@ -525,8 +525,7 @@ class Session(Generic[S]):
     @property
     def rounds(self) -> int:
         """Rounds observed so far."""
-        rounds: int = self._progress.t
-        return rounds
+        return int(self._progress.t)
 
     def __len__(self) -> int:
         return self.rounds
@@ -796,8 +795,7 @@ class Session(Generic[S]):
                     self._commit_next(info if one == number else None, until, then)
             own = waiting(self._now)[-1]
         if own is not None:
-            x: Array = own.x
-            return x
+            return own.x
         if number < upcoming:
             raise errors.InvalidInput(f"Round {number} {self._over(number)}; {upcoming} is next.")
         if number in self._keeper.info_ids and (is_shown or not self._skipped_already):

@@ -66,27 +66,40 @@ def other_count(given: int, due: int) -> str:
 
 
 class FirstOrder(NamedTuple):
-    """Sums over the rounds since the last update, all at the played point."""
+    """Sums over the rounds since the last update, all at the played point.
+
+    Parameters
+    ----------
+    loss_gradient : array
+        sum_t grad f_t(x).
+    violation : float
+        sum_t max(g_t(x), 0).
+    constraint_gradient : array
+        The sum of grad g_t(x) over the rounds with g_t(x) > 0.
+    loss_slope : float
+        The largest norm of a single round's grad f_t(x).
+    constraint_slope : float
+        The largest norm of a single round's grad g_t(x) among those with g_t(x) > 0, else 0.
+    rounds : int
+        How many rounds.
+    loss_offset : float, default 0.0
+        sum_t <grad f_t(x_t), x_t - x>, where rounds were played at x_t and not at the point x
+        that the learner stands at: it was overridden, or they are observed late.
+    constraint_offset : float, default 0.0
+        The same of the constraints, over the rounds with g_t(x_t) > 0.
+    limits : Limits, optional
+        Each limit for itself, where the learner asks for that.
+    """
 
     loss_gradient: Array
-    """sum_t grad f_t(x)"""
     violation: float
-    """sum_t max(g_t(x), 0)"""
     constraint_gradient: Array
-    """sum of grad g_t(x) over the rounds with g_t(x) > 0"""
     loss_slope: float
-    """largest norm of a single round's grad f_t(x)"""
     constraint_slope: float
-    """largest norm of a single round's grad g_t(x) among the rounds with g_t(x) > 0, else 0"""
     rounds: int
     loss_offset: float = 0.0
-    """sum_t <grad f_t(x_t), x_t - x>, where rounds were played at x_t and not at the point x that
-    the learner stands at: it was overridden, or they are observed late
-    """
     constraint_offset: float = 0.0
-    """the same of the constraints, over the rounds with g_t(x_t) > 0"""
     limits: Limits | None = None
-    """each limit for itself, where the learner asks for that"""
 
     @property
     def is_plain(self) -> bool:

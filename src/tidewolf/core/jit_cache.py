@@ -105,8 +105,7 @@ def address_of(dispatcher: Any, result: Any, examples: tuple[Any, ...]) -> int:
     if compiled.signature.return_type != found:
         name = dispatcher.py_func.__name__
         raise TypeError(f"{name} returns {compiled.signature.return_type}, not {found}.")
-    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-    return address
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
 class KernelCache(NullCache):  # type: ignore[misc]

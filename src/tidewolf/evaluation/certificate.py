@@ -99,16 +99,22 @@ def untold_in_words(run: Run) -> str:
 
 
 class CertificateCheck(NamedTuple):
-    """One check, what was measured, and what is allowed."""
+    """One check, what was measured, and what is allowed.
+
+    Attributes
+    ----------
+    upper : float
+        The measured number lies between these.
+    how : str
+        By what it was measured, if there are several ways.
+    """
 
     name: str
     law: str
     lower: float
     upper: float
-    """the measured number lies between these"""
     allowed: float
     how: str = ""
-    """by what it was measured, if there are several ways"""
 
     @property
     def holds(self) -> bool | None:
@@ -137,15 +143,22 @@ def all_hold(checks: Sequence[CertificateCheck]) -> bool | None:
 
 
 class Total(NamedTuple):
-    """A total over the run beside what theory allows it; None if there is no such number."""
+    """A total over the run beside what theory allows it; None if there is no such number.
+
+    Attributes
+    ----------
+    bound : float or None
+        From what the run measured.
+    guarantee : float or None
+        From what was known before it.
+    trivial : float or None
+        What no run of members can exceed.
+    """
 
     measured: tuple[float, float] | None
     bound: float | None
-    """from what the run measured"""
     guarantee: float | None
-    """from what was known before it"""
     trivial: float | None
-    """what no run of members can exceed"""
 
     @property
     def ratio(self) -> float | None:
@@ -237,7 +250,7 @@ Weighed = tuple[float, float]
 
 class Audit(Tracker):
     """What is gathered of a learner's projections while it runs: a few products of vectors for each
-    update.
+    update, and at worst what was measured of each of `_LAWS`.
     """
 
     kept = ("updates", "_moved", "_stride", "_worst", "sample")
@@ -249,7 +262,6 @@ class Audit(Tracker):
         self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.K.shape)))
         self._moved, self._stride = 0, 1
         self._worst: tuple[float, ...] = (0.0, -math.inf, 0.0)
-        """what was measured of each of `_LAWS`, at worst"""
 
     def see(self, state: Any) -> None:
         last = self._learner.last_projection(state)

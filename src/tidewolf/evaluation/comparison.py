@@ -40,49 +40,71 @@ FILES = ("comparison.json", "comparison.csv")
 
 
 class Entry(NamedTuple):
-    """One run, a round; numbers are None if it was refused, with the sentence in `failure`."""
+    """One run, a round; numbers are None if it was refused, with the sentence in `failure`.
+
+    Attributes
+    ----------
+    caution : float or None
+        None if the learner has no such setting.
+    budget : float or None
+        Oracle calls allowed per round; None if the learner has no such setting.
+    regret : tuple[float, float] or None
+        A certified interval; None if no point is feasible or no comparator is known.
+    infeasibility : float or None
+        Largest infeasibility of a played point over the set.
+    certificate : bool or None
+        Whether everything the run can prove about itself holds; None if that is undecided.
+    sees : str
+        What the learner sees of a round, in words; unknown if it was refused at once.
+    solves : float or None
+        Linear programs.
+    loss_p99 : float or None
+        What 99 % of the rounds do not exceed.
+    broken : float or None
+        Share of rounds in which the limit was broken.
+    churn : float or None
+        How far the decision moved, half the L1 change.
+    headroom : float or None
+        None if the learner has no such setting.
+    default : bool
+        Whether caution, or headroom, is the learner's default.
+    """
 
     stream: str
     learner: str
     seed: int
     caution: float | None
-    """None if the learner has no such setting"""
     budget: float | None
-    """oracle calls allowed per round; None if the learner has no such setting"""
     loss: float | None = None
     regret: tuple[float, float] | None = None
-    """a certified interval; None if no point is feasible or no comparator is known"""
     violation: float | None = None
     calls: float | None = None
     seconds: float | None = None
     infeasibility: float | None = None
-    """largest infeasibility of a played point over the set"""
     certificate: bool | None = None
-    """whether everything the run can prove about itself holds; None if that is undecided"""
     failure: str = ""
     sees: str = ""
-    """what the learner sees of a round, in words; unknown if it was refused at once"""
     solves: float | None = None
-    """linear programs"""
     loss_p99: float | None = None
-    """what 99 % of the rounds do not exceed"""
     loss_worst: float | None = None
     violation_p99: float | None = None
     violation_worst: float | None = None
     broken: float | None = None
-    """share of rounds in which the limit was broken"""
     churn: float | None = None
-    """how far the decision moved, half the L1 change"""
     churn_p99: float | None = None
     churn_worst: float | None = None
     headroom: float | None = None
-    """None if the learner has no such setting"""
     default: bool = False
-    """whether caution, or headroom, is the learner's default"""
 
 
 class Venue(NamedTuple):
-    """A stream under one seed, and what is known of its best fixed point, a round."""
+    """A stream under one seed, and what is known of its best fixed point, a round.
+
+    Attributes
+    ----------
+    reason : str
+        Why there is no comparator, if there is none.
+    """
 
     stream: str
     seed: int
@@ -91,7 +113,6 @@ class Venue(NamedTuple):
     upper: float
     feasible: bool | None
     reason: str = ""
-    """why there is no comparator, if there is none"""
 
     @property
     def mean(self) -> float | None:
@@ -102,6 +123,22 @@ class Ranking(NamedTuple):
     """A learner on a stream at one budget: its frontier, compared with the baseline's.
 
     Shares are of the comparator's mean loss. A number is None if one of the two has no points.
+
+    Attributes
+    ----------
+    gaps : tuple[float, ...] or None
+        For each point, how far its regret is above the baseline's best at up to 1.1 times its
+        violation; if a point is more careful than all of the baseline's, the most careful one
+        of those counts.
+    shortfall : float or None
+        How far the baseline's point that is matched worst is out of reach: infinite if the
+        learner is never as careful.
+    saving : float or None
+        How many times less violation than the baseline at equal regret: the median over the
+        levels of regret that both reach.
+    saving_in_time : float or None
+        The same against those points of the baseline that took no longer than the learner's
+        slowest; None if it has none.
     """
 
     stream: str
@@ -109,22 +146,9 @@ class Ranking(NamedTuple):
     budget: float | None
     points: tuple[Point, ...]
     gaps: tuple[float, ...] | None
-    """for each point, how far its regret is above the baseline's best at up to 1.1 times its
-    violation; if a point is more careful than all of the baseline's, the most careful one of those
-    counts
-    """
     shortfall: float | None
-    """how far the baseline's point that is matched worst is out of reach: infinite if the learner
-    is never as careful
-    """
     saving: float | None
-    """how many times less violation than the baseline at equal regret: the median over the levels
-    of regret that both reach
-    """
     saving_in_time: float | None
-    """the same against those points of the baseline that took no longer than the learner's slowest;
-    None if it has none
-    """
 
     @property
     def gap(self) -> float | None:

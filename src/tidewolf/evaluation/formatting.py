@@ -14,18 +14,26 @@ T = TypeVar("T")
 
 
 class Column(NamedTuple, Generic[T]):
-    """A column of a table: what it shows of a run, a ranking or an expert."""
+    """A column of a table: what it shows of a run, a ranking or an expert.
+
+    Attributes
+    ----------
+    narrow_title : str
+        The title if there is little room: up to two lines.
+    rank : int
+        If there is little room, columns of the highest rank are left out first.
+    applies : Callable[[T], bool]
+        Tables leave the column out if it applies to none of their rows.
+    details : Callable[[T], Sequence[str]]
+        Smaller lines that a page shows beneath.
+    """
 
     title: str
     narrow_title: str
-    """the title if there is little room: up to two lines"""
     cell: Callable[[T], str]
     rank: int = 0
-    """if there is little room, columns of the highest rank are left out first"""
     applies: Callable[[T], bool] = lambda row: True
-    """tables leave the column out if it applies to none of their rows"""
     details: Callable[[T], Sequence[str]] = lambda row: ()
-    """smaller lines that a page shows beneath"""
 
     def narrow_cell(self, row: T) -> str:
         return self.cell(row).partition(" \u00b1")[0]

@@ -33,36 +33,49 @@ VIOLATION_SLACK = 1.1
 
 
 class Point(NamedTuple):
-    """What one setting of a learner came to, a round; the mean over seeds."""
+    """What one setting of a learner came to, a round; the mean over seeds.
+
+    Attributes
+    ----------
+    caution : float or None
+        The knob; None if the learner has none.
+    budget : float or None
+        Oracle calls allowed per round; None if the learner has no such setting.
+    regret : float or None
+        Its upper end; between two points of one stream the difference is exact, for the
+        comparator cancels. None if the stream has no comparator.
+    infeasibility : float
+        Largest infeasibility of a played point over the set, in any round of any seed.
+    solves : float or None
+        Linear programs solved; this and what follows is None if it was not measured.
+    violation_p99 : float or None
+        What 99 % of the rounds do not exceed.
+    violation_worst : float or None
+        Of any round of any seed.
+    broken : float or None
+        Share of rounds in which the limit was broken.
+    churn : float or None
+        How far the decision moved, half the L1 change.
+    knob : str
+        What is turned: caution, headroom; empty if there is nothing to turn.
+    """
 
     caution: float | None
-    """the knob; None if the learner has none"""
     budget: float | None
-    """oracle calls allowed per round; None if the learner has no such setting"""
     regret: float | None
-    """its upper end; between two points of one stream the difference is exact, for the comparator
-    cancels. None if the stream has no comparator
-    """
     violation: float
     calls: float
     seconds: float
     infeasibility: float
-    """largest infeasibility of a played point over the set, in any round of any seed"""
     loss: float = 0.0
     solves: float | None = None
-    """linear programs solved; this and what follows is None if it was not measured"""
     violation_p99: float | None = None
-    """what 99 % of the rounds do not exceed"""
     violation_worst: float | None = None
-    """of any round of any seed"""
     broken: float | None = None
-    """share of rounds in which the limit was broken"""
     churn: float | None = None
-    """how far the decision moved, half the L1 change"""
     churn_p99: float | None = None
     churn_worst: float | None = None
     knob: str = ""
-    """what is turned: caution, headroom; empty if there is nothing to turn"""
     value: float | None = None
     default: bool = False
 

@@ -37,14 +37,20 @@ _SHARES = 32
 
 
 class Interval(NamedTuple):
-    """Rounds start to stop, and what came of them."""
+    """Rounds start to stop, and what came of them.
+
+    Attributes
+    ----------
+    comparator : Comparator or None
+        None if no exact method applies.
+    regret : tuple[float, float] or None
+        As a certified interval; None if no point is feasible or none is known.
+    """
 
     start: int
     stop: int
     comparator: Comparator | None
-    """None if no exact method applies"""
     regret: tuple[float, float] | None
-    """as a certified interval; None if no point is feasible or none is known"""
     violation: float
     bound: Bound
 

@@ -62,13 +62,17 @@ _NAMED = 6
 class Spread(NamedTuple):
     """A number of each round in short: its mean, what 99 % of the rounds do not exceed (by linear
     interpolation between two rounds), and its worst round.
+
+    Attributes
+    ----------
+    worst_round : int
+        Counted from 0.
     """
 
     mean: float
     p99: float
     worst: float
     worst_round: int
-    """counted from 0"""
 
 
 def spread(values: Floats) -> Spread | None:
@@ -106,12 +110,20 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 class RunTotal(NamedTuple):
+    """A number that adds up over the rounds of a run.
+
+    Attributes
+    ----------
+    totals : Floats or None
+        The sum after each round; None if it is not known.
+    bracket : tuple[float, float] or None
+        Two numbers that the last sum lies between, if that is uncertain.
+    """
+
     name: str
     about: str
     totals: Floats | None
-    """the sum after each round; None if it is not known"""
     bracket: tuple[float, float] | None = None
-    """two numbers that the last sum lies between, if that is uncertain"""
     bound: float | None = None
 
     @property
@@ -466,11 +478,18 @@ class RunLimits(tuple[LimitBound, ...]):
 
 
 class BrokenLimit(NamedTuple):
+    """A limit that was broken, and by how much in all.
+
+    Attributes
+    ----------
+    bound : float or None
+        The most that theory allows in all; None if the learner does not tell limits apart.
+    """
+
     name: str
     total: float
     breach: Breach
     bound: float | None
-    """the most that theory allows in all; None if the learner does not tell limits apart"""
 
 
 def broken_limits(run: Run) -> list[BrokenLimit]:

@@ -31,15 +31,23 @@ CONFIDENCE = 0.95
 
 
 class Growth(NamedTuple):
+    """How one total grows with the horizon.
+
+    Attributes
+    ----------
+    interval : tuple[float, float] or None
+        Holds the exponent with 95 % confidence; infinite where two runs leave no scatter to
+        judge by.
+    theory : float or None
+        The learner's own, up to logarithms.
+    reason : str
+        Why there is no exponent, if there is none.
+    """
+
     exponent: float | None
     interval: tuple[float, float] | None
-    """holds the exponent with 95 % confidence; infinite where two runs leave no scatter to judge
-    by
-    """
     theory: float | None
-    """the learner's own, up to logarithms"""
     reason: str = ""
-    """why there is no exponent, if there is none"""
 
     @property
     def slower(self) -> bool | None:

@@ -88,6 +88,10 @@ def solves_in(state: Any) -> int:
 
 @final
 class Recording:
+    """`source` says where the stream comes from, in place of its content, and files agree with it;
+    `untold` are slopes of losses, and of broken limits, summed over rounds without feedback.
+    """
+
     def __init__(
         self,
         learner: Learner[Any],
@@ -106,15 +110,11 @@ class Recording:
             self.state, self.audit = learner.start(), Audit(learner)
         self.learner, self.stream, self.decisions = learner, stream, decisions
         self._source: str | Stream = source or stream
-        """what a file must agree with: the text that says where the stream comes from, or itself"""
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.K)
         self.losses, self.violations, self.distances, self.churn = np.empty((4, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
         self.movement = Movement()
-        self.ends = array("q")
-        """after how many rounds each update came"""
-        self.measures = array("d")
-        """the learner's running numbers after each update, end to end"""
+        self.ends, self.measures = array("q"), array("d")  # of each update, see `updates`
         self.trajectory = TrajectorySummary(rounds, learner.K.shape)
         self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
         if self._kernel is not None and self._kernel.exact:  # every projection moves y
@@ -124,7 +124,6 @@ class Recording:
         limits = first.pieces(center) if rounds else None
         self.breaches = Breaches(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
         self.untold: tuple[float, ...] = (0.0, 0.0)
-        """slopes of losses, and of broken limits, summed over rounds without feedback"""
         numbers = (self.losses, self.violations, self.distances, self.churn)
         self._rounds: tuple[NDArray, ...] = (*numbers, self.calls, self.solves)
         gathered = (self.membership, self.movement, self.trajectory, self.breaches)
@@ -336,6 +335,7 @@ class Recording:
             mine[:t] = its
 
     def updates(self) -> tuple[Int64s, Floats]:
+        """After how many rounds each update came, and the learner's running numbers after it."""
         updates = len(self.ends)
         measures = np.array(self.measures, dtype=np.float64).reshape(
             updates, len(self.measures) // max(1, updates)

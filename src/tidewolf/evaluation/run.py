@@ -297,8 +297,7 @@ class Run(Record):
         best = self.comparator
         if best is None or best.point is None:
             return None
-        curve: Floats = np.cumsum(self.losses - to_numpy(self.stream.losses.values(best.point)))
-        return curve
+        return np.asarray(np.cumsum(self.losses - to_numpy(self.stream.losses.values(best.point))))
 
     @cached_property
     def bound(self) -> Bound:

@@ -171,14 +171,14 @@ def active_set(state: Any) -> ActiveSet | None:
 
 
 class TrajectorySummary(Tracker):
+    """`means` of the points of each part, which lie between the `edges`, in rounds done."""
+
     kept = ("means", "_t", "_part", "_total")
 
     def __init__(self, rounds: int, shape: Shape) -> None:
         parts = min(rounds, MAX_PARTS, max(1, MAX_NUMBERS // max(1, math.prod(shape))))
         self.edges: Int64s = np.arange(parts + 1) * rounds // max(1, parts)
-        """parts lie between them, in rounds done"""
         self.means: Floats = np.zeros((parts, *shape))
-        """(parts, *shape)"""
         self._t = self._part = 0
         self._total: Any = None
 
@@ -248,14 +248,16 @@ class Movement(Tracker):
 
 @final
 class Breaches(Tracker):
+    """`when`: in how many rounds each limit was broken, the worst, the first and the last; `sizes`:
+    by how much in all, and in its worst round.
+    """
+
     kept = ("when", "sizes")
 
     def __init__(self, limits: int) -> None:
         self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
-        """in how many rounds each was broken, the worst, the first and the last"""
         self.when[0] = 0
         self.sizes: Floats = np.zeros((2, limits))
-        """by how much each was broken in all, and in its worst round"""
 
     def see(self, start: int, limits: Floats) -> None:
         self.sizes[0] += np.maximum(limits, 0.0).sum(axis=0)
@@ -280,17 +282,22 @@ class Breaches(Tracker):
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
-    found: NDArray = limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0)))
-    return found
+    return np.asarray(limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0))))
 
 
 class Breach(NamedTuple):
-    """When a limit was broken; rounds count from 0."""
+    """When a limit was broken; rounds count from 0.
+
+    Attributes
+    ----------
+    rounds : int
+        In how many.
+    worst : float
+        By how much, in its worst round.
+    """
 
     rounds: int
-    """in how many"""
     worst: float
-    """by how much, in its worst round"""
     worst_round: int
     first: int
     last: int

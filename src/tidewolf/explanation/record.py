@@ -24,10 +24,17 @@ _TINY = 1e-9
 
 
 class Entry(NamedTuple):
+    """An entry of the decision, by its name.
+
+    Attributes
+    ----------
+    before : float or None
+        In what was played before; None if that is not known.
+    """
+
     name: str
     value: float
     before: float | None
-    """in what was played before; None if that is not known"""
 
     @property
     def change(self) -> float:
@@ -35,8 +42,15 @@ class Entry(NamedTuple):
 
 
 class Route(NamedTuple):
+    """A path of a flow.
+
+    Attributes
+    ----------
+    share : float
+        How much of the flow takes it.
+    """
+
     share: float
-    """how much of the flow takes it"""
     nodes: tuple[str, ...]
     commodity: str | None = None
 
@@ -44,57 +58,83 @@ class Route(NamedTuple):
 class Part(NamedTuple):
     """What one expert contributes to the decision and to its move. `by_proposal` and `by_weight` of
     all experts, `held_back` and `overridden` add up to the move.
+
+    Attributes
+    ----------
+    weight : float
+        Its share of the decision.
+    by_proposal : float
+        How far it moved the decision because it proposes another point.
+    by_weight : float
+        How far it moved the decision because its weight changed.
+    loss : float or None
+        Expected at its proposal.
+    limit : float or None
+        The largest constraint value at its proposal; above 0 it is violated.
+    guard : float or None
+        The most that the run has lost to it so far, loss and violation weighted together.
+    more_loss : float or None
+        Loss of the run minus its own so far; None if the functions were not observed.
     """
 
     name: str
     weight: float
-    """its share of the decision"""
     weight_before: float | None
     by_proposal: float
-    """how far it moved the decision because it proposes another point"""
     by_weight: float
-    """how far it moved the decision because its weight changed"""
     loss: float | None
-    """expected at its proposal"""
     limit: float | None
-    """the largest constraint value at its proposal; above 0 it is violated"""
     guard: float | None
-    """the most that the run has lost to it so far, loss and violation weighted together"""
     more_loss: float | None
-    """loss of the run minus its own so far; None if the functions were not observed"""
     more_violation: float | None
     present: bool
 
 
 class Limit(NamedTuple):
-    """A constraint of the last observed round."""
+    """A constraint of the last observed round.
+
+    Attributes
+    ----------
+    played : float
+        Its value at what was played; above 0 it was violated.
+    load : float or None
+        The entry of the decision, if it has a capacity.
+    binds : bool
+        Whether it is violated at the decision, or nearly no room is left.
+    price : float or None
+        Its multiplier, in units of the loss; None if it has none of its own.
+    """
 
     name: str
     played: float
-    """its value at what was played; above 0 it was violated"""
     now: float
     load: float | None
-    """the entry of the decision, if it has a capacity"""
     capacity: float | None
     binds: bool
-    """whether it is violated at the decision, or nearly no room is left"""
     price: float | None = None
-    """its multiplier, in units of the loss; None if it has none of its own"""
 
 
 class Outlook(NamedTuple):
-    """What is expected: what the last observed round would cost again."""
+    """What is expected: what the last observed round would cost again.
+
+    Attributes
+    ----------
+    loss : float or None
+        At the decision.
+    loss_before : float or None
+        At what was played in the round before.
+    limit : float or None
+        The largest constraint value at the decision; above 0 it is violated.
+    gain : float or None
+        How much the move lowers the loss, by its gradient at what was played.
+    """
 
     round: int
     loss: float | None
-    """at the decision"""
     loss_before: float | None
-    """at what was played in the round before"""
     limit: float | None
-    """the largest constraint value at the decision; above 0 it is violated"""
     limit_played: float | None
     gain: float | None
-    """how much the move lowers the loss, by its gradient at what was played"""
 
 
 @final
@@ -254,8 +294,7 @@ class Explanation:
         dict
             The fields by name; a number that is not finite is None.
         """
-        found: dict[str, Any] = _plain(vars(self))
-        return found
+        return dict(_plain(vars(self)))
 
 
 def _plain(value: Any) -> Any:

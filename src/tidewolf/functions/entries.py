@@ -59,18 +59,16 @@ class Places(EntryTable):
         too_large = value.size and not np.abs(value).max() < 2**53
         if too_large or (value != np.round(value)).any() or value.min(initial=0) < -1:
             raise InvalidInput(f"{what} are whole numbers from 0, or -1 if there is none.")
-        whole: Int64s = value.astype(np.int64, copy=False)
-        return whole
+        return np.asarray(value, dtype=np.int64)
 
 
 class EntryBatch(ArrayBatch):
     places: Any
-    sides: Any
+    sides: Shape
 
     @property
     def shape(self) -> Shape:
-        sides: Shape = self.sides
-        return sides
+        return self.sides
 
     def _require_places(self, beside: str) -> None:
         what, numbers = f"places of {type(self).__name__}", getattr(self, beside)

@@ -58,8 +58,7 @@ class Columns(Uncopied):
         whole_numbers = value.ndim == 1 and bool((value == np.round(value)).all())
         if not whole_numbers or value.min(initial=0) < 0 or value.max(initial=0) >= MOST_ENTRIES:
             raise InvalidInput(f"{what} are whole numbers from 0, a column of demands each.")
-        whole: Int64s = value.astype(np.int64, copy=False)
-        return whole
+        return np.asarray(value, dtype=np.int64)
 
 
 PathIncidence: TypeAlias = Annotated[Any, Matrix()]
@@ -68,15 +67,21 @@ PairOfPath: TypeAlias = Annotated[Array, Columns()]
 
 
 class _Loads(NamedTuple):
-    """What a unit of each pair's demand puts on links, one stored number after the other."""
+    """What a unit of each pair's demand puts on links, one stored number after the other.
+
+    Attributes
+    ----------
+    load : Floats
+        Of a unit of demand, in units of the link.
+    starts : NDArray
+        Where the numbers of each link start.
+    """
 
     link: NDArray
     path: NDArray
     pair: NDArray
     load: Floats
-    """of a unit of demand, in units of the link"""
     starts: NDArray
-    """where the numbers of each link start"""
 
 
 class OverPaths(ArrayBatch):
