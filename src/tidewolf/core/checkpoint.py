@@ -28,7 +28,6 @@ import numpy as np
 
 from tidewolf.core import errors
 from tidewolf.core.arrays import is_array, placed, to_numpy
-from tidewolf.core.errors import BrokenFile, CheckpointError, NotSupported
 from tidewolf.core.names import listed
 from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
@@ -166,7 +165,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     """
     start = _body_start(data, source)
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
-        raise BrokenFile(f"{source} is truncated or was changed: go back to an earlier copy.")
+        raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
     try:
         arrays, manifest = _read(data)
         if not is_same(manifest["settings"], settings):
@@ -177,17 +176,17 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
             name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()
         }
         return Saved(parts, {str(name): str(each) for name, each in manifest["writer"].items()})
-    except CheckpointError:
+    except errors.CheckpointError:
         raise
     except Exception as error:  # hand-made content breaks its readers in every way
-        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+        raise errors.BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
 
 
 def _body_start(data: bytes, source: str) -> int:
     end = data.find(b"\n", 0, _LONGEST_LINE)
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
-        raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
+        raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     version = int(line[len(_MAGIC) :])
     if version != STATE_FORMAT:
         newer = version > STATE_FORMAT
@@ -311,7 +310,7 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if is_sparse(value):
         parts = (value.data, value.indices, value.indptr, np.array(value.shape))
         return {"sparse": [_pack(part, arrays) for part in parts]}
-    raise NotSupported(f"A {type(value).__name__} cannot be saved; numbers, text and arrays can.")
+    raise errors.NotSupported(f"A {type(value).__name__} cannot be saved; numbers and arrays can.")
 
 
 def _packed_parts(parts: Mapping[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:

@@ -37,7 +37,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, g
 
 from tidewolf.core import arrays
 from tidewolf.core.arguments import as_flag, as_items, as_text, shown
-from tidewolf.core.arrays import LARGEST_COUNT, as_count, as_number
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
 
@@ -82,13 +81,13 @@ class Count(Check):
     """A whole number from `least` to `most`."""
 
     least: int = field(default=1, kw_only=True)
-    most: int = field(default=LARGEST_COUNT, kw_only=True)
+    most: int = field(default=arrays.LARGEST_COUNT, kw_only=True)
 
     words: ClassVar[str] = "a whole number"
     file_type: ClassVar[type] = int
 
     def __call__(self, value: Any, what: str) -> int:
-        return as_count(value, what, least=self.least, most=self.most)
+        return arrays.as_count(value, what, least=self.least, most=self.most)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Number(Check):
     words: ClassVar[str] = "a number"
 
     def __call__(self, value: Any, what: str) -> float:
-        number = as_number(value, what, above=self.above, least=self.least)
+        number = arrays.as_number(value, what, above=self.above, least=self.least)
         if number > self.most:
             raise InvalidInput(f"{what} must be at most {self.most:g}, not {number:g}.")
         return number
@@ -337,10 +336,10 @@ def _owner(make: Any, given: tuple[Any, ...]) -> str:
 
 
 def as_shape(shape: Any, what: str) -> Shape:
-    sides = tuple(as_count(side, what) for side in shape)
+    sides = tuple(arrays.as_count(side, what) for side in shape)
     if not sides:
         raise WrongShape(f"{what} is a shape without axes; a number is a point of shape (1,).")
-    as_count(math.prod(sides), f"The number of entries that {what} makes", most=arrays.MOST_ENTRIES)
+    arrays.as_count(math.prod(sides), f"The entries that {what} makes", most=arrays.MOST_ENTRIES)
     return sides
 
 
@@ -372,7 +371,7 @@ def _setting(name: str, hint: Any, home: dict[str, Any], default: Any, meaning: 
 
 # What a file may write for a field that declares nothing but its type; an array is typed Any.
 _KINDS: dict[Any, Check] = {
-    int: Count(least=-LARGEST_COUNT),
+    int: Count(least=-arrays.LARGEST_COUNT),
     float: Number(),
     bool: Flag(),
     str: Text(),

@@ -25,7 +25,6 @@ from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
 from tidewolf.evaluation import certificate
-from tidewolf.evaluation.certificate import CertificateCheck
 from tidewolf.evaluation.formatting import aligned, number_or_none, plain_interval, precise_interval
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
@@ -94,7 +93,7 @@ class Intervals(Value):
 
     learner: str
     every: tuple[Interval, ...]
-    checks: tuple[CertificateCheck, ...]
+    checks: tuple[certificate.CertificateCheck, ...]
 
     @property
     def worst_regret(self) -> Interval | None:
@@ -264,7 +263,7 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
     return Interval(start, stop, best, regret, violation, bound)
 
 
-def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
+def _checks(run: Run, every: Sequence[Interval]) -> Iterator[certificate.CertificateCheck]:
     eps, per_round = certificate.rounding(run), certificate.feasibility_slack(run, 1)
     for each in every:
         losses = float(abs(run.losses[each.start : each.stop]).sum())
@@ -276,4 +275,5 @@ def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
             bound: float | None = getattr(each.bound, name)
             if bound is not None:
                 law = f"the {name} of {each} is within its measured bound"
-                yield CertificateCheck(name, law, *ends, bound + slack + eps * abs(bound))
+                allowed = bound + slack + eps * abs(bound)
+                yield certificate.CertificateCheck(name, law, *ends, allowed)

@@ -37,7 +37,6 @@ from tidewolf.evaluation.tracking import (
     active_set,
 )
 from tidewolf.functions import support
-from tidewolf.functions.support import Member, own_functions
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner
@@ -363,7 +362,7 @@ class GradientCheck:
         self._before: Array | None = None
         if learner.needs is not Bandit and len(stream):
             batches = (stream.losses, stream.constraints)
-            self.left = support.FIRST if any(map(own_functions, batches)) else 0
+            self.left = support.FIRST if any(map(support.own_functions, batches)) else 0
 
     def see(self, t: int, played: Played) -> None:
         if not self.left:
@@ -373,7 +372,7 @@ class GradientCheck:
         last = () if active is None else active.atoms.vertices[: len(active.weights)][-2:]
         vertices = ((vertex.dense(center), "a vertex of the set") for vertex in last)
         others = support.members_of(center, (self._before, "the decision before"), *vertices)
-        x = Member(played.x, "the point that was played")
+        x = support.Member(played.x, "the point that was played")
         for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
             support.require_subgradients(kind, batch.view(one), t, x, others)
         self._before = played.x

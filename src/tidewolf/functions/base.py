@@ -20,10 +20,10 @@ import numpy as np
 from tidewolf.core import sparse
 from tidewolf.core.arrays import as_array, flat, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.settings import Numbers
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
-from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import same
 
 LANES, AT_ONCE = 8, 1 << 15
@@ -34,6 +34,24 @@ LANES, AT_ONCE = 8, 1 << 15
 class Uncopied(Numbers):
     def __call__(self, value: Any, what: str) -> Array:
         return as_array(value, what)
+
+
+@dataclass(frozen=True)
+class WholeNumbers(Uncopied):
+    """Whole numbers from `least` on, that count entries, in an array with so many axes."""
+
+    axes: int = field(default=1, kw_only=True)
+    least: int = field(default=0, kw_only=True)
+
+    def __call__(self, value: Any, what: str) -> Int64s:
+        if type(value) is not np.ndarray or value.dtype.kind != "i":
+            value = to_numpy(as_array(value, what))
+        if value.ndim != self.axes:
+            raise WrongShape(f"{what} needs {self.axes} axes, not shape {value.shape}.")
+        whole = bool((value == np.round(value)).all()) and value.min(initial=0) >= self.least
+        if not whole or value.max(initial=0) > np.iinfo(np.int32).max:
+            raise InvalidInput(f"{what} are whole numbers from {self.least} on.")
+        return np.asarray(value, dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.settings import Check, Number, as_shape
 from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, Uncopied, row_norms
+from tidewolf.functions.base import ArrayBatch, Uncopied, WholeNumbers, row_norms
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,8 @@ class EntryTable(Uncopied):
         return table
 
 
-@dataclass(frozen=True)
-class Places(EntryTable):
-    """A table of places in the flattened point: whole numbers, -1 if there is none."""
-
-    def __call__(self, value: Any, what: str) -> Int64s:
-        if type(value) is not np.ndarray or value.dtype.kind != "i":
-            value = to_numpy(super().__call__(value, what))
-        too_large = value.size and not np.abs(value).max() < 2**53
-        if too_large or (value != np.round(value)).any() or value.min(initial=0) < -1:
-            raise InvalidInput(f"{what} are whole numbers from 0, or -1 if there is none.")
-        return np.asarray(value, dtype=np.int64)
+# Places in the flattened point, -1 if there is none.
+Places: TypeAlias = Annotated[Array, WholeNumbers(axes=2, least=-1)]
 
 
 class EntryBatch(ArrayBatch):
@@ -188,7 +179,7 @@ class Squared(EntryBatch):
     by_round = ("targets", "places")
 
     targets: Annotated[Array, EntryTable()]
-    places: Annotated[Array, Places()]
+    places: Places
     sides: Annotated[Shape, PointShape()]
     exp_concavity: Annotated[float | None, Number(above=0.0)] = None
 
@@ -304,7 +295,7 @@ class Range(EntryBatch, PiecewiseLinear):
 
     low: Annotated[Array, EntryTable()]
     high: Annotated[Array, EntryTable()]
-    places: Annotated[Array, Places()]
+    places: Places
     sides: Annotated[Shape, PointShape()]
 
     def __post_init__(self) -> None:

@@ -22,13 +22,20 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, to_numpy
+from tidewolf.core.arrays import as_array, as_number, like, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
+from tidewolf.functions.base import (
+    ArrayBatch,
+    PerRound,
+    Uncopied,
+    WholeNumbers,
+    one_round,
+    row_norms,
+)
 from tidewolf.functions.linear import AffineRows, LargestPiece
 
 MANY = 10**6
@@ -50,20 +57,9 @@ class Matrix(Uncopied):
         return matrix
 
 
-@dataclass(frozen=True)
-class Columns(Uncopied):
-    def __call__(self, value: Any, what: str) -> Int64s:
-        if type(value) is not np.ndarray or value.dtype.kind != "i":
-            value = to_numpy(as_array(value, what))
-        whole_numbers = value.ndim == 1 and bool((value == np.round(value)).all())
-        if not whole_numbers or value.min(initial=0) < 0 or value.max(initial=0) >= MOST_ENTRIES:
-            raise InvalidInput(f"{what} are whole numbers from 0, a column of demands each.")
-        return np.asarray(value, dtype=np.int64)
-
-
 PathIncidence: TypeAlias = Annotated[Any, Matrix()]
 PairDemands: TypeAlias = Annotated[Array, PerRound()]
-PairOfPath: TypeAlias = Annotated[Array, Columns()]
+PairOfPath: TypeAlias = Annotated[Array, WholeNumbers()]
 
 
 class _Loads(NamedTuple):

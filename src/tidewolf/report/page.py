@@ -33,10 +33,10 @@ from tidewolf.evaluation.metrics import (
     hindsight_sentences,
     run_totals,
     table_metrics,
+    verdict,
     weight_text,
 )
 from tidewolf.evaluation.tracking import entry_names
-from tidewolf.evaluation.verdict import verdict
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
 from tidewolf.report.network import network_chart, networks_context, networks_of
