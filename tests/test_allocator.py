@@ -224,7 +224,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert python("-c", code).startswith("OnlineAllocator needs scikit-learn")
+    assert python("-c", code).startswith("OnlineAllocator needs sklearn")
 
 
 GROUPS = {"groups": ["a"] * 4}

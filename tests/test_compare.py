@@ -284,7 +284,7 @@ def test_infinite_ends_survive_the_file(tmp_path):
 
 def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
     (tmp_path / "comparison.csv").write_text("mine")
-    with pytest.raises(errors.InvalidInput, match="comparison already"):
+    with pytest.raises(errors.InvalidInput, match="another folder"):
         compared.save(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["comparison.csv"]
     compared.save(tmp_path, force=True)
@@ -294,7 +294,7 @@ def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
 
 
 def test_files_of_others_are_refused(tmp_path):
-    with pytest.raises(errors.InvalidInput, match="folder of a comparison"):
+    with pytest.raises(errors.InvalidInput, match="no comparison"):
         tw.Comparison.load(tmp_path)
     for text, error in (
         ('{"format": 1}', errors.OlderFormat),

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.evaluation.verdict import Outcome, beside, verdict
+from tidewolf.evaluation.metrics import Outcome, beside, verdict
 
 amounts = st.floats(1e-3, 1e6)
 

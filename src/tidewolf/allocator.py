@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import as_array, as_number, frozen
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import EmptySet, InvalidInput, MissingExtra, WrongShape, WrongType
@@ -51,12 +51,9 @@ _ROUNDING = 1e-9
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without types
-    """An estimator that skfolio takes for one of its own."""
-
     def __new__(cls, *_: Any, **__: Any) -> Self:
         if BaseEstimator is object:
-            words = 'OnlineAllocator needs scikit-learn: pip install "tidewolf[sklearn]".'
-            raise MissingExtra(words)
+            import_extra("sklearn.base", "OnlineAllocator", "sklearn")
         if find_spec("skfolio") is not None:
             from skfolio.optimization import BaseOptimization
 
@@ -66,8 +63,6 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without t
 
 
 class _Rule(NamedTuple):
-    """How rows are read, once settings are."""
-
     loss: str
     max_loss: float | None
     owners: dict[str, Floats]
@@ -245,7 +240,6 @@ class OnlineAllocator(_Estimator):
     # ---------------------------------------------------------------- the set of weights
 
     def _begin(self, assets: tuple[str, ...]) -> tuple[Session[Any], _Rule]:
-        """A new session, and how rows are read for it."""
         loss = Text(choices=LOSSES)(self.loss, "loss of OnlineAllocator")
         most = self.max_loss
         if most is not None:
@@ -258,10 +252,7 @@ class OnlineAllocator(_Estimator):
         elif callable(learner):
             learner = learner(K)
         if not isinstance(learner, Learner):
-            words = (
-                "learner of OnlineAllocator makes a learner of a set, such as tw.LyapunovDescent"
-            )
-            raise WrongType(f"{words}; it made {shown(learner)}.")
+            raise WrongType(f"Expected learner(K) to be a Learner, not {shown(learner)}.")
         return Session(learner), _Rule(loss, most, owners)
 
     def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
@@ -271,9 +262,8 @@ class OnlineAllocator(_Estimator):
         i, few = int(np.argmax(low - high)), bool(high.sum() < 1.0 - _ROUNDING)
         if few or low.sum() > 1.0 + _ROUNDING or low[i] > high[i]:
             setting = "max_weights" if few else "min_weights"
-            words = f"{low.sum():g} to {high.sum():g}, {assets[i]} {low[i]:g} to {high[i]:g}"
-            words = f"{setting}: weights sum to 1, and {count} assets may have {words} in all."
-            raise EmptySet(words, setting=setting)
+            words = f"{low.sum():g} to {high.sum():g} in all, {assets[i]} {low[i]:g} to {high[i]:g}"
+            raise EmptySet(f"{setting}: weights sum to 1, and may be {words}.", setting=setting)
         rows, most = _group_rows(self.group_limits, owners)
         if len(rows) == 0 and not low.any() and (high == high[0]).all():
             return Simplex(count) if high[0] == 1.0 else CappedSimplex(count, float(high[0]))
@@ -282,8 +272,7 @@ class OnlineAllocator(_Estimator):
         try:
             return Polytope(A_eq=np.ones((1, count)), b_eq=[1.0], bounds=bounds, **limited)
         except EmptySet:
-            words = "min_weights, max_weights and group_limits: loosen one of them"
-            words = f"No weights of {listed(assets)} sum to 1 and satisfy {words}."
+            words = "min_weights, max_weights and group_limits let no weights sum to 1: loosen one."
             raise EmptySet(words, setting="group_limits") from None
 
     # ---------------------------------------------------------------- what is known
@@ -291,8 +280,7 @@ class OnlineAllocator(_Estimator):
     @property
     def proved_(self) -> Bound | None:
         """Upper bounds for the rows so far; None if there are none."""
-        proved: Bound | None = self.session_.explain().proved
-        return proved
+        return self.session_.explain().proved
 
     @property
     def experts_(self) -> Experts:
@@ -328,8 +316,7 @@ class OnlineAllocator(_Estimator):
         try:
             from skfolio import Portfolio
         except ImportError:
-            words = "predict makes a portfolio of skfolio, and weights_ has the weights"
-            raise MissingExtra(f"{words}: pip install skfolio.") from None
+            raise MissingExtra("predict needs skfolio: pip install skfolio.") from None
         X = _as_pandas(X)
         validate_data(self, X, dtype=np.float64, reset=False)
         held = self.previous_weights
@@ -396,14 +383,12 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
         given = [by_name.get(asset, default) for asset in assets]
     array = np.asarray(as_array(default if given is None else given, what), dtype=np.float64)
     if array.shape not in ((), shape) or (array < 0.0).any():
-        words = f"{what} must be a number, or one for each of {len(assets)} assets, at least 0"
         kind = InvalidInput if array.shape in ((), shape) else WrongShape
-        raise kind(f"{words}, not {shown(given)}.", setting=name)
+        raise kind(f"{what} is one number or {len(assets)}, not {shown(given)}.", setting=name)
     return np.broadcast_to(np.minimum(array, 2.0), shape).astype(np.float64)
 
 
 def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
-    """The members of each group, 1 for those in it."""
     if groups is None:
         return {}
     given = list(groups) if isinstance(groups, np.ndarray) and groups.ndim else groups
@@ -411,8 +396,7 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
         given = dict(zip(assets, given, strict=True))
     if not isinstance(given, Mapping) or not {str(asset) for asset in given} & {*assets}:
         listing = WrongShape if isinstance(given, list | tuple) else WrongType
-        words = f"{{asset: group}} for some of {listed(map(repr, assets))}, or a list for all"
-        words = f"groups of OnlineAllocator must be {words}, not {shown(groups)}."
+        words = f"groups of OnlineAllocator are {{asset: group}}, or one each, not {shown(groups)}."
         raise (InvalidInput if isinstance(given, Mapping) else listing)(words, setting="groups")
     found = dict[str, Floats]()
     for asset, labels in given.items():
@@ -452,12 +436,11 @@ def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
 
 
 def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
-    """What rows cost, as functions of the weights."""
     if kind == "linear":
         return Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
-        words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X"
-        raise InvalidInput(f'{words}: "log_wealth" needs returns above -1, such as 0.01 for 1 %.')
+        words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1}, and not above -1"
+        raise InvalidInput(f"{words}, such as 0.01 for 1 %.")
     return LogWealth(1.0 + returns)
 
 
@@ -476,8 +459,7 @@ def _limits(
         frame = read_frame(limits, "limits")
         columns = dict(zip(frame.names or (), frame.values.T, strict=True))
     if columns is None:
-        words = f"limits are a DataFrame, or {{group: a number per row}}, not {shown(limits)}."
-        raise WrongType(words)
+        raise WrongType(f"limits are a DataFrame or {{group: numbers}}, not {shown(limits)}.")
     rows, count = returns.shape
     groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
     A = np.array([_members(str(name), groups, "limits") for name in columns])
@@ -485,8 +467,7 @@ def _limits(
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
         if numbers.shape not in ((), (rows,)):
-            words = f"limits of {name!r} must be one number or {rows}, one for each row"
-            raise WrongShape(f"{words}, not of shape {numbers.shape}.")
+            raise WrongShape(f"limits of {name!r}: expected one or {rows}, not {numbers.shape}.")
         b[:, j] = numbers
     found: list[Batch] = []
     if len(A):

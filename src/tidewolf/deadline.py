@@ -29,8 +29,6 @@ from tidewolf.experts.base import Adviser, Proposals
 
 
 class Heard(NamedTuple):
-    """The answers of advisers, in the order they were asked, and which of them gave none."""
-
     # None: none was asked, they are asked at once
     answers: tuple[Proposals | None, ...] | None = None
     # by the name of their first expert: what their error says, None if they were late
@@ -45,8 +43,6 @@ class Heard(NamedTuple):
 
 
 class Absent(NamedTuple):
-    """How often an adviser slept, and why."""
-
     late: int = 0
     failed: int = 0
     # the last round in which it did
@@ -57,7 +53,6 @@ class Absent(NamedTuple):
     why: str = ""
 
     def again(self, number: int, error: str | None) -> Absent:
-        """In this round, too; once in each."""
         if number == self.last:
             return self
         if error is None:
@@ -66,7 +61,6 @@ class Absent(NamedTuple):
         return self._replace(failed=failed, last=number, error=error, why=f"failed ({error})")
 
     def in_words(self, who: str) -> str:
-        """A sentence."""
         said = []
         if self.late:
             said.append(f"missed the deadline of {_rounds(self.late)}")
@@ -81,8 +75,6 @@ def _rounds(n: int) -> str:
 
 @final
 class Call:
-    """A question to an adviser, in a thread of its own."""
-
     def __init__(self, adviser: Adviser, args: tuple[Any, ...]) -> None:
         self.adviser, self.args = adviser, args
         self.answer: Proposals | None = None
@@ -106,7 +98,6 @@ class Call:
         return self._done.wait(None if until is None else max(0.0, until - time.monotonic()))
 
     def is_of(self, adviser: Adviser, args: tuple[Any, ...]) -> bool:
-        """Whether this is what it was asked."""
         pairs = zip(self.args, args, strict=True)
         return self.adviser is adviser and all(_same(a, b) for a, b in pairs)
 
@@ -127,12 +118,10 @@ class Advisers:
         self._calls: dict[str, Call] = {}
 
     def copy(self) -> Advisers:
-        """With the same deadline, and threads of its own."""
         return Advisers(self._deadline, self.absent)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call still runs."""
         return any(not call.is_over(0.0) for call in self._calls.values())
 
     def until(self, deadline: float | None = None) -> float | None:
@@ -141,16 +130,13 @@ class Advisers:
         return None if deadline is None else time.monotonic() + deadline
 
     def limit(self, deadline: float) -> None:
-        """Decisions have this deadline from now on."""
         self._deadline, self.in_threads = deadline, True
 
     def failed(self, failed: AdviserFailed, number: int) -> None:
-        """An adviser failed in this round: from now on one that fails is skipped."""
         self.in_threads = True
         self.skip({failed.name: in_words(failed.error)}, number)
 
     def skip(self, skipped: Mapping[str, str | None], number: int) -> None:
-        """Keep which advisers were skipped in this round, and why."""
         for name, error in skipped.items():
             self.absent[name] = self.absent.get(name, Absent()).again(number, error)
 

@@ -72,7 +72,6 @@ def examine() -> Iterator[Finding]:
 
 
 def _libraries() -> Iterator[Finding]:
-    """The declared libraries with their versions: those always needed, then those of each extra."""
     try:
         lines = requires("tidewolf") or []
     except PackageNotFoundError:
@@ -116,7 +115,6 @@ def _numbers(text: str) -> list[int]:
 
 
 def _cpu() -> Iterator[Finding]:
-    """The CPU and the BLAS, as the warning `OtherVersions` names them."""
     from tidewolf.core.checkpoint import writer
 
     for name in ("cpu", "blas"):
@@ -124,7 +122,6 @@ def _cpu() -> Iterator[Finding]:
 
 
 def _kernels() -> Iterator[Finding]:
-    """The folder that keeps compiled kernels."""
     from tidewolf.core.jit_cache import folder_of
     from tidewolf.kernels import dag
 
@@ -136,7 +133,6 @@ def _kernels() -> Iterator[Finding]:
 
 
 def _results() -> Iterator[Finding]:
-    """Whether `out` in the current directory, or the directory if that is missing, is writable."""
     out = Path.cwd() / "out"
     try:
         tempfile.TemporaryFile(dir=out if out.exists() else out.parent).close()
@@ -148,7 +144,6 @@ def _results() -> Iterator[Finding]:
 
 
 def _self_test() -> Iterator[Finding]:
-    """A run of 200 rounds: its certificate holds, and its regret is an interval."""
     import tidewolf as tw
 
     began = perf_counter()

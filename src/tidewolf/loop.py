@@ -42,7 +42,7 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.functions.custom import Custom
+from tidewolf.functions.autograd import Custom
 from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.methods.base import Learner, Progress, refuse_state
 from tidewolf.methods.capabilities import (
@@ -61,21 +61,25 @@ S = TypeVar("S", bound=Progress)
 
 
 class Played(NamedTuple):
-    """Rounds that shared one update."""
+    """Rounds that shared one update.
+
+    Attributes
+    ----------
+    x : Array
+        The point played in each of them; one point per round, (k, *shape), where the learner
+        needs Bandit feedback.
+    constraints : Array
+        Their values; positive ones are violations.
+    seen : bool
+        Whether the learner got feedback at their end, on them or on rounds that waited for it;
+        where not, it has learned nothing from them.
+    """
 
     x: Array
-    """the point played in each of them; one point per round, (k, *shape), where the learner needs
-    Bandit feedback
-    """
     losses: Array
     constraints: Array
-    """their values; positive ones are violations"""
     state: Any
-    """the state after them"""
     seen: bool = True
-    """whether the learner got feedback at their end, on them or on rounds that waited for it;
-    where not, it has learned nothing from them
-    """
 
 
 def play(
@@ -143,14 +147,14 @@ def play(
 def _feed(
     learner: Learner[S], rounds: Iterable[Any], state: S | None, first: int
 ) -> Iterator[Played]:
-    """Rounds that come one by one."""
     items: Iterator[Any] | None = None
     with suppress(TypeError):  # an array without axes
         if isinstance(rounds, Iterable) and not isinstance(rounds, str | bytes | Mapping):
             items = iter(rounds)
     if items is None:
-        words = f"Expected a Stream(losses, constraints), or rounds that are each {SUCH}"
-        raise WrongType(f"{words}, not {type(rounds).__name__}.")
+        raise WrongType(
+            f"Expected a Stream, or rounds that are each {SUCH}, not {type(rounds).__name__}."
+        )
     if as_count(first, "The first round", least=0):
         raise InvalidInput(f"Rounds that come one by one begin with the next, not with {first}.")
     return _one_by_one(learner, items, learner.start() if state is None else state)
@@ -170,13 +174,9 @@ def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator
 
 
 def _require_playable(learner: Learner[S], stream: Stream) -> None:
-    """Refuse a stream that is on points of another shape, or late for a learner that takes feedback
-    in order.
-    """
     if stream.shape != learner.K.shape:
         shape = learner.K.shape
-        words = f"Expected functions of points of shape {shape}, that of the learner's set"
-        raise WrongShape(f"{words}, not {stream.shape}.")
+        raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
     if not stream.late and stream.played is None:
         return
     late_feedback(learner)
@@ -228,13 +228,11 @@ def _listens(learner: Learner[Any], stream: Stream) -> bool:
 
 
 def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
-    """The state with the side information of round t; that of rounds that were not seen is over."""
     info = stream.info(t)
     return state if info is None and not stale else with_info(learner, state, info or RoundInfo())
 
 
 def functions_of(stream: Stream, rounds: slice) -> feedback.FullInformation:
-    """The functions of these rounds."""
     return feedback.FullInformation(stream.losses.view(rounds), stream.constraints.view(rounds))
 
 
@@ -286,18 +284,16 @@ def _late_rounds(
 
 
 class _Calendar(NamedTuple):
-    """When the rounds of a stream arrive; for the learner those that are not seen do not exist."""
+    """When rounds arrive: the number of each as the learner counts them, the round at whose end it
+    arrives, and those that arrive at the end of a round.
+    """
 
     numbers: list[int]
-    """of the rounds, as the learner counts them"""
     arrives: list[int]
-    """at the end of which round each does"""
     due: dict[int, list[int]]
-    """the rounds that arrive at the end of a round"""
 
     @classmethod
     def of(cls, stream: Stream, upcoming: int, first: int) -> _Calendar:
-        """That of a stream of which `first` is the next round, for the learner `upcoming`."""
         rounds = np.arange(len(stream))
         seen = np.ones(len(rounds), dtype=bool) if stream.seen is None else stream.seen
         numbers = upcoming + np.cumsum(seen) - seen - np.count_nonzero(seen[:first])
@@ -309,7 +305,6 @@ class _Calendar(NamedTuple):
 
 
 def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
-    """What was played in round t in place of the decision: a member of the learner's set."""
     x = stream.override(t)
     if x is None:
         return None
@@ -324,7 +319,6 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
 def _arrival(
     learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
 ) -> feedback.Arrival:
-    """The feedback of round t, which was decided so."""
     functions, played = functions_of(stream, slice(t, t + 1)), _override(learner, stream, t)
     instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
@@ -337,7 +331,6 @@ def _arrival(
 def revealed(
     rounds: feedback.FullInformation, x: Array, needs: type[feedback.Feedback], per_constraint: bool
 ) -> tuple[tuple[Array, Array], feedback.Feedback]:
-    """The values of these rounds at x (Bandit feedback: one point per round), and the feedback."""
     losses, constraints = rounds
     values = (
         _values(losses, x, needs is feedback.Bandit),
@@ -351,7 +344,6 @@ def revealed(
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
-    """Whether round t is seen, and how many rounds from there on are alike, at most so many."""
     if stream.unavailable is not None:
         ahead_out = stream.unavailable[t : t + most]
         most = next((i for i, out in enumerate(ahead_out) if out != ahead_out[0]), most)
@@ -368,6 +360,6 @@ def _values(batch: Batch, x: Array, explores: bool = False) -> Array:
         if isinstance(error, TidewolfError) or isinstance(batch, Custom):
             raise
         raise WrongType(
-            f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. "
-            "Functions and set live in one array library and dtype; `K.to(array)` moves a set."
+            f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. Move "
+            "the set to the library and dtype of the functions with `K.to(array)`."
         ) from error

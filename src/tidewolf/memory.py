@@ -50,15 +50,13 @@ class Memory(Generic[S]):
 
     @property
     def state(self) -> S:
-        """The state now."""
         state: S = self._state if self.arrays is None else self.arrays.state
         return state
 
     def begin_arrays(self, kernel: CompiledRounds) -> ArrayState | None:
         """What a kernel continues from, if rounds come in order; None if it cannot."""
         state: Any = self.state
-        in_order = not self.numbered and not self.info_ids
-        if in_order and kernel.plays_live and kernel.takes(state):
+        if not (self.numbered or self.info_ids) and kernel.plays_live and kernel.takes(state):
             self.arrays = kernel.begin(state)
         return self.arrays
 
@@ -67,11 +65,9 @@ class Memory(Generic[S]):
         return False
 
     def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
-        """Move to what a kernel left that played per round."""
         self.arrays = found.after
 
     def copy(self) -> Memory[S]:
-        """A copy that shares nothing that changes."""
         contents = self.contents if self.numbered else None
         return Memory(self.learner, self.state, self.info_ids, contents)
 
@@ -91,8 +87,7 @@ class Memory(Generic[S]):
         if commit_next:
             state = committed(self.learner, state)
         if self.state is not before:
-            words = "A function called observe while it was evaluated: that one alone is kept."
-            raise InvalidInput(words)
+            raise InvalidInput("A function called observe as it was evaluated: only that counts.")
         numbered = self.numbered or content is not None or EXPIRED in over.values()
         contents = self.contents
         if numbered:
@@ -133,16 +128,13 @@ class Memory(Generic[S]):
         self.info_ids, self.contents = info_ids, contents
 
     def commit_next(self) -> None:
-        """Commit the next round, if it is not."""
         self._state, self.arrays = committed(self.learner, self.state), None
 
     def rollback(self, number: int, then: Step | None) -> None:
-        """Go back to when this round became the next one, as `Past.back_to` has it."""
         if then is None or number in then.info_ids:
             raise InvalidInput(
-                f"Round {number} cannot be gone back to: a session in memory goes back {BACK} "
-                "rounds at most, and none beyond where it was begun, loaded or copied. "
-                "Session.open(path, learner) keeps all."
+                f"Round {number} cannot be gone back to: in memory a session goes back "
+                f"{BACK} rounds at most, to where it began. Session.open(path, learner) keeps all."
             )
         state, info_ids, _ = self._after(whole(then.before), then.info_ids, then.events)
         contents = {

@@ -18,7 +18,6 @@ from tidewolf.core.feedback import (
     Feedback,
     FirstOrder,
     FullInformation,
-    bandit,
     compared,
     first_order,
     per_constraint_feedback,
@@ -55,7 +54,6 @@ _LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint"}
 
 
 def accepted(learner: Learner[Any]) -> str:
-    """What the learner needs, for the end of a message."""
     needs = learner.needs
     return (
         f"{type(learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}. "
@@ -66,14 +64,12 @@ def accepted(learner: Learner[Any]) -> str:
 def given_feedback(
     learner: Learner[Any], feedback: Feedback | None, keywords: dict[str, Any]
 ) -> Feedback:
-    """The feedback that these keywords make; refused if they make none."""
     given = {name: value for name, value in keywords.items() if value is not None}
     names = set(given)
     if isinstance(feedback, Feedback) and not given:
         return _checked(learner, feedback)
     if feedback is None:
-        once = len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1
-        if once and names <= _LOSSES | _LIMITS:
+        if len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1 and names <= _LOSSES | _LIMITS:
             return given_functions(learner, **given)
         if names == {"constraint_value", "loss_value"}:
             values = (as_array([given[name]], name) for name in ("loss_value", "constraint_value"))
@@ -86,7 +82,6 @@ def given_feedback(
 
 
 def _checked(learner: Learner[Any], feedback: Feedback) -> Feedback:
-    """Gradients of the learner's points, and numbers; what it does not read is refused later."""
     if not isinstance(feedback, FirstOrder) or learner.needs is not FirstOrder:
         return feedback
     gradient, limit = feedback.loss_gradient, feedback.constraint_gradient
@@ -105,7 +100,6 @@ def given_functions(
     loss: Any = None,
     constraint: Any = None,
 ) -> FullInformation:
-    """The functions of a round."""
     if costs is not None:
         loss = Linear._unchecked(C=point(learner, costs, "costs")[None, ...])
     if capacities is not None:
@@ -126,8 +120,7 @@ def _one_round(
         return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
     value = as_number(constraint_value, "constraint_value")
     if value > 0.0 and constraint_gradient is None:
-        words = f"constraint_value is {value:g}, a violation: give constraint_gradient, too."
-        raise InvalidInput(words)
+        raise InvalidInput(f"constraint_value is {value:g}, above 0: give constraint_gradient.")
     if constraint_gradient is not None:
         constraint_gradient = point(learner, constraint_gradient, "constraint_gradient")
     return of_gradients(learner.K, grad_f, value, constraint_gradient)
@@ -145,9 +138,6 @@ def of_gradients(K: HasLMO, grad_f: Array, value: float, grad_g: Array | None) -
 def of_costs(
     K: HasLMO, costs: Floats, capacities: Floats | None, x: Floats, value: float
 ) -> FirstOrder:
-    """The same of costs and capacities, arrays of one row, with this value of the constraint at
-    x.
-    """
     gradient = None
     if value > 0.0 and capacities is not None:
         gradient = np.zeros(len(x))
@@ -173,8 +163,7 @@ def arrival(
         late_feedback(learner)
         rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
         if rounds != 1:
-            words = "Expected 1 round, because it is late or of another point than was decided"
-            raise InvalidInput(f"{words}; received {rounds} rounds.")
+            raise InvalidInput(f"Expected 1 round if late or overridden, not {rounds} rounds.")
     if played is not None:
         if isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
@@ -185,12 +174,12 @@ def arrival(
 def _revealed(
     learner: Learner[Any], state: Any, seen: Feedback, x: Array, looked_at: set[int]
 ) -> Feedback:
-    """What the learner reads of it, and no more, if x was played."""
     if isinstance(seen, FullInformation):
         require_functions(learner, state, seen, looked_at)
         reads = feedback_read(learner, seen.losses)
         if reads is Bandit:
-            return bandit(*seen, acts(learner, state, seen.rounds))
+            points = acts(learner, state, seen.rounds)
+            return Bandit(*(batch.values_at(points) for batch in seen))
         if state.t < FIRST:
             played, members = Member(x, "the point"), members_of(learner.K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):
@@ -206,17 +195,14 @@ def _revealed(
 def require_functions(
     learner: Learner[Any], state: Any, seen: FullInformation, looked_at: set[int]
 ) -> None:
-    """Refuse functions that are none, of other points, or of too many rounds."""
     for name, batch in zip(("loss", "constraint"), seen, strict=True):
         if not isinstance(batch, Batch):
-            words = f"The {name} is a function such as functions.Linear.one(costs)"
-            raise WrongType(f"{words}, not a {type(batch).__name__}.")
+            raise WrongType(f"The {name} is a batch such as Linear.one(costs), not {batch!r}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
         stream, most = Stream(*seen), rounds_at_once(learner, whole(state))
         if stream.shape != shape:
-            words = f"Expected functions of points of shape {shape}, that of the learner's set"
-            raise WrongShape(f"{words}, not {stream.shape}.")
+            raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
     warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)
@@ -231,7 +217,6 @@ def require_member(learner: Learner[Any], played: Array) -> None:
 
 
 def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
-    """Refuse points and functions that are not of the set's shape."""
     shapes = {f"The advice {name!r}": tuple(x.shape) for name, x in (info.advice or {}).items()}
     if info.forecast is not None:
         shapes["The forecast"] = info.forecast.losses.shape
@@ -241,7 +226,6 @@ def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
 
 
 def point(learner: Learner[Any], x: Any, what: str) -> Array:
-    """`x` as a point of the kind of the learner's set."""
     K = learner.K
     center = K.center
     plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
@@ -252,13 +236,11 @@ def point(learner: Learner[Any], x: Any, what: str) -> Array:
 
 
 def by_name(learner: Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
-    """Numbers by name, in the order of the set's entries; others as they are."""
     K = learner.K
     return in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
 
 
 def is_vector(x: object, n: int) -> bool:
-    """Whether it is n numbers as kernels read them."""
     return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
 
 

@@ -42,8 +42,6 @@ REPLACED = "The learner was replaced before this round"
 
 
 class RoundFeedback(NamedTuple):
-    """Feedback on a round."""
-
     round: int
     # a pair if a kernel played the round: costs and capacities, each an array of one row
     given: Feedback | tuple[Array, Array | None]
@@ -52,7 +50,6 @@ class RoundFeedback(NamedTuple):
 
     @property
     def last(self) -> Feedback:
-        """On the last of the rounds that were observed together, if they can be distinguished."""
         given = self.given
         if not isinstance(given, Feedback):
             loss, c = Linear._unchecked(C=given[0]), given[1]
@@ -77,13 +74,10 @@ class Step(NamedTuple):
     feedback: RoundFeedback | None = None
 
     def starts_at(self, other: Step) -> bool:
-        """Whether both start at the same state, with the same side information."""
         return self.before is other.before and self.info_ids is other.info_ids
 
 
 class PastDecision(NamedTuple):
-    """A round as it was decided: the next one of a state, or one that is pending in it."""
-
     round: int
     state: Any
     # the newest when it was decided
@@ -91,15 +85,11 @@ class PastDecision(NamedTuple):
     info: RoundInfo | None = None
 
     def x(self, learner: Learner[Any]) -> Array:
-        """The decision."""
         own = decision(self.state, self.round)
-        x: Array = learner.act(self.state) if own is None else own.x
-        return x
+        return learner.act(self.state) if own is None else own.x
 
 
 class Last(NamedTuple):
-    """What is known of the decision before another one."""
-
     decided: PastDecision | None = None
     round: int | None = None
     # what was played, in the entries of the set
@@ -131,7 +121,6 @@ class Past:
         self.is_whole = False
 
     def add(self, step: Step) -> None:
-        """Add a step that is about to be made."""
         steps, least = self._steps, step.number - self._most
         if steps and steps[-1].starts_at(step):
             steps.pop()  # it was refused
@@ -143,14 +132,12 @@ class Past:
         steps.append(step)
 
     def _pairs(self, now: Step) -> list[tuple[Step, Step]]:
-        """The steps that were made, and where each led."""
         steps = list(self._steps)
         if steps and steps[-1].starts_at(now):
             steps.pop()  # it was refused
         return list(pairwise([*steps, now]))
 
     def next_info(self, now: Step) -> RoundInfo | None:
-        """Side information of the next round."""
         found = None
         for step in self._steps:
             if step.number == now.number and not step.starts_at(now):
@@ -158,12 +145,10 @@ class Past:
         return found
 
     def newest_feedback(self, now: Step) -> RoundFeedback | None:
-        """What was observed last."""
         made = (step.feedback for step, _ in reversed(self._pairs(now)) if step.feedback)
         return next(made, self._feedback)
 
     def decisions(self, now: Step) -> dict[int, PastDecision]:
-        """The rounds that were decided in these steps, each as it was then, and the next one."""
         feedback, found, info = self._feedback, dict[int, PastDecision](), dict[int, RoundInfo]()
         for step, after in self._pairs(now):
             if step.before is None:

@@ -111,9 +111,7 @@ class Session(Generic[S]):
         self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
         if not isinstance(learner, Learner):
-            raise errors.WrongType(
-                f"Expected a learner such as LyapunovDescent(K), not {learner!r}."
-            )
+            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
         if state is not None and not isinstance(state, learner.state_type):
             refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
@@ -133,8 +131,7 @@ class Session(Generic[S]):
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
         if self._journal is not None:
-            words = "A durable session cannot be copied or pickled; save(path) copies its state."
-            raise errors.NotSupported(words)
+            raise errors.NotSupported("A durable session is not copied or pickled; save it.")
         assert isinstance(self._keeper, Memory)
         with self._turn:
             own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
@@ -237,12 +234,10 @@ class Session(Generic[S]):
 
     @property
     def _progress(self) -> Any:
-        """The state, or what a kernel left of it: both say which round is next."""
         return self._keeper.arrays or self._keeper.state
 
     @property
     def _place(self) -> Step:
-        """Where the session is: the state, or what a kernel left of it."""
         state = self._progress
         return Step(next_round(state), state, self._keeper.info_ids)
 
@@ -406,8 +401,7 @@ class Session(Generic[S]):
         number = as_count(round, "The round to go back to", least=0)
         with self._turn, SILENCE:
             if number > (upcoming := next_round(self._now)):
-                words = f"Round {number} cannot be gone back to: round {upcoming} is next."
-                raise errors.InvalidInput(words)
+                raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
             self._shown, before, keeper = None, self._now, self._keeper
             past, then = self._past.back_to(number, self._place)
             try:
@@ -443,9 +437,7 @@ class Session(Generic[S]):
         [array([1. , 0. , 0.5])]
         """
         if self._journal is None:
-            raise errors.NotSupported(
-                "Only a session of Session.open(path, learner) keeps its history."
-            )
+            raise errors.NotSupported("Only a session of Session.open(...) keeps its history.")
         return self._journal.history()
 
     @classmethod
@@ -497,8 +489,7 @@ class Session(Generic[S]):
             session._keeper = Memory(learner, state, info_ids, contents)
             session._past = Past(learner, next_round(state))
         except OSError as error:
-            words = f"No session can be read from {path}: {error.strerror}."
-            raise errors.CheckpointError(words) from error
+            raise errors.CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
         except errors.CheckpointError as error:
             raise type(error)(f"{path}: {error}") from None
         return session
@@ -523,8 +514,7 @@ class Session(Generic[S]):
         try:
             checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:
-            words = f"The session cannot be saved to {path}: {error.strerror}."
-            raise errors.CheckpointError(words) from error
+            raise errors.CheckpointError(f"{path} cannot be written: {error.strerror}.") from error
 
     @property
     def state(self) -> S:
@@ -534,11 +524,9 @@ class Session(Generic[S]):
     @property
     def rounds(self) -> int:
         """Rounds observed so far."""
-        rounds: int = self._progress.t
-        return rounds
+        return int(self._progress.t)
 
     def __len__(self) -> int:
-        """The same."""
         return self.rounds
 
     @property
@@ -589,7 +577,6 @@ class Session(Generic[S]):
         return (*self.learner.notes(self._now), *self._expired_in_words(first), *skipped)
 
     def _expired_in_words(self, first: int = 0) -> tuple[str, ...]:
-        """How many rounds were waited for no more, and which."""
         if not (lost := getattr(self._now, "lost", 0)):
             return ()
         rounds = sorted(n + first for n, it in self._keeper.contents.items() if it == EXPIRED)
@@ -690,7 +677,6 @@ class Session(Generic[S]):
             return explaining.explained(self.learner, past, now, number, names, skipped, expired)
 
     def _past_of(self, number: int) -> Past:
-        """The past of a decision, from the file if the session has not seen it."""
         past, journal = self._past, self._journal
         is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
         if journal is not None and number > 0 and not is_known:
@@ -791,7 +777,6 @@ class Session(Generic[S]):
             return self._ask(lambda: self._decision(number, info, until))
 
     def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
-        """The decision of a round, computed if it was not asked for before."""
         state, upcoming = self._now, next_round(self._now)
         is_shown = whole(self._shown) is state
         number = current_round(state) if number is None else number
@@ -800,8 +785,7 @@ class Session(Generic[S]):
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
             if number - upcoming > MOST_AHEAD:
-                words = f"Round {number} is over {MOST_AHEAD} after the next one, {upcoming}."
-                raise errors.InvalidInput(words)
+                raise errors.InvalidInput(f"Round {number} is over {MOST_AHEAD} rounds ahead.")
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -810,12 +794,9 @@ class Session(Generic[S]):
                     self._commit_next(info if one == number else None, until, then)
             own = waiting(self._now)[-1]
         if own is not None:
-            x: Array = own.x
-            return x
+            return own.x
         if number < upcoming:
-            raise errors.InvalidInput(
-                f"Round {number} {self._over(number)}; round {upcoming} is next."
-            )
+            raise errors.InvalidInput(f"Round {number} {self._over(number)}; {upcoming} is next.")
         if number in self._keeper.info_ids and (is_shown or not self._skipped_already):
             self._require_info(number, info)
         elif info is not None:
@@ -835,25 +816,21 @@ class Session(Generic[S]):
         return () if info is None or not info.says_nothing else info.skipped or ()
 
     def _require_info(self, number: int, info: RoundInfo | None) -> None:
-        """Refuse other knowledge than the round was decided on."""
         if info is None:
             return
         given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
             raise errors.OtherContent(
-                f"Round {number} was decided {when} known: play() gives that decision again. To "
-                f"decide it anew, rollback({number}) and play it with what is known."
+                f"Round {number} was decided {when} known; rollback({number}) to decide it again."
             )
 
     def _over(self, number: int) -> str:
-        """What became of a round that does not wait any more, for the middle of a sentence."""
         if self._keeper.content_of(number) == EXPIRED:
             return "expired: its feedback came too late (expire_after)"
         return "was observed already"
 
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
-        """Refuse knowledge that comes after the decision and would change it."""
         heard = self._advisers.hear(
             lambda: capabilities.with_info(self.learner, state, info), until
         )
@@ -863,8 +840,8 @@ class Session(Generic[S]):
         if not bool((given == then).all()):
             number = next_round(state)
             raise errors.OtherContent(
-                f"Round {number} was decided before this was known, which changes the decision. To "
-                f"decide it again, rollback({number}) and play it with what is known."
+                f"Round {number} was decided before this was known, which changes the decision. "
+                f"To decide it again, rollback({number}) first."
             )
 
     def observe(
@@ -1056,8 +1033,7 @@ class Session(Generic[S]):
         if own is None and pending:
             events = deciding(before, number, None, self.expire_after)
         if self._progress is not before:
-            words = "A function called observe while it was evaluated: that one alone is kept."
-            raise errors.InvalidInput(words)
+            raise errors.InvalidInput("A function called observe as it was evaluated.")
         is_committed = is_committed or capabilities.is_committed(learner, before)
         point = x if played is None else played
         if played is None and learner.needs is Bandit:
@@ -1066,13 +1042,13 @@ class Session(Generic[S]):
         copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        """Refuse to observe a round that was not asked for, or was observed otherwise."""
         if number >= next_round(self._now):
-            words = f"Round {number} was not asked for yet: play(round={number}) decides it"
-            raise errors.InvalidInput(f"{words}; round {current_round(self._now)} is current.")
+            raise errors.InvalidInput(
+                f"Round {number} was not decided: play(round={number}) first."
+            )
         was = self._keeper.content_of(number)
         if was is None or was == EXPIRED or not content:
-            why = "" if was == EXPIRED else ", and what it held is not remembered"
+            why = "" if was == EXPIRED else ", and it is forgotten"
             raise errors.OtherContent(
                 f"Round {number} {self._over(number)}{why}: nothing was learned."
             )

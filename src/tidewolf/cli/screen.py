@@ -25,8 +25,7 @@ from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
-from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics
-from tidewolf.evaluation.verdict import verdict
+from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics, verdict
 from tidewolf.report.page import learner_notes
 from tidewolf.report.rendering import learner_labels
 

@@ -25,14 +25,12 @@ def as_flag(x: object, what: str) -> bool:
 
 
 def as_text(x: object, what: str) -> str:
-    """`x`, if it is text."""
     if isinstance(x, str):
         return str(x)
     raise WrongType(f"{what} must be text, not {shown(x)}.")
 
 
 def as_path(x: object, what: str) -> Path:
-    """`x` as a path to a file or folder."""
     if not isinstance(x, str | os.PathLike):
         raise WrongType(f"{what} must be given as text or a pathlib.Path, not {shown(x)}.")
     name = os.fspath(x)
@@ -42,9 +40,6 @@ def as_path(x: object, what: str) -> Path:
 
 
 def as_items(x: object, what: str, such: str) -> tuple[Any, ...]:
-    """The items of a list or of anything else that has items to go through; text is one thing, not
-    its letters.
-    """
     try:
         if isinstance(x, Iterable) and not isinstance(x, str | bytes):
             return tuple(x)
@@ -54,7 +49,6 @@ def as_items(x: object, what: str, such: str) -> tuple[Any, ...]:
 
 
 def as_callback(x: F | None, what: str) -> F | None:
-    """`x`, if it is None or can be called."""
     if x is None or (callable(x) and not isinstance(x, type)):
         return x
     raise WrongType(f"{what} must be a function, or None, not {shown(x)}.")
@@ -66,7 +60,6 @@ def is_text(x: object, *known: str) -> bool:
 
 
 def shown(x: object) -> str:
-    """`x` as a sentence shows it: on one line, and cut where it is long."""
     try:
         text = " ".join(repr(x).split())
     except Exception:  # a repr that is itself broken
@@ -75,7 +68,6 @@ def shown(x: object) -> str:
 
 
 def import_extra(module: str, what: str, extra: str) -> Any:
-    """A module that `what` needs and an extra installs."""
     try:
         return import_module(module)
     except ImportError:

@@ -35,7 +35,6 @@ MOST_SIDE = math.isqrt(MOST_ENTRIES)
 
 
 def namespace(x: Array) -> Any:
-    """The array namespace `x` belongs to; NumPy itself for NumPy arrays."""
     if type(x) is np.ndarray:
         return np
     found = _NAMESPACES.get(type(x))
@@ -76,7 +75,6 @@ def as_array(x: object, what: str) -> Array:
 
 
 def as_numbers(x: object, what: str) -> Array:
-    """`as_array` for what may hold a NaN, or infinite numbers."""
     if type(x) is not np.ndarray:
         require_no_mask(x, what)
     if not is_array(x):
@@ -85,19 +83,14 @@ def as_numbers(x: object, what: str) -> Array:
         except TidewolfError:
             raise
         except (ValueError, TypeError):
-            raise WrongType(
-                f"{what} must be an array of numbers; the rows given have different lengths."
-            ) from None
+            raise WrongType(f"{what} must be numbers, in rows of one length.") from None
     return _floating(x, what)
 
 
 def as_point(x: object, shape: Shape, what: str) -> Array:
-    """`x` as a finite floating-point array of exactly this shape."""
     point = as_array(x, what)
     if tuple(point.shape) != shape:
-        raise WrongShape(
-            f"{what} has shape {tuple(point.shape)}; the set's points have shape {shape}."
-        )
+        raise WrongShape(f"{what} has shape {tuple(point.shape)}; points have shape {shape}.")
     return point
 
 
@@ -122,7 +115,6 @@ def as_own(x: object, what: str) -> Array:
 
 
 def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
-    """`x` as a finite float, greater than `above` and at least `least`."""
     if type(x) is float and above < x < math.inf and x >= least:
         return x
     require_no_mask(x, what)
@@ -154,10 +146,7 @@ def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT)
         number = as_number(x, what)
         count = int(number)
         if number != count or (least <= count <= most and abs(count) > 2**53):
-            raise InvalidInput(
-                f"{what} must be a whole number, and an int above 2^53, where floats skip some; "
-                f"not {number:g}."
-            )
+            raise InvalidInput(f"{what} must be a whole number, an int above 2^53, not {number:g}.")
     if not least <= count <= most:
         bound = f"least {least}" if count < least else f"most {most}"
         raise InvalidInput(f"{what} must be at {bound}, not {shown(count)}.")
@@ -165,7 +154,6 @@ def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT)
 
 
 def require_finite(x: Array, what: str) -> None:
-    """Refuse a NaN or an infinite entry, naming the first one."""
     if type(x) is np.ndarray and np.logical_and.reduce(np.isfinite(x), axis=None):
         return
     xp = namespace(x)
@@ -174,16 +162,11 @@ def require_finite(x: Array, what: str) -> None:
         return
     flat = np.asarray(to_numpy(finite)).reshape(-1)
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(flat)), tuple(x.shape)))
-    raise NotFinite(
-        f"{what} holds {float(x[first])} at {first if len(first) != 1 else first[0]}; every entry "
-        "must be finite."
-    )
+    place = first if len(first) != 1 else first[0]
+    raise NotFinite(f"{what} holds {float(x[first])} at {place}; every entry must be finite.")
 
 
 def require_no_mask(x: object, what: str) -> None:
-    """Refuse a masked array, also within lists: NumPy would forget the mask and compute with what
-    lies under it.
-    """
     if isinstance(x, np.ma.MaskedArray):
         raise WrongType(f"{what}: a masked array was given; fill it with x.filled(value).")
     if isinstance(x, list | tuple):
@@ -193,7 +176,6 @@ def require_no_mask(x: object, what: str) -> None:
 
 
 def to_numpy(x: Array) -> NDArray:
-    """`x` as a NumPy array on the host, without a copy where the library allows it."""
     if type(x) is np.ndarray:
         return x
     if is_torch(x):
@@ -207,52 +189,46 @@ def to_numpy(x: Array) -> NDArray:
 
 
 def like(x: Array, reference: Array) -> Array:
-    """`x` (NumPy or same library) in the library, device and floating dtype of `reference`."""
     if type(reference) is np.ndarray:
         return np.asarray(to_numpy(x), dtype=reference.dtype)
-    from array_api_compat import device
-
-    xp = namespace(reference)
     if type(x) is np.ndarray and not x.flags.writeable:
         x = x.copy()
     same = type(x) is type(reference) and x.dtype == reference.dtype
-    if same and device(x) == device(reference):
+    if same and device_of(x) == device_of(reference):
         return x
-    return xp.asarray(x, dtype=reference.dtype, device=device(reference))
+    return placed(x, reference, reference.dtype)
 
 
 def frozen(x: A) -> A:
-    """Mark `x` as read-only if its library can."""
     if type(x) is np.ndarray:
         x.setflags(False)  # type: ignore[attr-defined]  # by keyword it takes twice as long
     return x
 
 
 def taken(x: Array, rows: Any) -> Array:
-    """The rows of these numbers."""
-    if type(x) is np.ndarray:
-        return x[rows]
-    return namespace(x).take(x, placed(rows, x), axis=0)
+    return x[rows] if type(x) is np.ndarray else namespace(x).take(x, placed(rows, x), axis=0)
 
 
-def placed(numbers: Any, reference: Array) -> Array:
-    """Whole numbers in the library and device of `reference`."""
-    from array_api_compat import device
-
+def placed(numbers: Any, reference: Array, dtype: Any = None) -> Array:
+    """An array in the library and device of `reference`, and in its own dtype if None is given."""
     if type(numbers) is np.ndarray and not numbers.flags.writeable:
         numbers = numbers.copy()
-    return namespace(reference).asarray(numbers, device=device(reference))
+    return namespace(reference).asarray(numbers, dtype=dtype, device=device_of(reference))
+
+
+def device_of(x: Array) -> Any:
+    from array_api_compat import device
+
+    return device(x)
 
 
 def flat(x: Array) -> Array:
-    """`x` as a vector."""
     if x.ndim == 1:
         return x
     return x.reshape(-1) if type(x) is np.ndarray else namespace(x).reshape(x, (-1,))
 
 
 def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
-    """The parts of a flat array that were put end to end, each in its own shape."""
     xp, start = namespace(x), 0
     for shape in shapes:
         stop = start + math.prod(shape)
@@ -261,15 +237,11 @@ def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
 
 
 def end_to_end(parts: Sequence[Array]) -> Array:
-    """All entries of several arrays of one library, in one flat array."""
     return namespace(parts[0]).concat([flat(part) for part in parts])
 
 
 def inner(a: Array, b: Array) -> float:
-    """<a, b>, the sum of products over all entries."""
-    if type(a) is np.ndarray and a.ndim == 1:
-        return float(a.dot(b))
-    return float(flat(a) @ flat(b))
+    return float(a.dot(b)) if type(a) is np.ndarray and a.ndim == 1 else float(flat(a) @ flat(b))
 
 
 def inner_products(*pairs: tuple[Array, Array]) -> tuple[float, ...]:
@@ -280,15 +252,12 @@ def inner_products(*pairs: tuple[Array, Array]) -> tuple[float, ...]:
 
 
 def read(scalars: Sequence[Array]) -> tuple[float, ...]:
-    """Arrays without axes, of one library and dtype, as numbers, in one look."""
     return tuple(map(float, to_numpy(namespace(scalars[0]).stack(list(scalars))).tolist()))
 
 
 def plus(y: Array, factor: float, x: Array) -> Array:
     """y + factor x; in one pass where the library has one for that."""
-    if type(y) is not np.ndarray and is_torch(y):
-        return y.add(x, alpha=factor)
-    return y + factor * x
+    return y.add(x, alpha=factor) if type(y) is not np.ndarray and is_torch(y) else y + factor * x
 
 
 def less_rows(w: Array, h: Array, Q: Array) -> Array:
@@ -306,23 +275,18 @@ def with_diagonal(x: Array, number: float) -> Array:
 
 
 def zeros(shape: Shape, reference: Array) -> Array:
-    """Zeros of this shape, made where `reference` lives, in its dtype."""
     return _array_like("zeros", reference, shape)
 
 
 def ones(count: int, reference: Array) -> Array:
-    """So many ones, made where `reference` lives, in its dtype."""
     return _array_like("ones", reference, count)
 
 
 def _array_like(name: str, reference: Array, *args: Any) -> Array:
-    """What a function of the library of `reference` makes on its device, in its dtype."""
     if type(reference) is np.ndarray:
         return getattr(np, name)(*args, dtype=reference.dtype)
-    from array_api_compat import device
-
     make = getattr(namespace(reference), name)
-    return make(*args, dtype=reference.dtype, device=device(reference))
+    return make(*args, dtype=reference.dtype, device=device_of(reference))
 
 
 class _Silence(threading.local):
@@ -349,7 +313,6 @@ SILENCE = _Silence()
 
 
 def total(x: Array) -> float:
-    """The sum of all entries."""
     if type(x) is np.ndarray:
         return float(np.add.reduce(x, axis=None))
     return float(namespace(x).sum(x))
@@ -361,7 +324,6 @@ def mean_there(x: Array) -> Any:
 
 
 def norm(x: Array) -> float:
-    """The Frobenius norm, of anything finite."""
     norm2, (least, most) = square(x), square_range(x)
     return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
 
@@ -383,7 +345,6 @@ def square(x: Array) -> float:
 
 
 def square_range(x: Array) -> tuple[float, float]:
-    """Sizes, in the dtype of x, from and up to which squares keep their digits."""
     return (LEAST, MOST) if eps_of(x) < 1e-10 else (1e-17, 1e17)
 
 
@@ -400,7 +361,6 @@ def power_of_two(sizes: Any) -> Any:
 
 
 def eps_of(x: Array) -> float:
-    """The spacing of numbers near 1 in the dtype of `x`."""
     if type(x) is not np.ndarray and not is_torch(x):  # whose types are comparable
         return float(namespace(x).finfo(x.dtype).eps)
     if x.dtype not in _EPS:
@@ -413,9 +373,6 @@ _EPS: dict[Any, float] = {kind: float(np.finfo(kind).eps) for kind in (_DOUBLE, 
 
 
 def _no_number(x: object) -> bool:
-    """Whether `float` would make a number of what is none: text, a truth value, an array with axes,
-    a masked or complex entry.
-    """
     if isinstance(x, np.ndarray):
         return type(x) is not np.ndarray or x.ndim > 0 or x.dtype.kind not in "iuf"
     return isinstance(x, _NO_NUMBERS)

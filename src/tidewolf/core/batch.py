@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
+from importlib import import_module
 from typing import Annotated, Any, Self, final
 
 import numpy as np
@@ -22,9 +23,9 @@ from tidewolf.core.arrays import SILENCE, as_direction, as_numbers, frozen, name
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.frames import is_frame, numbers_of
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
-from tidewolf.core.registry import largest_of
 from tidewolf.core.round_info import NamedPoints, RoundInfo, is_present
 from tidewolf.core.settings import Count, Size
+from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
@@ -36,7 +37,6 @@ _CHECKED = (*_AT_A_POINT.split(), "values_at")
 
 
 def _wrap_methods(cls: type) -> None:
-    """Put the check of their arguments around the methods that a class defines itself."""
     for name in _CHECKED:
         if name in cls.__dict__:
             setattr(cls, name, _with_checks(cls.__dict__[name], name))
@@ -85,9 +85,6 @@ class Batch(Value, ABC):
     """
 
     def __init_subclass__(cls) -> None:
-        """What the functions are asked at is checked here, once for all kinds: a class computes
-        with arrays of the right shape.
-        """
         super().__init_subclass__()
         _wrap_methods(cls)
 
@@ -135,10 +132,7 @@ class Batch(Value, ABC):
         `pieces`, in round rounds[i].
         """
         if self.pieces(x) is not None:
-            raise NotSupported(
-                f"{type(self).__name__} tells its limits apart in `pieces` and does not say what "
-                "their gradients are: define `piece_gradients`, too."
-            )
+            raise NotSupported(f"{type(self).__name__} has `pieces`: define `piece_gradients`.")
         return arrays.taken(self.gradients(x), rounds)
 
     def slopes(self, x: Array) -> Floats:
@@ -171,7 +165,6 @@ class Batch(Value, ABC):
 
     @classmethod
     def _unchecked(cls, **fields: Any) -> Self:
-        """A batch with these fields, which are known to be good: parts of what was checked."""
         batch = object.__new__(cls)
         batch.__dict__.update(fields)
         return batch
@@ -180,9 +173,7 @@ class Batch(Value, ABC):
         try:
             start, stop, step = rounds.indices(len(self))
         except (AttributeError, TypeError, ValueError):
-            raise WrongType(
-                f"Rounds are taken by a slice of whole numbers such as f[3:4], not {shown(rounds)}."
-            ) from None
+            raise WrongType(f"Expected a slice such as f[3:4], not {shown(rounds)}.") from None
         if step != 1:
             raise InvalidInput(f"Rounds are taken in order, with a step of 1, not of {step}.")
         return self.view(slice(start, max(start, stop)))
@@ -249,13 +240,8 @@ class Unlimited(Batch, PiecewiseLinear):
     def gradients(self, x: Array) -> Array:
         return arrays.zeros((self.rounds, *self.shape), x)
 
-    def slopes(self, x: Array) -> Floats:
-        return np.zeros(self.rounds)
-
     def halfspaces(self) -> Halfspaces:
         """One that holds all points, 0 <= 1, if there are rounds: solvers want one."""
-        from scipy.sparse import csr_array
-
         rows = min(1, self.rounds)
         return Halfspaces(
             csr_array((rows, math.prod(self.shape))), np.ones(rows), np.zeros(rows, dtype=np.int64)
@@ -358,17 +344,12 @@ class Stream(Value):
         self.__dict__.update(found)
 
     def _rows(self, array: Array, name: str, shape: Shape = ()) -> Array:
-        """The array, if it has a row of this shape per round."""
         if tuple(array.shape) != (len(self), *shape):
-            raise WrongShape(
-                f"{name} of a stream must have shape {(len(self), *shape)}, one row per round, "
-                f"not {tuple(array.shape)}.",
-                setting=name,
-            )
+            words = f"{name} of a stream has shape {(len(self), *shape)}, not {tuple(array.shape)}."
+            raise WrongShape(words, setting=name)
         return array
 
     def _column(self, given: Any, name: str, kinds: str, such: str) -> NDArray:
-        """One whole number or truth value per round."""
         arrays.require_no_mask(given, f"{name} of a stream")
         try:
             array = np.array(given)
@@ -376,20 +357,16 @@ class Stream(Value):
             array = np.array(None)
         array = array.astype(np.dtype(kinds[0])) if array.shape == (0,) else array
         if array.dtype.kind not in kinds or array.shape != (len(self),):
-            raise WrongShape(
-                f"{name} of a stream must be {such} for each of its {len(self)} rounds, not "
-                f"{shown(given)}.",
-                setting=name,
+            words = (
+                f"{name} of a stream is {such} in each of {len(self)} rounds, not {shown(given)}."
             )
+            raise WrongShape(words, setting=name)
         return array
 
     def _checked_advice(self, given: Any) -> NamedPoints:
         if not isinstance(given, Mapping):
-            raise WrongType(
-                "The advice of a stream must be points by name, such as {'incumbent': points}, not "
-                f"{shown(given)}.",
-                setting="advice",
-            )
+            words = f"The advice of a stream is {{name: points}}, not {shown(given)}."
+            raise WrongType(words, setting="advice")
         points = dict[str, Array]()
         for name, rows in given.items():
             array = as_numbers(rows, f"The advice {shown(name)}")
@@ -409,11 +386,8 @@ class Stream(Value):
     def _checked_arrives(self, given: Any) -> Int64s:
         array = self._column(given, "arrives", "iu", "a whole number")
         for t in np.flatnonzero(array < np.arange(len(self)))[:1].tolist():
-            raise InvalidInput(
-                f"The feedback of round {t} arrives at the end of round {t} or of a later one, not "
-                f"of round {array[t]}; give a number from {len(self)} on for never.",
-                setting="arrives",
-            )
+            words = f"The feedback of round {t} arrives in round {t} or later, not in {array[t]}."
+            raise InvalidInput(words, setting="arrives")
         return frozen(np.where(array >= len(self), NEVER, array).astype(np.int64))
 
     @property
@@ -490,20 +464,15 @@ class Stream(Value):
 
 
 def _require_batch(batch: Any, name: str, losses: Batch) -> None:
-    """Refuse what is no batch, or one of other rounds or points than the losses."""
     if not isinstance(batch, Batch):
-        plain = "; functions.from_torch, from_jax and Custom make one of a plain callable"
-        raise WrongType(
-            f"The {name} of a stream are a batch of functions such as functions.Linear(C), not "
-            f"{shown(batch)}{plain if callable(batch) else ''}.",
-            setting=name,
+        plain = "; functions.from_torch, from_jax and Custom make one" if callable(batch) else ""
+        words = (
+            f"Expected a batch such as functions.Linear(C) as {name}, not {shown(batch)}{plain}."
         )
+        raise WrongType(words, setting=name)
     if (len(batch), batch.shape) != (len(losses), losses.shape):
-        raise WrongShape(
-            f"The {name} must be {len(losses)} rounds on points of shape {losses.shape} as the "
-            f"losses are, not {len(batch)} on points of shape {batch.shape}.",
-            setting=name,
-        )
+        due, found = (f"{len(each)} rounds of shape {each.shape}" for each in (losses, batch))
+        raise WrongShape(f"The {name} must be {due}, as the losses, not {found}.", setting=name)
 
 
 def as_constraints(given: Any, losses: Batch) -> Any:
@@ -516,4 +485,6 @@ def as_constraints(given: Any, losses: Batch) -> Any:
         return given
     for one in given:
         _require_batch(one, "constraints", losses)
-    return largest_of(given)
+    if len(given) == 1:
+        return given[0]
+    return import_module("tidewolf.functions").Max(*given)  # which lies above streams

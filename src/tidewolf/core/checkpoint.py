@@ -27,8 +27,7 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from tidewolf.core import errors
-from tidewolf.core.arrays import is_array, namespace, to_numpy
-from tidewolf.core.errors import BrokenFile, CheckpointError, NotSupported
+from tidewolf.core.arrays import is_array, placed, to_numpy
 from tidewolf.core.names import listed
 from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
@@ -81,13 +80,10 @@ class SavedRecord(tuple[Any, ...]):
         return record
 
     def fields(self) -> dict[str, Any]:
-        """The parts by name."""
         return dict(zip(self._fields, self, strict=True))
 
 
 class Saved(NamedTuple):
-    """A state read back: its fields, and what the file says of its writer."""
-
     fields: dict[str, Any]
     writer: dict[str, str]
 
@@ -106,14 +102,12 @@ def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
 
 
 def _joined(arrays: dict[str, NDArray], manifest: Any) -> bytes:
-    """A line of JSON, then the arrays end to end."""
     kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
     line = json.dumps([manifest, kinds], separators=(",", ":")).encode()
     return b"".join([line, b"\n", *(array.tobytes() for array in arrays.values())])
 
 
 def _parted(data: memoryview) -> tuple[dict[str, NDArray], Any]:
-    """The reverse, without trusting what the line says: arrays are what is there."""
     end = bytes(data[: max(_MANIFEST, len(data) // 8)]).find(b"\n")
     if end < 0:  # JSON takes many times its size once it is read
         raise ValueError("its first line is none of a state")
@@ -150,7 +144,6 @@ def with_session(
 
 
 def session_of(data: bytes) -> tuple[dict[int, str], dict[int, str | None] | None]:
-    """The same again, from a saved state that was read already."""
     session = _read(data)[1].get("session") if data.startswith(_MAGIC) else None
     notes = session if isinstance(session, dict) else {}
     info_ids = {number: note or "" for number, note in _by_round(notes.get("info")).items()}
@@ -158,7 +151,6 @@ def session_of(data: bytes) -> tuple[dict[int, str], dict[int, str | None] | Non
 
 
 def _by_round(notes: Any) -> dict[int, str | None]:
-    """Notes by the number of a round, from 0; what is none is left out."""
     return {
         int(number) - 1: note
         for number, note in (notes.items() if isinstance(notes, dict) else ())
@@ -173,50 +165,43 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     """
     start = _body_start(data, source)
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
-        raise BrokenFile(
-            f"{source} is truncated or was changed: its checksum does not match. Go back to an "
-            "earlier copy."
-        )
+        raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
     try:
         arrays, manifest = _read(data)
         if not is_same(manifest["settings"], settings):
             raise errors.OtherSettings(
-                f"{source} was written by {manifest['learner']} with other settings. Make the "
-                "learner as it was then, or start anew."
+                f"{source} was written by {manifest['learner']} under other settings: use those."
             )
         parts = {
             name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()
         }
         return Saved(parts, {str(name): str(each) for name, each in manifest["writer"].items()})
-    except CheckpointError:
+    except errors.CheckpointError:
         raise
     except Exception as error:  # hand-made content breaks its readers in every way
-        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+        raise errors.BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
 
 
 def _body_start(data: bytes, source: str) -> int:
-    """Where the body of a file of this format starts."""
     end = data.find(b"\n", 0, _LONGEST_LINE)
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
-        raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
+        raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     version = int(line[len(_MAGIC) :])
     if version != STATE_FORMAT:
         newer = version > STATE_FORMAT
         raise (errors.NewerFormat if newer else errors.OlderFormat)(
-            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
+            f"{source} has format {version}, not {STATE_FORMAT}. "
             f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
         )
     return end + 1 + _DIGEST
 
 
 def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
-    """The arrays of a file and its manifest."""
     return _parted(memoryview(data)[data.index(b"\n") + 1 + _DIGEST :])
 
 
 def half_sentence(error: Exception) -> str:
-    """What went wrong, for the middle of a sentence."""
     known = isinstance(error, errors.TidewolfError) or type(error) is ValueError
     what = str(error).rstrip(".")
     return what if known and what else f"{type(error).__name__} {what}".strip()
@@ -232,10 +217,8 @@ def versions_elsewhere(saved: Mapping[str, str]) -> str:
 
 
 def packed(value: Any) -> bytes:
-    """What a state may hold, as bytes and nothing more."""
     arrays: dict[str, NDArray] = {}
-    spec = _pack(value, arrays)
-    return _joined(arrays, spec)
+    return _joined(arrays, _pack(value, arrays))
 
 
 def unpacked(data: bytes, reference: Any) -> Any:
@@ -275,7 +258,6 @@ def writing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @cache
 def writer() -> dict[str, str]:
-    """The versions and the arithmetic that decide whether resuming gives the same bits."""
     from importlib.metadata import version  # a quarter of the time that importing tidewolf took
 
     return {
@@ -289,7 +271,6 @@ def writer() -> dict[str, str]:
 
 
 def _cpu() -> str:
-    """The processor, and the instructions that NumPy and compiled kernels use of it."""
     model = platform.processor() or platform.machine()
     with suppress(OSError):
         found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
@@ -301,7 +282,6 @@ def _cpu() -> str:
 
 
 def _blas() -> str:
-    """NumPy's BLAS, and the processor whose code it runs."""
     from threadpoolctl import threadpool_info
 
     found = [each for each in threadpool_info() if each["user_api"] == "blas"]
@@ -330,10 +310,7 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if is_sparse(value):
         parts = (value.data, value.indices, value.indptr, np.array(value.shape))
         return {"sparse": [_pack(part, arrays) for part in parts]}
-    raise NotSupported(
-        f"A {type(value).__name__} cannot be saved: a state holds numbers, text, arrays and stored "
-        "parts."
-    )
+    raise errors.NotSupported(f"A {type(value).__name__} cannot be saved; numbers and arrays can.")
 
 
 def _packed_parts(parts: Mapping[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
@@ -352,9 +329,7 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
     if "array" in spec:
         array = arrays[spec["array"]]
         if not spec["numpy"]:
-            from array_api_compat import device
-
-            return namespace(reference).asarray(array, device=device(reference))
+            return placed(array, reference)
         array.flags.writeable = False
         return array
     parts = spec["record"] if "record" in spec else spec["parts"]
@@ -363,8 +338,5 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return SavedRecord.of(read)
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
-        raise errors.NewerFormat(
-            f"The saved state holds a {spec['stored']!r}, which this tidewolf does not know. "
-            "Install a newer tidewolf."
-        )
+        raise errors.NewerFormat(f"It holds a {spec['stored']!r}: install a newer tidewolf.")
     return kind.restored(read)

@@ -27,9 +27,6 @@ SIGNED = frozenset({"exponent"})
 
 
 def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> Any:
-    """A NamedTuple of this kind of fields that fit it; `begun` is one before the first round, over
-    the set K, or None if there was none yet.
-    """
     hints, known = _hints(kind), set(kind._fields)
     unknown, missing = fields.keys() - known, known - fields.keys() - kind._field_defaults.keys()
     if unknown or missing:
@@ -46,13 +43,10 @@ _hints = cache(get_type_hints)
 
 
 def allowed_infeasibility(K: HasLMO, x: Array) -> float:
-    """How far rounding may take a member of the set out of it."""
-    largest = float(namespace(x).max(namespace(x).abs(x)))
-    return max(1e-6, 1e4 * eps_of(x)) * max(K.radius, largest)
+    return max(1e-6, 1e4 * eps_of(x)) * max(K.radius, float(namespace(x).max(namespace(x).abs(x))))
 
 
 def is_member(K: HasLMO, x: Any) -> bool:
-    """Whether what a file holds is a point of the set, up to rounding."""
     if not is_array(x) or tuple(x.shape) != K.shape:
         return False
     return bool(K.infeasibility(x) <= allowed_infeasibility(K, x))

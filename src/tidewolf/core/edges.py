@@ -19,8 +19,6 @@ ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
 
 
 class Edge(NamedTuple):
-    """An edge, and what is known of it."""
-
     tail: Hashable
     head: Hashable
     # by name, as the graph or the table has it; without what is missing
@@ -29,14 +27,11 @@ class Edge(NamedTuple):
     place: str = ""
 
     def get(self, *names: str) -> Any:
-        """What is known under the first of these names, in any case of letters; else None."""
         lower = {str(name).lower(): value for name, value in self.known.items()}
         return next((lower[name.lower()] for name in names if name.lower() in lower), None)
 
 
 class Edges(NamedTuple):
-    """The edges of a graph."""
-
     edges: list[Edge]
     directed: bool
     # of an edge list; None of a graph
@@ -55,12 +50,10 @@ class Edges(NamedTuple):
 
 
 def is_graph(x: object) -> bool:
-    """Whether it is a graph as networkx has them."""
     return hasattr(x, "is_directed") and hasattr(x, "edges") and hasattr(x, "nodes")
 
 
 def edges_of(x: Any, what: str) -> Edges | None:
-    """The edges of a graph of networkx, or of an edge list in a frame; None if it is neither."""
     if is_frame(x):
         if not hasattr(x, "to_dict"):
             raise WrongType(f"{what}: a LazyFrame has no rows yet; give frame.collect().")
@@ -87,8 +80,7 @@ def edge_list(
     if ends is None or len({*lower}) < len(lower):
         ways = ", or ".join(f"{tail} and {head}" for tail, head in ENDS)
         raise InvalidInput(
-            f"{what}: an edge list needs the columns {ways}, and every name once; received "
-            f"{', '.join(names)}."
+            f"{what}: expected the columns {ways}, each once; received {', '.join(names)}."
         )
     i, j = map(lower.index, ends)
     found = []
@@ -103,7 +95,6 @@ def edge_list(
 
 
 def _present(known: dict[Any, Any]) -> dict[str, Any]:
-    """Without what is missing: None, NaN, and what pandas has for it."""
     return {
         str(name): value
         for name, value in known.items()

@@ -52,7 +52,6 @@ class Limits(NamedTuple):
     offsets: Floats
 
     def and_of(self, other: Limits) -> Limits:
-        """Both together."""
         if other.in_all != self.in_all:
             raise WrongShape(other_count(other.in_all, self.in_all))
         parts = zip(self[1:], other[1:], strict=True)
@@ -60,7 +59,6 @@ class Limits(NamedTuple):
 
 
 def other_count(given: int, due: int) -> str:
-    """That rounds have as many limits as the first one had."""
     return (
         f"A round with {given} limit{'s' * (given != 1)} was given after one with {due}; with a "
         "weight for each limit every round has the same ones, in one order."
@@ -68,27 +66,40 @@ def other_count(given: int, due: int) -> str:
 
 
 class FirstOrder(NamedTuple):
-    """Sums over the rounds since the last update, all at the played point."""
+    """Sums over the rounds since the last update, all at the played point.
+
+    Parameters
+    ----------
+    loss_gradient : array
+        sum_t grad f_t(x).
+    violation : float
+        sum_t max(g_t(x), 0).
+    constraint_gradient : array
+        The sum of grad g_t(x) over the rounds with g_t(x) > 0.
+    loss_slope : float
+        The largest norm of a single round's grad f_t(x).
+    constraint_slope : float
+        The largest norm of a single round's grad g_t(x) among those with g_t(x) > 0, else 0.
+    rounds : int
+        How many rounds.
+    loss_offset : float, default 0.0
+        sum_t <grad f_t(x_t), x_t - x>, where rounds were played at x_t and not at the point x
+        that the learner stands at: it was overridden, or they are observed late.
+    constraint_offset : float, default 0.0
+        The same of the constraints, over the rounds with g_t(x_t) > 0.
+    limits : Limits, optional
+        Each limit for itself, where the learner asks for that.
+    """
 
     loss_gradient: Array
-    """sum_t grad f_t(x)"""
     violation: float
-    """sum_t max(g_t(x), 0)"""
     constraint_gradient: Array
-    """sum of grad g_t(x) over the rounds with g_t(x) > 0"""
     loss_slope: float
-    """largest norm of a single round's grad f_t(x)"""
     constraint_slope: float
-    """largest norm of a single round's grad g_t(x) among the rounds with g_t(x) > 0, else 0"""
     rounds: int
     loss_offset: float = 0.0
-    """sum_t <grad f_t(x_t), x_t - x>, where rounds were played at x_t and not at the point x that
-    the learner stands at: it was overridden, or they are observed late
-    """
     constraint_offset: float = 0.0
-    """the same of the constraints, over the rounds with g_t(x_t) > 0"""
     limits: Limits | None = None
-    """each limit for itself, where the learner asks for that"""
 
     @property
     def is_plain(self) -> bool:
@@ -135,8 +146,6 @@ class Instead(NamedTuple):
 
 
 class Arrival(NamedTuple):
-    """Feedback on a round that was decided."""
-
     round: int
     feedback: Feedback
     # what was played in place of the decision; None: the decision
@@ -147,7 +156,6 @@ class Arrival(NamedTuple):
 
     @property
     def of_decision(self) -> bool:
-        """Whether what is seen is of the decision, not of what was played in its place."""
         return self.played is None or self.instead is not None
 
 
@@ -161,7 +169,6 @@ SEES = {
 
 
 def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
-    """The learners that see other than gradients, from pairs of a name and what it sees."""
     usual, kinds = SEES[FirstOrder], dict[str, list[str]]()
     for name, sees in dict.fromkeys(feedback):
         kinds.setdefault(sees, []).append(name)
@@ -175,7 +182,6 @@ def who_sees_what(feedback: Iterable[tuple[str, str]]) -> str:
 
 
 def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
-    """Feedback on rounds played at one point, for a learner that stands at x, another one."""
     if played is x:
         return feedback
     apart = played - x
@@ -191,7 +197,6 @@ def played_at(feedback: FirstOrder, played: Array, x: Array) -> FirstOrder:
 
 
 def limits_of(feedback: FirstOrder) -> Limits:
-    """Each constraint by itself; one if they were not given apart."""
     if feedback.limits is not None:
         return feedback.limits
     there = np.arange(int(feedback.violation > 0.0))
@@ -202,13 +207,11 @@ def limits_of(feedback: FirstOrder) -> Limits:
 
 
 def _broken(in_all: int, which: Int64s, violations: Floats, gradients: Array) -> Limits:
-    """These violated constraints, of rounds that were played at the decision."""
     slopes = np.array([norm(gradients[i, ...]) for i in range(len(which))])
     return Limits(in_all, which, violations, gradients, slopes, np.zeros(len(which)))
 
 
 def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
-    """Each constraint of these rounds at x by itself, given the constraints' values there."""
     pieces = constraints.pieces(x)
     table = to_numpy(values[:, None] if pieces is None else pieces)
     rounds, which = np.nonzero(table > 0.0)
@@ -216,8 +219,7 @@ def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
         gradients = constraints.piece_gradients(x, rounds, which)
     else:
         gradients = arrays.zeros((0, *x.shape), x)
-    violations = table[rounds, which].astype(np.float64)
-    found = _broken(table.shape[1], which, violations, gradients)
+    found = _broken(table.shape[1], which, table[rounds, which].astype(np.float64), gradients)
     return found if len(table) == 1 else _by_limit(found)
 
 
@@ -228,16 +230,10 @@ def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = 
     table = to_numpy(as_array(values, "constraint_value")).astype(np.float64)
     which, due = np.flatnonzero(table > 0.0), (len(table), *loss_gradient.shape)
     if gradients is None and len(which):
-        raise InvalidInput(
-            f"A constraint_value of {table[which[0]]:g}, a violation, was given: give "
-            "constraint_gradient, that of each limit, too."
-        )
+        raise InvalidInput("A constraint_value above 0 needs constraint_gradient, one per limit.")
     given = np.zeros(due) if gradients is None else as_array(gradients, "constraint_gradient")
     if tuple(given.shape) != due:
-        raise WrongShape(
-            f"constraint_gradient has a gradient for each of {len(table)} limits, so shape {due}; "
-            f"it has shape {tuple(given.shape)}."
-        )
+        raise WrongShape(f"constraint_gradient must have shape {due}, not {tuple(given.shape)}.")
     rows = arrays.taken(like(given, loss_gradient), which)
     limits = _broken(len(table), which, table[which], rows)
     loss, slope = loss_gradient, norm(loss_gradient)
@@ -249,7 +245,6 @@ def per_constraint_feedback(loss_gradient: Array, values: Any, gradients: Any = 
 
 
 def _by_limit(given: Limits) -> Limits:
-    """Sums for each constraint, of entries that may be of the same one."""
     which, place = np.unique(given.which, return_inverse=True)
     n, gradients = len(which), given.gradients
     mine = (np.arange(n)[:, None] == place).astype(np.float64)
@@ -266,9 +261,6 @@ def _by_limit(given: Limits) -> Limits:
 
 
 def compared(feedback: FullInformation, played: Array, x: Array) -> Instead | None:
-    """What the round cost, and would have at the decision x; None if a function has no value
-    there.
-    """
     try:
         loss, own_loss = (float(feedback.losses.values(point)[0]) for point in (played, x))
         value, own_value = (float(feedback.constraints.values(point)[0]) for point in (played, x))
@@ -312,19 +304,11 @@ def first_order(
     )
 
 
-def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
-    """The bandit feedback of these rounds, each at its own point."""
-    return Bandit(losses.values_at(points), constraints.values_at(points))
-
-
 # Values of functions are at most this in size, so that their squares can be added up.
 MODERATE = 1e100
 
 
 def require_first_order(feedback: object, shape: Shape, most: int) -> None:
-    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation
-    that is not a number.
-    """
     if type(feedback) is not FirstOrder:
         raise _other_kind("FirstOrder feedback", feedback)
     _require_rounds(feedback.rounds, most)
@@ -339,10 +323,8 @@ def require_first_order(feedback: object, shape: Shape, most: int) -> None:
         or not (0.0 <= violation <= _FINITE and slopes[0] >= 0.0 and slopes[1] >= 0.0)
         or not (abs(offsets[0]) <= _FINITE and abs(offsets[1]) <= _FINITE)
     ):
-        raise NotFinite(
-            "The violation and the slopes must be numbers of at least 0, the violation and the "
-            f"offsets finite; received {shown(numbers)}."
-        )
+        words = "The violation and slopes must be at least 0, the violation and offsets finite"
+        raise NotFinite(f"{words}; received {shown(numbers)}.")
     if feedback.limits is not None:
         require_limits(feedback.limits, shape)
 
@@ -365,7 +347,6 @@ def _require_gradient(gradient: Array, shape: Shape, name: str) -> None:
 
 
 def require_limits(limits: object, shape: Shape) -> None:
-    """Refuse what is not numbers and gradients of constraints."""
     if type(limits) is not Limits:
         raise _other_kind("Limits", limits)
     which, n = np.asarray(limits.which), len(limits.which)
@@ -376,28 +357,19 @@ def require_limits(limits: object, shape: Shape) -> None:
         or any(array.shape != (n,) for array in (which, *numbers))
         or (n and not (which[0] >= 0 and (np.diff(which) > 0).all() and which[-1] < limits.in_all))
     ):
-        raise WrongShape(
-            "Limits are how many constraints a round has, the ascending numbers of the violated "
-            "ones, and for each of these a violation, a gradient, a slope and an offset."
-        )
+        raise WrongShape("Limits have ascending numbers, and one of each other number for each.")
     _require_gradient(limits.gradients, (n, *shape), "gradients of limits")
     arrays.require_finite(limits.gradients, "The gradients of limits")
     violations, slopes, offsets = numbers
     if not ((violations >= 0.0) & np.isfinite(violations) & (slopes >= 0.0)).all() or not (
         np.isfinite(offsets).all()
     ):
-        raise NotFinite(
-            "The violations and slopes of limits must be at least 0, violations and offsets finite."
-        )
+        raise NotFinite("Violations and slopes must be at least 0, violations and offsets finite.")
 
 
 def require_bandit(feedback: object, most: int) -> Bandit:
-    """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong
-    lengths, and numbers that are not moderate.
-    """
     if type(feedback) is not Bandit or not all(map(is_array, feedback)):
-        kind = f"Bandit feedback, arrays {' and '.join(Bandit._fields)} of one number per round,"
-        raise _other_kind(kind, feedback)
+        raise _other_kind("Bandit feedback, arrays loss_values and constraint_values,", feedback)
     shape, copies = tuple(feedback.loss_values.shape), []
     for name, values in zip(Bandit._fields, feedback, strict=True):
         if values.ndim != 1 or tuple(values.shape) != shape:
@@ -411,16 +383,11 @@ def require_bandit(feedback: object, most: int) -> Bandit:
 
 
 def require_full_information(feedback: object, shape: Shape, most: int) -> FullInformation:
-    """The feedback, unless it is of another kind, on too many rounds, or of functions on points of
-    another shape.
-    """
     if type(feedback) is not FullInformation or not all(isinstance(f, Batch) for f in feedback):
         raise _other_kind("FullInformation feedback", feedback)
     for name, batch in zip(FullInformation._fields, feedback, strict=True):
         if batch.shape != shape or len(batch) != feedback.rounds:
-            raise WrongShape(
-                f"The {name} must be {feedback.rounds} functions on points of shape {shape}, not "
-                f"{len(batch)} on points of shape {batch.shape}."
-            )
+            due, found = (feedback.rounds, shape), (len(batch), batch.shape)
+            raise WrongShape(f"The {name} must have rounds and shape {due}, not {found}.")
     _require_rounds(feedback.rounds, most)
     return feedback

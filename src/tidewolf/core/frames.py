@@ -31,8 +31,6 @@ _KINDS = ("DataFrame", "Series", "Index", "LazyFrame")
 
 
 class Frame(NamedTuple):
-    """What a frame holds."""
-
     # numbers, rows first; NaN if one is missing
     values: NDArray
     # of the columns; None if they are numbered
@@ -57,12 +55,10 @@ def _kind_of(kind: Any) -> str | None:
 
 
 def is_table(x: object) -> bool:
-    """Whether it is a frame, a series or an index of pandas or polars."""
     return _kind(x) is not None
 
 
 def is_frame(x: object) -> bool:
-    """Whether it is a frame, of rows and columns."""
     return (_kind(x) or "").endswith("Frame")
 
 
@@ -78,10 +74,8 @@ def read_frame(x: Any, what: str) -> Frame:
     if not dated and called and called[0].lower() in TIMES:
         dated = [0]
     if len(dated) > 1 or len(set(called)) < len(called):
-        raise InvalidInput(
-            f"{what}: expected columns of different names and dates in at most one, received "
-            f"{listed(map(repr, called))}."
-        )
+        names = listed(map(repr, called))
+        raise InvalidInput(f"{what}: expected other columns, at most one of dates, not {names}.")
     kept = [i for i in range(len(called)) if i not in dated]
     arrays = [_numbers(columns[i], what, f"column {called[i]!r}") for i in kept]
     if pandas and arrays and not dated and len({array.dtype for array in arrays}) == 1:
@@ -97,35 +91,23 @@ def read_frame(x: Any, what: str) -> Frame:
 
 
 def numbers_of(x: Any, what: str) -> NDArray:
-    """The numbers of a frame, a series or an index, NaN if one is missing."""
     if is_frame(x):
         return read_frame(x, what).values
     return np.asarray(x) if _kind(x) == "pandas.Index" else _numbers(x, what, "series")
 
 
 def times_of(x: Any, what: str) -> Any:
-    """What says when rows are: the times of a frame, or a series or an index itself, with periods
-    as their beginnings.
-    """
     if is_frame(x):
         x = read_frame(x, what).times
         if x is None:
-            raise InvalidInput(
-                f"{what}: the frame has neither a column of dates nor an index of them; give a "
-                "column, such as frame['time']."
-            )
+            raise InvalidInput(f"{what}: the frame has no dates; give a column of it.")
     if type(getattr(x, "dtype", None)).__name__ == "PeriodDtype":
         x = getattr(x, "dt", x).to_timestamp()
     return x
 
 
 def in_order(
-    x: Any,
-    names: Sequence[str] | None,
-    what: str,
-    shape: tuple[int, ...],
-    *,
-    gaps: bool = False,
+    x: Any, names: Sequence[str] | None, what: str, shape: tuple[int, ...], *, gaps: bool = False
 ) -> Any:
     """Numbers that are given by name, {name: number} or a series with an index of names, as an
     array in the order of the entries of a point; anything else as it is.
@@ -166,13 +148,10 @@ def by_name(x: Any, what: str) -> Any:
     if not is_table(x):
         return x
     numbers = numbers_of(x, what)
-    if _is_named(x):
-        return dict(zip(_names(x.index), numbers.tolist(), strict=True))
-    return numbers
+    return dict(zip(_names(x.index), numbers.tolist(), strict=True)) if _is_named(x) else numbers
 
 
 def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:
-    """Keys as names; a whole number that is no name is the place of an entry."""
     known, found = set(expected), _names(keys)
     for i, key in enumerate(keys):
         whole = isinstance(key, int | np.integer) and not isinstance(key, bool)
@@ -182,7 +161,6 @@ def _as_names(keys: Sequence[Any], expected: Sequence[str]) -> list[str]:
 
 
 def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
-    """A number that was given by name, finite unless there may be gaps."""
     from tidewolf.core.arrays import as_number
 
     missing = number is None or (isinstance(number, float | np.floating) and number - number != 0.0)
@@ -190,14 +168,12 @@ def _as_float(number: Any, name: str, what: str, gaps: bool) -> float:
 
 
 def _names(labels: Iterable[Hashable]) -> list[str]:
-    """Labels as text; those of several levels, such as (tail, head), with arrows between them."""
     return [
         " > ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in labels
     ]
 
 
 def _is_named(x: Any) -> bool:
-    """Whether it is a series of pandas with an index of names."""
     return _kind(x) == "pandas.Series" and not _is_numbered(x.index)
 
 
@@ -209,13 +185,11 @@ def _is_numbered(labels: Any) -> bool:
 
 
 def _is_date(dtype: Any) -> bool:
-    """Whether a column holds dates, or periods."""
     name = str(dtype).partition("(")[0]
     return getattr(dtype, "kind", "") == "M" or name.startswith(("period", "Date", "Datetime"))
 
 
 def _numbers(column: Any, what: str, name: str) -> NDArray:
-    """The numbers of a series, NaN if one is missing; anything else is refused."""
     dtype, text = column.dtype, str(column.dtype)
     if isinstance(dtype, np.dtype) and dtype.kind in "iufb":
         return np.asarray(column)
@@ -223,10 +197,8 @@ def _numbers(column: Any, what: str, name: str) -> NDArray:
         kind = np.float32 if text.lower() == "float32" else np.float64
         return np.asarray(column.to_numpy(dtype=kind, na_value=np.nan))
     if not (hasattr(dtype, "is_numeric") and dtype.is_numeric()) and text not in _PLAIN:
-        raise WrongType(
-            f"{what}: the {name} holds {text}, such as {shown(column.head(3).to_list())}; make "
-            "numbers of it, as with astype(float) or cast(float), or leave it out."
-        )
+        such = shown(column.head(3).to_list())
+        raise WrongType(f"{what}: the {name} holds {text}, such as {such}; make numbers of it.")
     if column.null_count() or text.startswith(("Null", "Decimal")):
         column = column.cast(float)
     return np.asarray(column.to_numpy())

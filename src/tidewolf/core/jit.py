@@ -60,7 +60,6 @@ class Kernel(Generic[R]):
             raise _cause(error) from None
 
     def _interpret(self, args: tuple[Any, ...]) -> R:
-        """The result from Python, in place of machine code."""
         with CLOCK, np.errstate(all="ignore"):
             found: R = _numbers(self.plain(*args))
             return found
@@ -74,7 +73,6 @@ class Kernel(Generic[R]):
             return None
 
     def _content(self) -> str:
-        """All that the machine code is made from."""
         plain: Any = self.plain
         names, space = sorted(_names(plain.__code__)), plain.__globals__
         meant = [(name, _meaning(space[name])) for name in names if name in space]
@@ -83,7 +81,6 @@ class Kernel(Generic[R]):
 
     @cached_property
     def compiled(self) -> Callable[..., R]:
-        """The machine code, or `plain` itself without numba."""
         with CLOCK:
             try:
                 import numba
@@ -118,12 +115,10 @@ class Kernel(Generic[R]):
 
     @property
     def ready(self) -> Callable[..., R]:
-        """What a hot loop calls: the machine code, or `plain` within `interpreting`."""
         return self.plain if MODE.interprets else self.compiled
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether it runs without compiling for long: interpreted, compiled or kept on disk."""
         code: Any = self.ready
         return code is self.plain or bool(code.signatures) or code._cache.has_entries()
 
@@ -169,7 +164,6 @@ def _call(function, *args):  # type: ignore[no-untyped-def]
 
 
 def kernel(plain: Callable[..., R]) -> Kernel[R]:
-    """Mark a loop over NumPy arrays and numbers as a kernel."""
     return Kernel(plain)
 
 
@@ -181,8 +175,6 @@ def light_kernel(plain: Callable[..., R]) -> Kernel[R]:
 
 
 class Mode(threading.local):
-    """Whether this thread interprets kernels."""
-
     interprets = False
 
 
@@ -191,7 +183,6 @@ MODE = Mode()
 
 @contextmanager
 def interpreting(whether: bool = True) -> Iterator[None]:
-    """Kernels are run as Python by this thread, if `whether`: no machine code is loaded or made."""
     before = MODE.interprets
     MODE.interprets = whether
     try:
@@ -202,8 +193,6 @@ def interpreting(whether: bool = True) -> Iterator[None]:
 
 
 class CompiledKernel(NamedTuple):
-    """A kernel that this process has compiled, for one signature, with all that it calls."""
-
     name: str
     # since the call that needed it
     seconds: float
@@ -263,7 +252,6 @@ def compiling() -> float:
 
 
 def _entries(args: tuple[Any, ...]) -> int:
-    """Of the largest array, in tuples too."""
     most = 0
     for arg in args:
         if isinstance(arg, np.ndarray):
@@ -274,7 +262,6 @@ def _entries(args: tuple[Any, ...]) -> int:
 
 
 def _numbers(found: Any) -> Any:
-    """Plain numbers, as machine code gives them."""
     if isinstance(found, np.generic):
         return found.item()
     return tuple(map(_numbers, found)) if type(found) is tuple else found
@@ -296,7 +283,6 @@ class _Unknown(Exception):
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """A code object and those of the functions and comprehensions inside it."""
     yield code
     for part in code.co_consts:
         if isinstance(part, CodeType):
@@ -309,7 +295,6 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _code(code: CodeType) -> list[Any]:
-    """The code without the file and the lines it came from."""
     return [
         (
             (part.co_argcount, part.co_flags, part.co_code, part.co_exceptiontable),
@@ -321,7 +306,6 @@ def _code(code: CodeType) -> list[Any]:
 
 
 def _meaning(value: Any) -> str:
-    """What a value is, in words that change when it does."""
     kind = type(value)
     if isinstance(value, Kernel):
         if value.key is None:

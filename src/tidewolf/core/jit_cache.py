@@ -80,7 +80,6 @@ def _signature(result: Any, examples: tuple[Any, ...]) -> tuple[Any, tuple[Any, 
 
 
 def call_by_address(result: Any, examples: tuple[Any, ...]) -> Any:
-    """A function for numba's code that calls the machine code at an address."""
     found, given = _signature(result, examples)
 
     def lowered(context: Any, builder: Any, _: Any, values: Any) -> Any:
@@ -100,15 +99,13 @@ def call_by_address(result: Any, examples: tuple[Any, ...]) -> Any:
 
 
 def address_of(dispatcher: Any, result: Any, examples: tuple[Any, ...]) -> int:
-    """Where the machine code of a numba function is, for arguments of these types."""
     found, given = _signature(result, examples)
     dispatcher.compile(given)
     compiled = dispatcher.overloads[given]
     if compiled.signature.return_type != found:
         name = dispatcher.py_func.__name__
         raise TypeError(f"{name} returns {compiled.signature.return_type}, not {found}.")
-    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-    return address
+    return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))
 
 
 class KernelCache(NullCache):  # type: ignore[misc]
@@ -123,16 +120,13 @@ class KernelCache(NullCache):  # type: ignore[misc]
         self.prefix = f"{self.name}-{_digest(key, _versions())}-"
 
     def entry(self, sig: Any) -> Path | None:
-        """The file for arguments of these types."""
         place = _digest(sig, self._context.codegen().magic_tuple())
         return self.folder and self.folder / f"{self.prefix}{place}{SUFFIX}"
 
     def has_entries(self) -> bool:
-        """Whether there is machine code on disk, for arguments of any types."""
         return self.folder is not None and any(self.folder.glob(f"{self.prefix}*{SUFFIX}"))
 
     def compile(self, sig: Any) -> Any:
-        """numba's `compile`, by one process at a time if there is no entry."""
         with global_compiler_lock, CLOCK, _locked(self.entry(sig)):
             return self._compile(sig)
 
@@ -149,7 +143,6 @@ class KernelCache(NullCache):  # type: ignore[misc]
         return None
 
     def save_overload(self, sig: Any, result: Any) -> None:
-        """Keep what was compiled, unless there are addresses of this process in it."""
         entry = self.entry(sig)
         if entry is not None and not result.library.has_dynamic_globals:
             try:
@@ -158,11 +151,9 @@ class KernelCache(NullCache):  # type: ignore[misc]
                 self._forget(entry.parent)
             except Exception as error:  # whatever it is, the code is there and right
                 warn_once(f"{type(error).__name__}: {error}")
-        seconds = perf_counter() - CLOCK.began
-        COMPILED.append(CompiledKernel(self.name, seconds))
+        COMPILED.append(CompiledKernel(self.name, perf_counter() - CLOCK.began))
 
     def _forget(self, folder: Path) -> None:
-        """Delete old entries; another process may delete the same ones."""
         entries = folder.glob(f"{self.name}-*{SUFFIX}")
         old = [entry for entry in entries if not entry.name.startswith(self.prefix)]
         for entry in sorted(old, key=os.path.getmtime)[:-OLD]:
@@ -171,7 +162,6 @@ class KernelCache(NullCache):  # type: ignore[misc]
 
 @cache
 def folder_of(source: str) -> Path | None:
-    """The first folder that can be written, for kernels of this file."""
     candidates = [Path(config.CACHE_DIR) / "tidewolf"] if config.CACHE_DIR else []
     if os.path.isfile(source):
         candidates.append(Path(source).parent / "__pycache__")
@@ -190,7 +180,6 @@ def folder_of(source: str) -> Path | None:
 
 @cache
 def warn_once(why: str) -> None:
-    """Warn, once in a process, that every process compiles again."""
     warnings.warn(
         f"Compiled code cannot be kept ({why}): kernels are compiled in memory, again in every "
         "process, for seconds each. Set the environment variable NUMBA_CACHE_DIR to a folder "

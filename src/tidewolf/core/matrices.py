@@ -55,10 +55,8 @@ class SparsePlusLowRank:
 
     def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
         if not is_sparse(sparse) or sparse.ndim != 2 or (left is None) != (right is None):
-            raise WrongType(
-                "A direction has a matrix of scipy.sparse as its sparse part and both factors of a "
-                f"low-rank part or none, not {shown((sparse, left, right))}."
-            )
+            given = shown((sparse, left, right))
+            raise WrongType(f"Expected a sparse matrix, and both factors or none, not {given}.")
         (m, n), S = sparse.shape, sparse.tocsr()
         data = as_array(S.data, "The sparse part of the direction")
         L, R = np.zeros((m, 0), data.dtype), np.zeros((n, 0), data.dtype)
@@ -66,10 +64,8 @@ class SparsePlusLowRank:
             what = "A factor of the low-rank part of the direction"
             L, R = as_array(left, what), as_array(right, what)
         if L.ndim != 2 or R.ndim != 2 or L.shape[0] != m or R.shape != (n, L.shape[1]):
-            raise WrongShape(
-                f"Beside a sparse part of shape {(m, n)} the factors have shapes ({m}, r) and "
-                f"({n}, r); those given have {L.shape} and {R.shape}."
-            )
+            due, found = (f"({m}, r) and ({n}, r)", f"{L.shape} and {R.shape}")
+            raise WrongShape(f"Beside the sparse part factors have shapes {due}, not {found}.")
         self.shape: Shape = (m, n)
         self.dtype = np.result_type(data, L, R)
         self.sparse: Any = S.astype(self.dtype, copy=False)
@@ -101,24 +97,19 @@ def as_matrix(direction: Any, shape: Shape) -> Matrix:
     if not isinstance(direction, SparsePlusLowRank):
         return as_point(direction, shape, "The direction")
     if direction.shape != shape:
-        raise WrongShape(
-            f"The direction has shape {direction.shape}; the set's points have shape {shape}."
-        )
+        raise WrongShape(f"The direction has shape {direction.shape}; points have shape {shape}.")
     return direction
 
 
 def as_dense(D: Matrix) -> Array:
-    """D as an array."""
     return D.toarray() if isinstance(D, SparsePlusLowRank) else D
 
 
 def example_array(D: Matrix) -> Array:
-    """An array in the library, dtype and device of D."""
     return np.zeros(0, D.dtype) if isinstance(D, SparsePlusLowRank) else D
 
 
 def largest_entry(D: Matrix) -> float:
-    """The size of the largest entry, or what it is at most from those of the parts; 0 for zero."""
     if isinstance(D, SparsePlusLowRank):
         tops = [np.abs(part).max(axis=0, initial=0.0) for part in (D.sparse.data, D.left, D.right)]
         return float(tops[0] + tops[1] @ tops[2])

@@ -41,7 +41,6 @@ def all_different(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def listed(names: Iterable[str], most: int = 3) -> str:
-    """Names as a sentence shows them: the first few, and how many more there are."""
     names = tuple(names)
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
@@ -68,7 +67,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 @lru_cache(1 << 14)
 def plain_name(name: str) -> str:
-    """A name with its arrows all alike; remembered, for rows that arrive have the same ones."""
     return ARROW.sub(">", name.strip())
 
 
@@ -105,7 +103,5 @@ def match_names(
     wanted = range(len(places)) if needed is None else needed
     absent = [repr(calls[i][0]) for i in wanted if places[i] < 0]
     if absent:
-        raise InvalidInput(
-            f"{where}: the {kind} {listed(absent)} is missing; give a number for it."
-        )
+        raise InvalidInput(f"{where}: the {kind} {listed(absent)} is missing; give it, too.")
     return np.array(places, dtype=np.int64)

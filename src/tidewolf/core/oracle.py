@@ -48,10 +48,6 @@ class HasLMO(Protocol):
 
 
 def as_set(K: object, what: str) -> HasLMO:
-    """K, if it is a set."""
     if isinstance(K, type) or not isinstance(K, HasLMO):
-        raise WrongType(
-            f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), "
-            f"not {shown(K)}."
-        )
+        raise WrongType(f"{what} needs a set such as sets.Simplex(3), not {shown(K)}.")
     return K

@@ -71,7 +71,6 @@ class ManyRows(ABC):
     """The rows A of half-spaces A x <= b that never stand in one table: some at a time."""
 
     shape: tuple[int, int]
-    """how many rows there are, and how many entries a point has"""
 
     @abstractmethod
     def __getitem__(self, rows: Int64s) -> Any:
@@ -86,7 +85,6 @@ class ManyRows(ABC):
         """All rows in their order, a small table of them after the other."""
 
     def each(self, number: Callable[[Any], Floats]) -> Floats:
-        """A number of each row, which `number` finds for those of a table."""
         return np.concatenate([number(part) for part in self.parts()])
 
 
@@ -146,7 +144,6 @@ class PiecewiseLinear(ABC):
 
 
 def together(parts: Sequence[Halfspaces], starts: Iterable[int]) -> Halfspaces:
-    """One below the other, the rounds of each counted from its start."""
     tables, offsets, rounds = zip(*parts, strict=True)
     later = [each + start for each, start in zip(rounds, starts, strict=True)]
     return Halfspaces(stack_rows(tables), np.concatenate(offsets), np.concatenate(later))

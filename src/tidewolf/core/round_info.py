@@ -173,10 +173,8 @@ def as_time(x: object, what: str) -> float:
         try:
             x = datetime.datetime.fromisoformat(x.strip())
         except ValueError:
-            raise InvalidInput(
-                f"{what} must be a number of seconds, a datetime, or a date in ISO form such as "
-                f"2026-03-01T12:00, not {shown(x)}."
-            ) from None
+            words = f"{what} must be seconds, a datetime, or a date such as 2026-03-01T12:00"
+            raise InvalidInput(f"{words}, not {shown(x)}.") from None
     if isinstance(x, datetime.date) and not isinstance(x, datetime.datetime):
         x = datetime.datetime(x.year, x.month, x.day)
     if isinstance(x, datetime.datetime):
@@ -245,15 +243,12 @@ def is_present(point: Array) -> bool:
 
 
 def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
-    """Names and places of entries in one order, each once; None if there are none."""
     entries = set[int | str]()
     for one in (x,) if isinstance(x, str) else as_items(x, "What is unavailable", _ENTRIES):
         place = isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0
         if not (place or isinstance(one, str)):
-            raise (InvalidInput if type(one) is int else WrongType)(
-                f"What is unavailable is names of entries, or their places from 0, such as "
-                f"{_ENTRIES}, not {shown(one)}."
-            )
+            kind = InvalidInput if type(one) is int else WrongType
+            raise kind(f"Expected names or places from 0, such as {_ENTRIES}, not {shown(one)}.")
         entries.add(int(one) if place else str(one))
     return tuple(sorted(entries, key=lambda one: (isinstance(one, str), one))) or None
 
@@ -264,21 +259,18 @@ def _forecast(x: Any) -> FullInformation:
 
     stream = Stream(*x) if isinstance(x, tuple | list) and len(x) == 2 else None
     if stream is None or len(stream) != 1:
-        raise (WrongType if stream is None else InvalidInput)(
-            "A forecast is the functions of the next round, (loss, constraint), of one round each, "
-            f"not {shown(x)}."
-        )
+        kind = WrongType if stream is None else InvalidInput
+        raise kind(f"A forecast is (loss, constraint), of one round each, not {shown(x)}.")
     return FullInformation(stream.losses, stream.constraints)
 
 
 def checked_features(features: Any, cells: int, t: int) -> tuple[Int64s, Floats]:
-    """Features of a context that anybody may have written."""
     which, phi = (np.asarray(part) for part in features)
     inside = which.ndim == 1 and which.dtype.kind in "iu" and which.shape == phi.shape
     inside = inside and bool(((which >= 0) & (which < cells)).all())
     if not inside or not (phi >= 0.0).all() or not abs(float(phi.sum()) - 1.0) <= FEATURE_ROUNDING:
         raise InvalidInput(
-            f"The features of round {t + 1} are cells from 0 to {cells - 1} and their weights, at "
-            f"least 0 and of sum 1; {shown(features)} were given."
+            f"The features of round {t + 1} are cells from 0 to {cells - 1} and weights of sum 1, "
+            f"not {shown(features)}."
         )
     return which.astype(np.int64), phi.astype(np.float64)

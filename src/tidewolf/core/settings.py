@@ -37,7 +37,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, g
 
 from tidewolf.core import arrays
 from tidewolf.core.arguments import as_flag, as_items, as_text, shown
-from tidewolf.core.arrays import LARGEST_COUNT, as_count, as_number
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
 
@@ -82,13 +81,13 @@ class Count(Check):
     """A whole number from `least` to `most`."""
 
     least: int = field(default=1, kw_only=True)
-    most: int = field(default=LARGEST_COUNT, kw_only=True)
+    most: int = field(default=arrays.LARGEST_COUNT, kw_only=True)
 
     words: ClassVar[str] = "a whole number"
     file_type: ClassVar[type] = int
 
     def __call__(self, value: Any, what: str) -> int:
-        return as_count(value, what, least=self.least, most=self.most)
+        return arrays.as_count(value, what, least=self.least, most=self.most)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Number(Check):
     words: ClassVar[str] = "a number"
 
     def __call__(self, value: Any, what: str) -> float:
-        number = as_number(value, what, above=self.above, least=self.least)
+        number = arrays.as_number(value, what, above=self.above, least=self.least)
         if number > self.most:
             raise InvalidInput(f"{what} must be at most {self.most:g}, not {number:g}.")
         return number
@@ -217,8 +216,6 @@ class PointNumbers(Numbers):
 
 
 class Setting(NamedTuple):
-    """One setting of a class or a function, as it is declared."""
-
     name: str
     # its type, without the check
     takes: Any
@@ -237,12 +234,10 @@ class Setting(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is called in a file."""
         return (self.check.key if self.check else "") or self.name
 
     @property
     def words(self) -> str:
-        """What a file may write."""
         return self.check.words if self.check else "nothing that a file can say"
 
 
@@ -259,7 +254,6 @@ def names_in_files(method: F) -> F:
 
 
 def constructor_of(kind: type) -> Callable[..., Any]:
-    """What makes a `kind` from a file's settings: its marked constructor, else the class."""
     for name in dir(kind):
         method = inspect.getattr_static(kind, name)
         if getattr(getattr(method, "__func__", None), "names_in_files", False):
@@ -270,7 +264,6 @@ def constructor_of(kind: type) -> Callable[..., Any]:
 
 @cache
 def settings_of(make: Any) -> dict[str, Setting]:
-    """The settings of a class or of a function, by name, in their order."""
     generated = getattr(make, "__dataclass_params__", None)
     if generated is not None and generated.init:
         owners = [
@@ -291,7 +284,6 @@ def settings_of(make: Any) -> dict[str, Setting]:
 
 
 def _meanings(doc: str) -> dict[str, str]:
-    """What the Parameters section of a docstring says of each name."""
     section = doc.partition("Parameters\n----------\n")[2]
     entries = re.split(r"\n(?=\S)", re.split(r"\n\n(?=\S)", section)[0])
     return {e.partition(" :")[0]: " ".join(e.partition("\n")[2].split()) for e in entries}
@@ -311,7 +303,6 @@ def validate(value: Any) -> None:
 
 
 def checked(check: Check, value: Any, name: str, owner: str) -> Any:
-    """The value in its plain form; an error carries the name of the setting."""
     if value is REQUIRED:
         raise WrongType(f"{name} of {owner} is missing.", setting=name)
     try:
@@ -322,7 +313,6 @@ def checked(check: Check, value: Any, name: str, owner: str) -> Any:
 
 
 def validated(make: F) -> F:
-    """A function whose declared parameters are put into their plain form, or refused, first."""
     signature = inspect.signature(make)
 
     @wraps(make)
@@ -339,7 +329,6 @@ def validated(make: F) -> F:
 
 
 def _owner(make: Any, given: tuple[Any, ...]) -> str:
-    """What sentences call a function: a constructor has the name of its class."""
     if make.__name__ == "__init__":
         return type(given[0]).__name__
     kind = given[0] if given and isinstance(given[0], type) else make
@@ -347,21 +336,16 @@ def _owner(make: Any, given: tuple[Any, ...]) -> str:
 
 
 def as_shape(shape: Any, what: str) -> Shape:
-    """The shape of points that have something to choose: at least one axis, and no empty one."""
-    sides = tuple(as_count(side, what) for side in shape)
+    sides = tuple(arrays.as_count(side, what) for side in shape)
     if not sides:
         raise WrongShape(f"{what} is a shape without axes; a number is a point of shape (1,).")
-    as_count(math.prod(sides), f"The number of entries that {what} makes", most=arrays.MOST_ENTRIES)
+    arrays.as_count(math.prod(sides), f"The entries that {what} makes", most=arrays.MOST_ENTRIES)
     return sides
 
 
 def require_entries(shape: Shape, what: str) -> None:
-    """Refuse the shape of an array that has no entries, or no axes."""
     if not shape or 0 in shape:
-        raise WrongShape(
-            f"{what} has shape {shape}; a point needs at least one axis and one entry (a number "
-            "is a point of shape (1,))."
-        )
+        raise WrongShape(f"{what} has shape {shape}; a point needs an axis and an entry, as (1,).")
 
 
 @cache
@@ -374,7 +358,6 @@ def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
 
 
 def _setting(name: str, hint: Any, home: dict[str, Any], default: Any, meaning: str) -> Setting:
-    """One setting from its annotation, which may name what only a type checker knows."""
     try:
         hint = eval(hint, home) if isinstance(hint, str) else hint
     except (NameError, AttributeError):
@@ -388,7 +371,7 @@ def _setting(name: str, hint: Any, home: dict[str, Any], default: Any, meaning: 
 
 # What a file may write for a field that declares nothing but its type; an array is typed Any.
 _KINDS: dict[Any, Check] = {
-    int: Count(least=-LARGEST_COUNT),
+    int: Count(least=-arrays.LARGEST_COUNT),
     float: Number(),
     bool: Flag(),
     str: Text(),

@@ -17,7 +17,13 @@ from tidewolf.core.errors import WrongShape
 from tidewolf.core.types import Floats, NDArray
 
 SMALL = 20_000
-"""Matrices with so many entries, zeros included, are plain at most."""
+
+
+def csr_array(content: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Compressed rows of SciPy, which is imported when the first are made."""
+    from scipy.sparse import csr_array as made
+
+    return made(content, shape, dtype)
 
 
 def is_sparse(x: object) -> bool:
@@ -30,11 +36,9 @@ def as_sparse(x: Any, what: str) -> Any:
     """A sparse matrix as compressed rows of finite floats, each entry once and in order; one that
     is this already is taken as it is, without a copy.
     """
-    from scipy.sparse import csr_array
-
     if x.ndim != 2:
         raise WrongShape(f"{what} is sparse and has {x.ndim} axis; it needs two, rows first.")
-    rows = x if type(x) is csr_array else csr_array(x)
+    rows = x if type(x).__name__ == "csr_array" else csr_array(x)
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
@@ -48,8 +52,6 @@ def sparse_of(data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Any
     """Compressed rows of these parts, which another hand may have written; a ValueError says what
     is wrong with them.
     """
-    from scipy.sparse import csr_array
-
     parts = (data, indices, indptr)
     if not all(type(part) is np.ndarray and part.ndim == 1 for part in parts):
         raise ValueError("a sparse array is made of three vectors")
@@ -64,50 +66,40 @@ def sparse_of(data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Any
 
 def cut_rows(A: Any, start: int, stop: int) -> Any:
     """The rows from start to stop; at most their own numbers are copied."""
-    from scipy.sparse import csr_array
-
     first, last = A.indptr[start], A.indptr[stop]
-    indptr = A.indptr[start : stop + 1] - first
-    parts = (A.data[first:last], A.indices[first:last], indptr)
+    parts = (A.data[first:last], A.indices[first:last], A.indptr[start : stop + 1] - first)
     return csr_array(parts, shape=(stop - start, A.shape[1]))
 
 
 def stack_rows(parts: Sequence[Any]) -> Any:
-    """Matrices one below the other, sparse if one is."""
     if len(parts) == 1:
         return parts[0]
     if not any(map(is_sparse, parts)):
         return np.vstack(parts)
-    from scipy.sparse import csr_array, vstack
+    from scipy.sparse import vstack
 
     return vstack([csr_array(part) for part in parts], format="csr")
 
 
 def beside(A: Any, B: Any) -> Any:
-    """Two matrices side by side."""
     if not is_sparse(A) and not is_sparse(B):
         return np.hstack([A, B])
-    from scipy.sparse import csr_array, hstack
+    from scipy.sparse import hstack
 
     return hstack([csr_array(A), csr_array(B)], format="csr")
 
 
 def compact(A: Any) -> Any:
-    """A plain matrix of floats where it is small, else compressed rows."""
     if A.shape[0] * A.shape[1] > SMALL:
-        from scipy.sparse import csr_array
-
         return csr_array(A, dtype=np.float64)
     return np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
 
 
 def largest(A: Any) -> float:
-    """The largest size of an entry."""
     return 0.0 if 0 in A.shape else float(abs(A).max())
 
 
 def largest_of_rows(A: Any) -> Floats:
-    """The largest size of an entry of each row."""
     if 0 in A.shape:
         return np.zeros(A.shape[0])
     sizes = abs(A).max(axis=1)
@@ -120,12 +112,10 @@ def row_sizes(A: Any) -> Floats:
 
 
 def rows_times(A: Any, factors: Floats) -> Any:
-    """Each row times a number."""
     return A.multiply(factors[:, None]).tocsr() if is_sparse(A) else A * factors[:, None]
 
 
 def nonzeros(A: Any) -> tuple[NDArray, NDArray, Floats]:
-    """Where each row starts, the places of its entries, and the entries."""
     if is_sparse(A):
         return A.indptr.astype(np.int32), A.indices.astype(np.int32), A.data
     rows, places = np.nonzero(A)
@@ -135,7 +125,6 @@ def nonzeros(A: Any) -> tuple[NDArray, NDArray, Floats]:
 
 
 def row_of_each(A: Any) -> NDArray:
-    """The row that each stored number is in."""
     return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
 
 
@@ -143,13 +132,11 @@ def sparse_row_norms(A: Any) -> Floats:
     """The norm of each row, without overflow or underflow on the way."""
     row, sizes = row_of_each(A), np.zeros(A.shape[0])
     np.maximum.at(sizes, row, np.abs(A.data))
-    odd = (sizes > 0.0) & ~((sizes >= LEAST) & (sizes <= MOST))
-    units = np.where(odd, sizes, 1.0)
+    units = np.where((sizes > 0.0) & ~((sizes >= LEAST) & (sizes <= MOST)), sizes, 1.0)
     return np.asarray(units * np.sqrt(np.bincount(row, (A.data / units[row]) ** 2, A.shape[0])))
 
 
 def same_rows(a: Any, b: Any) -> bool:
-    """Whether two matrices hold the same numbers at the same places, and are stored alike."""
     if a is b or a is None or b is None:
         return a is b
     if is_sparse(a) != is_sparse(b) or (a.shape, a.dtype) != (b.shape, b.dtype):

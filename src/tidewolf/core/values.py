@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -91,20 +91,16 @@ class Composed(Value):
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._written, self.fields())
+        written: Any = self._written
+        return partial(written, **self.fields()), ()
 
 
 @cache
 def with_capabilities(written: Any, capabilities: tuple[type, ...]) -> Any:
-    """A class that has these capabilities, too."""
     if not capabilities:
         return written
     names = {"__module__": written.__module__, "__doc__": written.__doc__}
     return type(written.__name__, (written, *capabilities), names)
-
-
-def _rebuild(written: Any, fields: dict[str, Any]) -> Any:
-    return written(**fields)
 
 
 def identity(value: object) -> str:
@@ -180,7 +176,6 @@ def fingerprint(value: object) -> str:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two fingerprints are those of the same value, up to rounding."""
     if one == other:
         return True
     (*mine, my_sums), (*theirs, their_sums) = one.split(":"), other.split(":")
@@ -223,14 +218,10 @@ def _give_parts(value: Any, take: Callable[[_Part], None]) -> None:
         for part in (value.data, value.indices.astype(np.int64), value.indptr.astype(np.int64)):
             _give_parts(part, take)
     else:
-        raise NotSupported(
-            f"A {type(value).__name__} has no identity: settings are numbers, text, arrays, and "
-            "values made of them."
-        )
+        raise NotSupported(f"A {type(value).__name__} has no identity; numbers and arrays do.")
 
 
 def _given_settings(value: Value) -> dict[str, Any]:
-    """The settings that count, by name: neither labels nor at their default."""
     kind: Any = type(value)
     fields = value.fields()  # refuses what says too little
     defaults = _defaults(kind)
@@ -243,12 +234,9 @@ def _given_settings(value: Value) -> dict[str, Any]:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    """The settings of a class, in the order of the constructor."""
     if not dataclasses.is_dataclass(kind):
-        raise NotSupported(
-            f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False): "
-            "its fields say what it is."
-        )
+        words = f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False)."
+        raise NotSupported(words)
     return tuple(
         f.name for f in sorted(dataclasses.fields(kind), key=lambda f: bool(f.kw_only)) if f.init
     )
@@ -276,7 +264,6 @@ def _defaults(kind: Any) -> dict[str, Any]:
 
 
 def same(a: object, b: object) -> bool:
-    """Whether two settings are equal, arrays by content and dtype."""
     if is_array(a) and is_array(b):
         mine, theirs = to_numpy(a), to_numpy(b)
         nan = mine.dtype.kind == "f"  # what is not known is equal to what is not known

@@ -65,8 +65,7 @@ def require_saved_numbers(array: Any, axes: int | None = None) -> None:
     fits = is_array(array) and axes in (None, array.ndim)
     own = to_numpy(array) if fits else np.array(None)
     if own.dtype.kind != "f" or not np.isfinite(own).all():
-        of_axes = "" if axes is None else f" with {axes} axes"
-        raise ValueError(f"an array of finite numbers{of_axes} is missing")
+        raise ValueError(f"an array of finite numbers with {axes or 'any'} axes is missing")
 
 
 class Vertex(Stored):
@@ -135,7 +134,6 @@ class Atoms(ABC):
 
     @property
     def vertices(self) -> list[Vertex]:
-        """Those of all rows."""
         return self._vertices
 
     def __len__(self) -> int:
@@ -147,28 +145,21 @@ class Atoms(ABC):
         return row if row is not None and row < count else None
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
-        """A table whose row `count` is `vertex`: this one if no row was appended meanwhile, else
-        a fork of its first `count` rows.
-        """
         if type(vertex) is not self.kind:
-            raise WrongType(
-                f"A {type(vertex).__name__} vertex was met among {self.kind.__name__} ones; "
-                "a set's `atom` must make vertices of the kind its `answer` gives."
-            )
+            kinds = f"{self.kind.__name__}, not {type(vertex).__name__}"
+            raise WrongType(f"A set's `atom` and `answer` make vertices of one kind, {kinds}.")
         with self.lock:
             table = self if count == len(self) else self.only(np.arange(count))
             table._append(vertex)
         return table
 
     def only(self, rows: NDArray) -> Atoms:
-        """A new table holding just these rows, in this order."""
         table = self._empty()
         for row in rows:
             table._append(self.vertices[int(row)])
         return table
 
     def _empty(self) -> Atoms:
-        """A table without rows."""
         return self.vertices[0].table()
 
     def _append(self, vertex: Vertex) -> None:
@@ -177,13 +168,11 @@ class Atoms(ABC):
             grown = np.zeros((2 * row, 2 * row))
             grown[:row, :row] = self.gram
             self.gram = grown
-        products = self._store(vertex, row)
-        self.gram[row, : row + 1] = self.gram[: row + 1, row] = products
+        self.gram[row, : row + 1] = self.gram[: row + 1, row] = self._store(vertex, row)
         self._vertices.append(vertex)
         self._rows.setdefault(self._key(vertex), row)
 
     def _key(self, vertex: Vertex) -> bytes:
-        """What rows are looked up by."""
         return vertex.key()
 
     def _store(self, vertex: Vertex, row: int) -> Floats:
@@ -345,9 +334,7 @@ class Sparse(Vertex):
         whole = type(shape) is tuple and all(type(side) is int and side >= 0 for side in shape)
         kinds = indices.dtype == np.int32 and values.dtype == np.float64
         if not whole or not kinds or indices.shape != values.shape:
-            raise ValueError(
-                "a sparse vertex has a shape, and a 32-bit index for each of its 64-bit values"
-            )
+            raise ValueError("a sparse vertex has a shape, and a 32-bit index for each value")
         if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < math.prod(shape)):
             raise ValueError(f"a sparse vertex has an index beyond its shape {shape}")
 
@@ -375,7 +362,6 @@ class SparseAtoms(Atoms):
 
     @property
     def room(self) -> int:
-        """How many rows its arrays have room for."""
         return len(self.starts) - 1
 
     @property
@@ -623,11 +609,9 @@ class FactorAtoms(Atoms):
         crossed = [rows @ rows[start:, :].T for rows in self.factors]
         by_rows = self._by_atom(crossed[0] * crossed[-1], row + 1)
         ridges, traces, n = np.array(self.ridges), np.array(self.traces), vertex.shape[0]
-        across = ridges * (n * vertex.ridge + vertex.trace) + vertex.ridge * traces
-        return across + by_rows
+        return ridges * (n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows
 
     def _by_atom(self, terms: Array, count: int) -> Floats:
-        """A sum over the rows of each of the first `count` atoms."""
         by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
         sums = np.bincount(self.owners[: self.ends[count]], by_row, minlength=count)
         return sums.astype(np.float64)  # no rows have whole numbers as sums
@@ -723,9 +707,6 @@ class Outer(Factored):
 
 
 def _signed(left: Array, *others: Array) -> tuple[Array, ...]:
-    """Each row of `left`, and of the others, or its negative, so that its entry of largest size is
-    positive.
-    """
     xp = namespace(left)
     if left.shape[0] == 0:
         return left, *others
@@ -750,11 +731,9 @@ def _signed(left: Array, *others: Array) -> tuple[Array, ...]:
 
 
 def join_vertices(vertices: Sequence[Vertex]) -> Vertex:
-    """One vertex of a product from one of each part."""
     if not all(type(vertex) is Sparse for vertex in vertices):
         return Compound(vertices)
-    sizes = [math.prod(vertex.shape) for vertex in vertices]
-    starts = np.cumsum([0, *sizes])
+    starts = np.cumsum([0, *(math.prod(vertex.shape) for vertex in vertices)])
     indices = [
         vertex.indices + np.int32(start)  # type: ignore[attr-defined]
         for vertex, start in zip(vertices, starts[:-1], strict=True)
@@ -775,8 +754,7 @@ class Compound(Vertex):
     ) -> None:
         self.vertices, self.scale, self.shift = tuple(vertices), scale, shift
         self.shapes = [vertex.shape for vertex in vertices]
-        size = sum(map(math.prod, self.shapes))
-        self.shape = (size,) if shift is None else tuple(shift.shape)
+        self.shape = (sum(map(math.prod, self.shapes)),) if shift is None else tuple(shift.shape)
 
     def inner(self, direction: Array) -> float:
         parts = zip(self.vertices, self.along(direction), strict=True)
@@ -862,7 +840,6 @@ _FULL = 0.5
 
 
 def table_for(vertex: Vertex, reference: Array) -> Atoms:
-    """An empty table for vertices of this kind among points such as `reference`."""
     placed = type(vertex) is Sparse and is_torch(reference)
     return PlacedAtoms(reference) if placed else vertex.table()
 

@@ -76,7 +76,6 @@ _LAWS = {
     "tolerance": "|x - y| is within tolerance while oracle calls are left",
     "center": "projecting brings y no farther from the center",
 }
-"""What is checked of every projection."""
 SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
@@ -92,9 +91,6 @@ BY_GRADIENTS = (
 
 
 def untold_in_words(run: Run) -> str:
-    """That bounds cover the rounds whose feedback came, and the others by their slopes; empty if
-    there are no others.
-    """
     if not run.pending:
         return ""
     return (
@@ -103,17 +99,22 @@ def untold_in_words(run: Run) -> str:
 
 
 class CertificateCheck(NamedTuple):
-    """One check, what was measured, and what is allowed."""
+    """One check, what was measured, and what is allowed.
+
+    Attributes
+    ----------
+    upper : float
+        The measured number lies between these.
+    how : str
+        By what it was measured, if there are several ways.
+    """
 
     name: str
     law: str
-    """in words"""
     lower: float
     upper: float
-    """the measured number lies between these"""
     allowed: float
     how: str = ""
-    """by what it was measured, if there are several ways"""
 
     @property
     def holds(self) -> bool | None:
@@ -122,7 +123,6 @@ class CertificateCheck(NamedTuple):
 
     @property
     def named(self) -> str:
-        """Its name, and how it was measured if that is not the usual way."""
         return self.name if self.how in ("", EVERY_POINT) else f"{self.name} {self.how}"
 
     @property
@@ -132,32 +132,36 @@ class CertificateCheck(NamedTuple):
         return f"It {verdicts[self.holds]} {self.law}: {measured}, {self.allowed:.4g} is allowed."
 
     def plain(self) -> dict[str, Any]:
-        """As files have it."""
         measured, allowed = finite_or_none(self.upper), finite_or_none(self.allowed)
         plain = {"holds": self.holds, "measured": measured, "allowed": allowed}
         return plain | ({"how": self.how} if self.how else {})
 
 
 def all_hold(checks: Sequence[CertificateCheck]) -> bool | None:
-    """Whether every check holds; None if none fails but some are undecided."""
     verdicts = {check.holds for check in checks}
     return False if False in verdicts else None if None in verdicts else True
 
 
 class Total(NamedTuple):
-    """A total over the run beside what theory allows it; None if there is no such number."""
+    """A total over the run beside what theory allows it; None if there is no such number.
+
+    Attributes
+    ----------
+    bound : float or None
+        From what the run measured.
+    guarantee : float or None
+        From what was known before it.
+    trivial : float or None
+        What no run of members can exceed.
+    """
 
     measured: tuple[float, float] | None
     bound: float | None
-    """from what the run measured"""
     guarantee: float | None
-    """from what was known before it"""
     trivial: float | None
-    """what no run of members can exceed"""
 
     @property
     def ratio(self) -> float | None:
-        """Bound over trivial: from 1 on the bound says nothing."""
         return None if self.bound is None or not self.trivial else self.bound / self.trivial
 
 
@@ -247,7 +251,7 @@ Weighed = tuple[float, float]
 
 class Audit(Tracker):
     """What is gathered of a learner's projections while it runs: a few products of vectors for each
-    update.
+    update, and at worst what was measured of each of `_LAWS`.
     """
 
     kept = ("updates", "_moved", "_stride", "_worst", "sample")
@@ -259,10 +263,8 @@ class Audit(Tracker):
         self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.K.shape)))
         self._moved, self._stride = 0, 1
         self._worst: tuple[float, ...] = (0.0, -math.inf, 0.0)
-        """what was measured of each of `_LAWS`, at worst"""
 
     def see(self, state: Any) -> None:
-        """Take an update in."""
         last = self._learner.last_projection(state)
         if last is None:
             return
@@ -277,7 +279,6 @@ class Audit(Tracker):
         self._moved += 1
 
     def _check(self, last: ProjectionRecord, state: Any) -> float:
-        """What is checked of every projection; |x - y|^2."""
         unit, apart = last.over.radius or 1.0, last.x - last.y
         apart2 = inner(apart, apart)
         self._note(0, abs(apart2 - state.distance**2) / unit)
@@ -286,9 +287,6 @@ class Audit(Tracker):
         return apart2
 
     def numbers(self) -> tuple[float, ...]:
-        """The worst of each check, the updates, the moves, and which of these are kept, for who
-        counts elsewhere.
-        """
         return (*self._worst, self.updates, self._moved, self._stride)
 
     def expect(self, moves: int) -> None:
@@ -300,7 +298,6 @@ class Audit(Tracker):
 
     @property
     def room(self) -> int:
-        """How many more projections are kept before they are thinned."""
         return self.most_kept + 1 - len(self.sample)
 
     def took(
@@ -310,9 +307,6 @@ class Audit(Tracker):
         moved: int,
         kept: Sequence[ProjectionRecord | Weighed],
     ) -> None:
-        """The same after more updates, with every projection that would be kept as things were
-        before them.
-        """
         self._worst = (*worst,)
         stride = self._stride
         at = -(-self._moved // stride) * stride
@@ -332,12 +326,10 @@ class Audit(Tracker):
             self._worst = (*self._worst[:law], measured, *self._worst[law + 1 :])
 
     def parts(self) -> tuple[Any, ...]:
-        """What was gathered as plain numbers; the sample is weighed for that, once."""
         self.sample = tuple(map(_weighed, self.sample))
         return super().parts()
 
     def checks(self, allowed: float) -> list[CertificateCheck]:
-        """The four checks; none if there was no projection."""
         if not self.updates:
             return []
         members = [_weighed(last) for last in self.sample]
@@ -369,7 +361,6 @@ def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
 
 
 def certify(run: Run) -> Certificate:
-    """The certificate of a run; computes the comparator if it is not known."""
     allowed = membership_tolerance(run.learner.K.center, run.learner.K.radius)
     worst, found = run.max_infeasibility, run.membership
     membership = CertificateCheck("membership", found.law, worst, worst, allowed, found.how)
@@ -403,7 +394,6 @@ def _calls(run: Run) -> list[CertificateCheck]:
 
 
 def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
-    """What the run lost to each member against what it may lose: the worst of all."""
     seen = [(g.left - g.right, g.name) for g in guards if g.left is not None]
     if not seen:
         return []
@@ -415,7 +405,6 @@ def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
 
 
 def rounding(run: Run) -> float:
-    """What totals may be off by, as a share of what was added up."""
     return SUMS * eps_of(run.learner.K.center)
 
 
@@ -438,7 +427,6 @@ def _guarantee(run: Run) -> Bound:
 
 
 def _limits(run: Run) -> list[CertificateCheck]:
-    """How much each limit was broken against its bound: the one that is nearest to it."""
     known = [(one.violation - one.bound, one) for one in run.limits if one.bound is not None]
     if not known:
         return []
@@ -454,7 +442,6 @@ def _feasible(run: Run) -> bool:
 
 
 def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]:
-    """Both totals against bound and guarantee, if there are such."""
     breaches, checks, denied = float(run.violations.sum()), list[CertificateCheck](), violation
     if _feasible(run) and run.bound.violation is None and run.bound.reason == HOPELESS:
         denied = violation._replace(bound=0.0)  # it denies a point that satisfies every constraint

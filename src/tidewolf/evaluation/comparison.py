@@ -27,11 +27,10 @@ from tidewolf.core.arguments import as_flag, as_path, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
-from tidewolf.core.registry import presenter_of
 from tidewolf.core.values import Value
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts
-from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval
+from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, presenter_of
 from tidewolf.evaluation.frontier import Point
 
 COMPARISON_FORMAT = 4
@@ -41,49 +40,71 @@ FILES = ("comparison.json", "comparison.csv")
 
 
 class Entry(NamedTuple):
-    """One run, a round; numbers are None if it was refused, with the sentence in `failure`."""
+    """One run, a round; numbers are None if it was refused, with the sentence in `failure`.
+
+    Attributes
+    ----------
+    caution : float or None
+        None if the learner has no such setting.
+    budget : float or None
+        Oracle calls allowed per round; None if the learner has no such setting.
+    regret : tuple[float, float] or None
+        A certified interval; None if no point is feasible or no comparator is known.
+    infeasibility : float or None
+        Largest infeasibility of a played point over the set.
+    certificate : bool or None
+        Whether everything the run can prove about itself holds; None if that is undecided.
+    sees : str
+        What the learner sees of a round, in words; unknown if it was refused at once.
+    solves : float or None
+        Linear programs.
+    loss_p99 : float or None
+        What 99 % of the rounds do not exceed.
+    broken : float or None
+        Share of rounds in which the limit was broken.
+    churn : float or None
+        How far the decision moved, half the L1 change.
+    headroom : float or None
+        None if the learner has no such setting.
+    default : bool
+        Whether caution, or headroom, is the learner's default.
+    """
 
     stream: str
     learner: str
     seed: int
     caution: float | None
-    """None if the learner has no such setting"""
     budget: float | None
-    """oracle calls allowed per round; None if the learner has no such setting"""
     loss: float | None = None
     regret: tuple[float, float] | None = None
-    """a certified interval; None if no point is feasible or no comparator is known"""
     violation: float | None = None
     calls: float | None = None
     seconds: float | None = None
     infeasibility: float | None = None
-    """largest infeasibility of a played point over the set"""
     certificate: bool | None = None
-    """whether everything the run can prove about itself holds; None if that is undecided"""
     failure: str = ""
     sees: str = ""
-    """what the learner sees of a round, in words; unknown if it was refused at once"""
     solves: float | None = None
-    """linear programs"""
     loss_p99: float | None = None
-    """what 99 % of the rounds do not exceed"""
     loss_worst: float | None = None
     violation_p99: float | None = None
     violation_worst: float | None = None
     broken: float | None = None
-    """share of rounds in which the limit was broken"""
     churn: float | None = None
-    """how far the decision moved, half the L1 change"""
     churn_p99: float | None = None
     churn_worst: float | None = None
     headroom: float | None = None
-    """None if the learner has no such setting"""
     default: bool = False
-    """whether caution, or headroom, is the learner's default"""
 
 
 class Venue(NamedTuple):
-    """A stream under one seed, and what is known of its best fixed point, a round."""
+    """A stream under one seed, and what is known of its best fixed point, a round.
+
+    Attributes
+    ----------
+    reason : str
+        Why there is no comparator, if there is none.
+    """
 
     stream: str
     seed: int
@@ -92,13 +113,9 @@ class Venue(NamedTuple):
     upper: float
     feasible: bool | None
     reason: str = ""
-    """why there is no comparator, if there is none"""
 
     @property
     def mean(self) -> float | None:
-        """The comparator's mean loss; its lower end where no feasible point is known, None if
-        there is neither.
-        """
         return next((end for end in (self.upper, self.lower) if math.isfinite(end)), None)
 
 
@@ -106,6 +123,22 @@ class Ranking(NamedTuple):
     """A learner on a stream at one budget: its frontier, compared with the baseline's.
 
     Shares are of the comparator's mean loss. A number is None if one of the two has no points.
+
+    Attributes
+    ----------
+    gaps : tuple[float, ...] or None
+        For each point, how far its regret is above the baseline's best at up to 1.1 times its
+        violation; if a point is more careful than all of the baseline's, the most careful one
+        of those counts.
+    shortfall : float or None
+        How far the baseline's point that is matched worst is out of reach: infinite if the
+        learner is never as careful.
+    saving : float or None
+        How many times less violation than the baseline at equal regret: the median over the
+        levels of regret that both reach.
+    saving_in_time : float or None
+        The same against those points of the baseline that took no longer than the learner's
+        slowest; None if it has none.
     """
 
     stream: str
@@ -113,22 +146,9 @@ class Ranking(NamedTuple):
     budget: float | None
     points: tuple[Point, ...]
     gaps: tuple[float, ...] | None
-    """for each point, how far its regret is above the baseline's best at up to 1.1 times its
-    violation; if a point is more careful than all of the baseline's, the most careful one of those
-    counts
-    """
     shortfall: float | None
-    """how far the baseline's point that is matched worst is out of reach: infinite if the learner
-    is never as careful
-    """
     saving: float | None
-    """how many times less violation than the baseline at equal regret: the median over the levels
-    of regret that both reach
-    """
     saving_in_time: float | None
-    """the same against those points of the baseline that took no longer than the learner's slowest;
-    None if it has none
-    """
 
     @property
     def gap(self) -> float | None:
@@ -257,8 +277,7 @@ class Comparison(Value):
         there is none.
         """
         for learner in self.learners:
-            values = {p.value for p in self.frontier(stream, learner) if p.knob == "caution"}
-            if len(values) > 1:
+            if len({p.value for p in self.frontier(stream, learner) if p.knob == "caution"}) > 1:
                 return learner
         return None
 
@@ -307,7 +326,6 @@ class Comparison(Value):
         return fronts.choice_sentences(points) if one_budget else []
 
     def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
-        """The points of a learner, or of the one whose caution is to be chosen."""
         learner = self.chooser(stream) if learner is None else learner
         return () if learner is None else self.frontier(stream, learner)
 
@@ -389,18 +407,14 @@ class Comparison(Value):
     def _require(self, stream: str, learner: str | None = None) -> None:
         for name, known in ((stream, self.streams), (learner, (None, *self.learners))):
             if not isinstance(name, str | None) or name not in known:
-                there = ", ".join(filter(None, known))
-                raise InvalidInput(
-                    f"Expected one of {there} in this comparison, not {shown(name)}."
-                )
+                raise InvalidInput(f"Expected one of {[*filter(None, known)]}, not {shown(name)}.")
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         rankings = []
         for each in self.rankings():
             plain = each._asdict()
-            gaps = plain.pop("gaps") or (None,) * len(each.points)
-            points = zip(each.points, gaps, strict=True)
+            points = zip(each.points, plain.pop("gaps") or (None,) * len(each.points), strict=True)
             plain["points"] = [{**p._asdict(), "gap": finite_or_none(gap)} for p, gap in points]
             plain |= {name: finite_or_none(getattr(each, name)) for name in Ranking._fields[5:]}
             rankings.append(plain)
@@ -433,8 +447,7 @@ class Comparison(Value):
             if data["format"] != COMPARISON_FORMAT:
                 newer = data["format"] > COMPARISON_FORMAT
                 raise (NewerFormat if newer else OlderFormat)(
-                    f"{path} has format {data['format']}; this tidewolf reads format "
-                    f"{COMPARISON_FORMAT}. Compare again, or install the tidewolf that wrote it."
+                    f"{path} has format {data['format']}, not {COMPARISON_FORMAT}: compare again."
                 )
             venues, entries = data["streams"], data["runs"]
             for plain in (*venues, *(entry["regret"] for entry in entries if entry["regret"])):
@@ -445,9 +458,7 @@ class Comparison(Value):
                 entry["regret"] = entry["regret"] and tuple(entry["regret"].values())
             return cls(tuple(Venue(**v) for v in venues), tuple(Entry(**e) for e in entries))
         except OSError as error:
-            raise InvalidInput(
-                f"Expected the folder of a comparison; {path}: {error.strerror}."
-            ) from None
+            raise InvalidInput(f"{path} is no comparison: {error.strerror}.") from None
         except (ValueError, KeyError, TypeError) as error:
             raise BrokenFile(f"{path} is no comparison, or was changed: {error!r}.") from None
 
@@ -460,7 +471,6 @@ class Comparison(Value):
         return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
-        """The tables of standings and the frontiers, for notebooks."""
         return presenter_of(self).html(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
@@ -477,10 +487,7 @@ class Comparison(Value):
         folder = as_path(folder, "The folder")
         there = [name for name in FILES if (folder / name).exists()]
         if folder.is_file() or (there and not as_flag(force, "force")):
-            raise InvalidInput(
-                f"{folder} is a file, or holds a comparison already: name another folder, or force "
-                "overwriting."
-            )
+            raise InvalidInput(f"{folder} is a file, or full: name another folder, or force it.")
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
@@ -491,7 +498,6 @@ class Comparison(Value):
         checkpoint.write(folder / FILES[0], plain.encode())
 
     def _rows(self) -> list[dict[str, Any]]:
-        """The runs, their regret in two columns."""
         rows = [entry._asdict() for entry in self.entries]
         for row in rows:
             row["regret_lower"], row["regret_upper"] = row.pop("regret") or (None, None)
@@ -549,8 +555,6 @@ class Comparison(Value):
 
 
 def _over_points(form: str, name: str, times: float = 1.0) -> Callable[[Ranking], str]:
-    """A number of every point, as a range."""
-
     def cell(ranking: Ranking) -> str:
         every = [getattr(point, name) for point in ranking.points]
         return "unknown" if None in every else _range([times * each for each in every], form)
@@ -564,7 +568,6 @@ def _range(numbers: Sequence[float], form: str) -> str:
 
 
 _NO_BASELINE = "no baseline"
-"""What a cell says if the learner to compare with was refused."""
 
 
 def _gaps(ranking: Ranking) -> str:
@@ -591,8 +594,6 @@ def _microseconds(ranking: Ranking) -> str:
 
 
 def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
-    """Columns whose cells say if a learner was refused."""
-
     def cell(column: Column[Ranking], ranking: Ranking) -> str:
         return column.cell(ranking) if ranking.points else "refused"
 
@@ -622,13 +623,10 @@ RANKING_ROUND_COLUMNS = _or_refused(
     Column("churn p99", "\np99", _over_points(".2g", "churn_p99"), 2),
     Column("churn worst", "\nworst", _over_points(".2g", "churn_worst"), 1),
 )
-"""How bad rounds get, beside the means."""
 TABLES = (("learner", RANKING_COLUMNS), ("per round", RANKING_ROUND_COLUMNS))
-"""The tables of standings, and what their first columns are called."""
 
 
 def ranking_name(ranking: Ranking) -> str:
-    """A learner, and its budget if it has one."""
     budget = "" if ranking.budget is None else f" at {ranking.budget:g}"
     return f"{ranking.learner}{budget}"
 
@@ -652,4 +650,3 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
 _MEASURED = Point._fields[3:-3]
 """What a point has: the mean over seeds, of the worst and of infeasibility the largest of any."""
 KNOBS = ("caution", "headroom")
-"""What is turned to choose between loss and violation; a learner's first counts."""

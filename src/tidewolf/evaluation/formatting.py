@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidewolf.core.errors import MissingExtra
@@ -13,26 +14,51 @@ T = TypeVar("T")
 
 
 class Column(NamedTuple, Generic[T]):
-    """A column of a table: what it shows of a run, a ranking or an expert."""
+    """A column of a table: what it shows of a run, a ranking or an expert.
+
+    Attributes
+    ----------
+    narrow_title : str
+        The title if there is little room: up to two lines.
+    rank : int
+        If there is little room, columns of the highest rank are left out first.
+    applies : Callable[[T], bool]
+        Tables leave the column out if it applies to none of their rows.
+    details : Callable[[T], Sequence[str]]
+        Smaller lines that a page shows beneath.
+    """
 
     title: str
     narrow_title: str
-    """the title if there is little room: up to two lines"""
     cell: Callable[[T], str]
     rank: int = 0
-    """if there is little room, columns of the highest rank are left out first"""
     applies: Callable[[T], bool] = lambda row: True
-    """tables leave the column out if it applies to none of their rows"""
     details: Callable[[T], Sequence[str]] = lambda row: ()
-    """smaller lines that a page shows beneath"""
 
     def narrow_cell(self, row: T) -> str:
-        """The cell if there is little room: a number without its error."""
         return self.cell(row).partition(" \u00b1")[0]
 
 
+class Presenter(NamedTuple):
+    """What draws the objects of one class: as a matplotlib Figure, and for a notebook."""
+
+    plot: Callable[[Any], Any]
+    html: Callable[[Any], str]
+
+
+_PRESENTERS = {"Run": "tidewolf.report.page", "Comparison": "tidewolf.report.comparison"}
+
+
+def presenter_of(shown: object) -> Presenter:
+    """The presenter of an object's class, or of the first class it is derived from; it lies above,
+    and is imported when it is asked for.
+    """
+    named = (_PRESENTERS.get(kind.__name__) for kind in type(shown).__mro__)
+    presenter: Presenter = import_module(next(filter(None, named))).PRESENTER
+    return presenter
+
+
 def applying(columns: Sequence[Column[T]], rows: Sequence[T]) -> list[Column[T]]:
-    """The columns that a table of these rows has."""
     return [column for column in columns if any(map(column.applies, rows))]
 
 
@@ -81,12 +107,10 @@ def precise_interval(lower: float, upper: float) -> str:
 
 
 def number_or_none(x: float | None, form: str = ".4g") -> str:
-    """`x` in a form of Python's, else "none"."""
     return "none" if x is None else f"{x:{form}}"
 
 
 def format_setting(value: object) -> str:
-    """The value of a setting, as tables have it."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -99,27 +123,21 @@ def tick(x: float) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines: names to the left, numbers to the right."""
     first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
     return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 
 
 def finite_or_none(x: float | None) -> float | None:
-    """`x` as JSON has it, which knows no infinity."""
     return x if x is not None and math.isfinite(x) else None
 
 
 def plain_interval(ends: tuple[float, float] | None) -> dict[str, float | None] | None:
-    """An interval as JSON has it; infinite ends are None."""
     return ends and {"lower": finite_or_none(ends[0]), "upper": finite_or_none(ends[1])}
 
 
 def data_frame(data: Any, index_name: str | None = None) -> Any:
-    """A pandas DataFrame of rows or columns, its index named."""
     try:
         from pandas import DataFrame
     except ImportError:
-        raise MissingExtra(
-            'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
-        ) from None
+        raise MissingExtra('to_pandas needs pandas: pip install "tidewolf[app]".') from None
     return DataFrame(data).rename_axis(index_name)

@@ -33,41 +33,51 @@ VIOLATION_SLACK = 1.1
 
 
 class Point(NamedTuple):
-    """What one setting of a learner came to, a round; the mean over seeds."""
+    """What one setting of a learner came to, a round; the mean over seeds.
+
+    Attributes
+    ----------
+    caution : float or None
+        The knob; None if the learner has none.
+    budget : float or None
+        Oracle calls allowed per round; None if the learner has no such setting.
+    regret : float or None
+        Its upper end; between two points of one stream the difference is exact, for the
+        comparator cancels. None if the stream has no comparator.
+    infeasibility : float
+        Largest infeasibility of a played point over the set, in any round of any seed.
+    solves : float or None
+        Linear programs solved; this and what follows is None if it was not measured.
+    violation_p99 : float or None
+        What 99 % of the rounds do not exceed.
+    violation_worst : float or None
+        Of any round of any seed.
+    broken : float or None
+        Share of rounds in which the limit was broken.
+    churn : float or None
+        How far the decision moved, half the L1 change.
+    knob : str
+        What is turned: caution, headroom; empty if there is nothing to turn.
+    """
 
     caution: float | None
-    """the knob; None if the learner has none"""
     budget: float | None
-    """oracle calls allowed per round; None if the learner has no such setting"""
     regret: float | None
-    """its upper end; between two points of one stream the difference is exact, for the comparator
-    cancels. None if the stream has no comparator
-    """
     violation: float
     calls: float
-    """oracle calls made"""
     seconds: float
     infeasibility: float
-    """largest infeasibility of a played point over the set, in any round of any seed"""
     loss: float = 0.0
     solves: float | None = None
-    """linear programs solved; this and what follows is None if it was not measured"""
     violation_p99: float | None = None
-    """what 99 % of the rounds do not exceed"""
     violation_worst: float | None = None
-    """of any round of any seed"""
     broken: float | None = None
-    """share of rounds in which the limit was broken"""
     churn: float | None = None
-    """how far the decision moved, half the L1 change"""
     churn_p99: float | None = None
     churn_worst: float | None = None
     knob: str = ""
-    """what is turned: caution, headroom; empty if there is nothing to turn"""
     value: float | None = None
-    """what the knob is at"""
     default: bool = False
-    """whether that is the learner's default"""
 
     @property
     def level(self) -> float:
@@ -76,7 +86,6 @@ class Point(NamedTuple):
 
     @property
     def at(self) -> str:
-        """The knob and its value in words."""
         return f"{self.knob} {self.value:g}" if self.knob else ""
 
 
@@ -89,9 +98,7 @@ def gap(
     near = [p.level for p in baseline if p.violation <= VIOLATION_SLACK * ours.violation]
     careful = min(baseline, key=lambda point: (point.violation, point.level)).level
     above = ours.level - min(near, default=careful if uncareful is None else uncareful)
-    if scale > 0.0 or above == 0.0:
-        return above / (scale or 1.0)
-    return math.copysign(math.inf, above)
+    return above / (scale or 1.0) if scale > 0.0 or above == 0.0 else math.copysign(math.inf, above)
 
 
 def shortfall(ours: Sequence[Point], baseline: Sequence[Point], scale: float) -> float:
@@ -117,8 +124,6 @@ def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
 
 
 def undominated(points: Sequence[Point]) -> list[Point]:
-    """Those that no other one beats in both numbers."""
-
     def beaten(p: Point) -> bool:
         return any(q.level < p.level and q.violation < p.violation for q in points)
 
@@ -126,7 +131,6 @@ def undominated(points: Sequence[Point]) -> list[Point]:
 
 
 def step_sentence(before: Point, after: Point) -> str:
-    """What it costs and buys to turn the knob from one point's value to the next one's."""
     usual = [" (the default)" * point.default for point in (before, after)]
     return f"From {before.at}{usual[0]} to {after.value:g}{usual[1]}: {_changes(before, after)}."
 
@@ -182,7 +186,6 @@ HEADROOM = (
     "Headroom h: re-solving leaves free, under every limit, h times what its room usually shrinks "
     "by from one round to the next."
 )
-"""What the knob of re-solving means."""
 _NEAR = math.log(1.5)
 """Violations up to this far apart, in logarithms, count as about the same."""
 _STAYS = 0.0005
@@ -190,7 +193,6 @@ _STAYS = 0.0005
 
 
 def _changes(before: Point, after: Point) -> str:
-    """How loss and violation change from one point to another."""
     return f"{_change('loss', before, after)}, {_change('violation', before, after)}"
 
 

@@ -25,7 +25,6 @@ from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
 from tidewolf.evaluation import certificate
-from tidewolf.evaluation.certificate import CertificateCheck
 from tidewolf.evaluation.formatting import aligned, number_or_none, plain_interval, precise_interval
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
@@ -37,17 +36,22 @@ _SHARES = 32
 
 
 class Interval(NamedTuple):
-    """Rounds start to stop, and what came of them."""
+    """Rounds start to stop, and what came of them.
+
+    Attributes
+    ----------
+    comparator : Comparator or None
+        None if no exact method applies.
+    regret : tuple[float, float] or None
+        As a certified interval; None if no point is feasible or none is known.
+    """
 
     start: int
     stop: int
     comparator: Comparator | None
-    """None if no exact method applies"""
     regret: tuple[float, float] | None
-    """as a certified interval; None if no point is feasible or none is known"""
     violation: float
     bound: Bound
-    """the learner's measured bound for these rounds"""
 
     @property
     def length(self) -> int:
@@ -89,7 +93,7 @@ class Intervals(Value):
 
     learner: str
     every: tuple[Interval, ...]
-    checks: tuple[CertificateCheck, ...]
+    checks: tuple[certificate.CertificateCheck, ...]
 
     @property
     def worst_regret(self) -> Interval | None:
@@ -154,9 +158,6 @@ class Intervals(Value):
 
 
 def _worst(every: Sequence[Interval]) -> tuple[Interval | None, Interval]:
-    """The interval of the largest regret, None if none is known, and that of the largest
-    violation.
-    """
     known = [each for each in every if each.regret is not None]
     regret = max(known, key=lambda each: (each.regret or (0.0, 0.0))[1], default=None)
     return regret, max(every, key=lambda each: each.violation)
@@ -213,7 +214,6 @@ def intervals(
 def shared_intervals(
     runs: Sequence[Run], shortest: int, progress: Callable[[int, int], None] | None = None
 ) -> list[Intervals]:
-    """The intervals of each run; runs of equal sets on one stream share their best points."""
     found: list[Intervals] = []
     bests: dict[tuple[int, int], Comparator | None] = {}
     for before, run in zip((None, *runs), runs, strict=False):
@@ -265,8 +265,7 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
     return Interval(start, stop, best, regret, violation, bound)
 
 
-def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
-    """Regret and violation of each interval against its measured bounds, if there are such."""
+def _checks(run: Run, every: Sequence[Interval]) -> Iterator[certificate.CertificateCheck]:
     eps, per_round = certificate.rounding(run), certificate.feasibility_slack(run, 1)
     for each in every:
         losses = float(abs(run.losses[each.start : each.stop]).sum())
@@ -278,4 +277,5 @@ def _checks(run: Run, every: Sequence[Interval]) -> Iterator[CertificateCheck]:
             bound: float | None = getattr(each.bound, name)
             if bound is not None:
                 law = f"the {name} of {each} is within its measured bound"
-                yield CertificateCheck(name, law, *ends, bound + slack + eps * abs(bound))
+                allowed = bound + slack + eps * abs(bound)
+                yield certificate.CertificateCheck(name, law, *ends, allowed)

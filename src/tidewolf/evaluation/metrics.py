@@ -56,25 +56,26 @@ if TYPE_CHECKING:
 ONLY_LIMIT = "the limit"
 """What a limit without a name is called if a round has no other."""
 SHOWN_LIMITS = 3
-"""How many limits a printed run has, those that were broken most."""
 _NAMED = 6
-"""How many rounds a sentence names."""
 
 
 class Spread(NamedTuple):
     """A number of each round in short: its mean, what 99 % of the rounds do not exceed (by linear
     interpolation between two rounds), and its worst round.
+
+    Attributes
+    ----------
+    worst_round : int
+        Counted from 0.
     """
 
     mean: float
     p99: float
     worst: float
     worst_round: int
-    """counted from 0"""
 
 
 def spread(values: Floats) -> Spread | None:
-    """The numbers of a run's rounds in short; None without a round, or if one is not known."""
     if len(values) == 0 or np.isnan(values).any():
         return None
     numbers = RoundNumbers(values)
@@ -109,16 +110,21 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 class RunTotal(NamedTuple):
-    """A number that adds up over the rounds of a run."""
+    """A number that adds up over the rounds of a run.
+
+    Attributes
+    ----------
+    totals : Floats or None
+        The sum after each round; None if it is not known.
+    bracket : tuple[float, float] or None
+        Two numbers that the last sum lies between, if that is uncertain.
+    """
 
     name: str
     about: str
     totals: Floats | None
-    """the sum after each round; None if it is not known"""
     bracket: tuple[float, float] | None = None
-    """two numbers that the last sum lies between, if that is uncertain"""
     bound: float | None = None
-    """the measured bound of the last sum"""
 
     @property
     def title(self) -> str:
@@ -133,7 +139,6 @@ def _per_round(total: float, run: Run) -> float:
 
 
 def _plain_spread(found: Spread | None) -> dict[str, Any] | None:
-    """As files have it: rounds count from 1."""
     return found and {**found._asdict(), "worst_round": found.worst_round + 1}
 
 
@@ -201,12 +206,10 @@ SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
 
 
 def sweep_columns() -> dict[str, type]:
-    """The columns of the table of a sweep that hold numbers of runs, and their types."""
     return {name: kind for name, (kind, _) in SWEEP_COLUMNS.items()}
 
 
 def sweep_values(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of these columns, given the plain data of a run; None if it has none."""
     found = {}
     for name, (_, keys) in SWEEP_COLUMNS.items():
         value: Any = plain
@@ -224,7 +227,6 @@ def _spread_details(found: Spread | None) -> list[str]:
 
 
 def _allowed(total: Total) -> list[str]:
-    """What theory allows a total: from what the run measured, and from what was known before it."""
     allowed = (("measured bound:", total.bound), ("promised:", total.guarantee))
     return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
 
@@ -256,7 +258,6 @@ def _number(key: str) -> Callable[[Run], str]:
 
 
 def _mean(name: str, narrow_title: str) -> Column[Run]:
-    """The mean of a number of rounds, with its p99 and worst beneath."""
     found = attrgetter(f"{name}_spread")
     return Column(
         *(f"mean {name}", narrow_title, lambda run: number(getattr(found(run), "mean", None))),
@@ -299,11 +300,9 @@ TABLE: tuple[Column[Run], ...] = (
     Column("pending rounds", "pending\nrounds", _number("pending"), 1, _has("pending")),
     Column("seconds", "seconds", _number("seconds"), 1),
 )
-"""From left to right; what differs from run to run comes last."""
 
 
 def table_metrics(runs: Sequence[Run]) -> list[Column[Run]]:
-    """The columns of a table of these runs."""
     return applying(TABLE, runs)
 
 
@@ -327,11 +326,9 @@ ROUND_TABLE: tuple[Column[Run], ...] = (
     _spread_column("\nworst", "violation", "worst"),
     Column("rounds\nbroken", "rounds\nbroken", lambda run: percent(run.broken)),
 )
-"""How bad rounds get, from left to right."""
 
 
 def spread_lines(run: Run) -> list[str]:
-    """Mean, p99 and worst of what each round has, as a small table; nothing without a round."""
     if not run.rounds:
         return []
     names = ("loss", "violation", "churn")
@@ -368,7 +365,6 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
 
 
 def run_totals(run: Run) -> tuple[RunTotal, ...]:
-    """What adds up over the rounds, in the order of the charts."""
     over, broken = "loss beyond the best fixed point", "by how much the limits were broken"
     bound, calls = run.bound, np.cumsum(run.calls, dtype=np.float64)
     return (
@@ -414,7 +410,6 @@ EXPERT_COLUMNS = (
         "outside", lambda expert: short_number(expert.outside), lambda each: each.outside > 0
     ),
 )
-"""From left to right, after the name."""
 
 
 @final
@@ -425,15 +420,12 @@ class Experts(tuple[Expert, ...]):
 
     @property
     def by_trust(self) -> tuple[Expert, ...]:
-        """Those of the largest mean weight first."""
         return tuple(sorted(self, key=lambda expert: -expert.mean_weight))
 
     def columns(self) -> list[Column[Expert]]:
-        """What a table of them has."""
         return applying(EXPERT_COLUMNS, self)
 
     def lines(self, most: int | None = None) -> list[str]:
-        """A table, of those that were trusted most if there are more than `most`."""
         columns, shown = self.columns(), self.by_trust[:most]
         if not shown:
             return []
@@ -443,7 +435,6 @@ class Experts(tuple[Expert, ...]):
         return [*lines, f"and {left} more in run.experts"] if left else lines
 
     def plain(self) -> list[dict[str, Any]]:
-        """As files have them."""
         numbers = ("guard", "run_loss", "run_violation")
         return [
             {**each._asdict(), **{name: finite_or_none(getattr(each, name)) for name in numbers}}
@@ -465,12 +456,10 @@ class RunLimits(tuple[LimitBound, ...]):
 
     @property
     def broken(self) -> tuple[LimitBound, ...]:
-        """Those that were broken, the most broken first."""
         found = [one for one in self if one.violation > 0.0]
         return tuple(sorted(found, key=lambda one: -one.violation))
 
     def lines(self, most: int | None = None) -> list[str]:
-        """A line for each of those that were broken most, after how many were broken."""
         if not self:
             return []
         shown = self.broken[:most]
@@ -482,7 +471,6 @@ class RunLimits(tuple[LimitBound, ...]):
         return lines
 
     def plain(self) -> list[dict[str, Any]]:
-        """As files have them."""
         return [{**one._asdict(), "bound": finite_or_none(one.bound)} for one in self]
 
     def __repr__(self) -> str:
@@ -490,18 +478,21 @@ class RunLimits(tuple[LimitBound, ...]):
 
 
 class BrokenLimit(NamedTuple):
-    """A limit that was broken."""
+    """A limit that was broken, and by how much in all.
+
+    Attributes
+    ----------
+    bound : float or None
+        The most that theory allows in all; None if the learner does not tell limits apart.
+    """
 
     name: str
     total: float
-    """by how much in all"""
     breach: Breach
     bound: float | None
-    """the most that theory allows in all; None if the learner does not tell limits apart"""
 
 
 def broken_limits(run: Run) -> list[BrokenLimit]:
-    """The limits of a run that were broken by more than rounding, the most broken first."""
     each, found, names = run.each_violation, run.breaches, run.limit_names
     if each is None or found is None:  # a round has one limit
         found, names = Breaches(1), (ONLY_LIMIT,)
@@ -576,7 +567,6 @@ def contradiction(proof: Infeasibility, stream: Stream) -> str:
 
 
 def regret_words(run: Run) -> str:
-    """The regret, or what stands in its place, in a few words."""
     regret, kept, what = run.regret, run.regret_kept, "regret"
     if regret is None and kept is not None and run.least_breach is not None:
         what += f" against points that keep {len(run.least_breach.kept)} of {run.rounds} rounds"
@@ -585,7 +575,6 @@ def regret_words(run: Run) -> str:
 
 
 def plain_hindsight(run: Run) -> dict[str, Any] | None:
-    """What stands in place of a regret if no point satisfies every constraint, as plain data."""
     found = run.least_breach
     if found is None:
         return None
@@ -596,3 +585,71 @@ def plain_hindsight(run: Run) -> dict[str, Any] | None:
         "loss_kept": plain_interval((found.best.lower, found.best.upper)),
         "regret_kept": plain_interval(run.regret_kept),
     }
+
+
+# --- verdict --------------------------------------------------------------------------------------
+#
+# The result of several runs in one sentence: the first learner beside the best of the others, the
+# cheapest of the baselines that re-solve, else the cheapest of all. One alone is compared with the
+# best fixed decision.
+
+SAME = 0.0005
+"""Losses that differ by a smaller share are called the same."""
+
+
+class Outcome(NamedTuple):
+    name: str
+    loss: float
+    violation: float
+
+
+def verdict(runs: Sequence[Run], names: Sequence[str]) -> str:
+    """One sentence on runs of one stream, the first of which is ours; lower is better."""
+    if not runs or not runs[0].rounds:
+        return ""
+    outcomes = [
+        Outcome(name, float(run.losses.mean()), float(run.violations.mean()))
+        for run, name in zip(runs, names, strict=True)
+    ]
+    first, others = outcomes[0], outcomes[1:]
+    if not others:
+        return _alone(runs[0], first)
+    solving = [each for each in others if each.name.startswith("Resolve")]
+    return beside(first, min(solving or others, key=lambda each: each.loss))
+
+
+def beside(first: Outcome, other: Outcome) -> str:
+    cost = f"{first.name} cost {_compared(first.loss, other.loss)} {other.name}"
+    ours, theirs = first.violation, other.violation
+    if ours == theirs == 0.0:
+        return f"{cost}, and neither violated a constraint (lower is better)."
+    if ours == 0.0 or theirs == 0.0:
+        none, some = (first, other) if ours == 0.0 else (other, first)
+        amount = f"{some.name} by {number(some.violation)} per round on average"
+        return f"{cost}; {none.name} violated no constraint, {amount} (lower is better)."
+    more = max(ours, theirs) / min(ours, theirs)
+    times = f"{more:,.2g} times {'less' if ours < theirs else 'more'}" if more > 1.05 else "as much"
+    amounts = f"{number(ours)} against {number(theirs)} per round on average"
+    return f"{cost} and violated constraints {times} ({amounts}; lower is better)."
+
+
+def _alone(run: Run, own: Outcome) -> str:
+    violated = "violated no constraint"
+    if own.violation > 0.0:
+        violated = f"violated constraints by {number(own.violation)} per round on average"
+    if run.regret is None:
+        return f"{own.name} cost {number(own.loss)} per round and {violated} (lower is better)."
+    best = own.loss - run.regret[1] / run.rounds
+    than = f"{_compared(own.loss, best)} the best fixed decision in hindsight"
+    return f"{own.name} cost {than} and {violated} (lower is better)."
+
+
+def _compared(own: float, other: float) -> str:
+    """ "1.3 % less than", or both numbers where shares of the other say nothing."""
+    if abs(own - other) <= SAME * abs(other):
+        return "as much as"
+    if other <= 0.0 or own <= 0.0:
+        return f"{number(own)} per round, {number(other - own).lstrip('-')} " + (
+            "less than" if own < other else "more than"
+        )
+    return f"{100.0 * abs(own - other) / other:.2g} % {'less' if own < other else 'more'} than"

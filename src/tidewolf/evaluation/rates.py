@@ -31,17 +31,23 @@ CONFIDENCE = 0.95
 
 
 class Growth(NamedTuple):
-    """How one total grows."""
+    """How one total grows with the horizon.
+
+    Attributes
+    ----------
+    interval : tuple[float, float] or None
+        Holds the exponent with 95 % confidence; infinite where two runs leave no scatter to
+        judge by.
+    theory : float or None
+        The learner's own, up to logarithms.
+    reason : str
+        Why there is no exponent, if there is none.
+    """
 
     exponent: float | None
     interval: tuple[float, float] | None
-    """holds the exponent with 95 % confidence; infinite where two runs leave no scatter to judge
-    by
-    """
     theory: float | None
-    """the learner's own, up to logarithms"""
     reason: str = ""
-    """why there is no exponent, if there is none"""
 
     @property
     def slower(self) -> bool | None:
@@ -147,10 +153,8 @@ def rates(runs: Sequence[Run]) -> Rates:
     names = sorted({type(run.learner).__name__ for run in runs})
     horizons = tuple(sorted({run.rounds for run in runs}))
     if len(names) != 1 or len(horizons) < 2 or horizons[0] == 0:
-        raise InvalidInput(
-            "rates takes runs of one learner at two lengths or more, all above 0; "
-            f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds were given."
-        )
+        given = f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds"
+        raise InvalidInput(f"rates takes runs of one learner at two lengths or more, not {given}.")
     regrets = [None if run.regret is None else run.regret[1] for run in runs]
     breaches, lengths = [float(run.violations.sum()) for run in runs], [run.rounds for run in runs]
     first, second = getattr(runs[0].learner, "exponents", (None, None))
@@ -161,7 +165,6 @@ def rates(runs: Sequence[Run]) -> Rates:
 def growth(
     horizons: Sequence[int], totals: Sequence[float | None], theory: float | None = None
 ) -> Growth:
-    """The exponent of totals measured over these horizons."""
     from scipy.special import stdtrit
 
     known = [total for total in totals if total is not None and math.isfinite(total)]

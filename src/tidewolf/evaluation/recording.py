@@ -39,7 +39,6 @@ from tidewolf.evaluation.tracking import (
     active_set,
 )
 from tidewolf.functions import support
-from tidewolf.functions.support import Member, own_functions
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner
@@ -63,8 +62,6 @@ _TOTAL = 1e307
 
 
 class RunProgress(NamedTuple):
-    """How far a run has come."""
-
     rounds_done: int
     rounds: int
     calls: int
@@ -74,11 +71,8 @@ class RunProgress(NamedTuple):
 
 
 class _Snapshot(NamedTuple):
-    """A recording as numbers and arrays."""
-
     t: int
     state: np.ndarray[Any, np.dtype[np.uint8]]
-    """as the learner saves it"""
     seconds: float
     untold: tuple[float, ...]
     ends: Int64s
@@ -93,7 +87,6 @@ def _clock() -> float:
 
 
 def solves_in(state: Any) -> int:
-    """Linear programs that a learner has solved so far."""
     return int(getattr(state, "solves", 0))
 
 
@@ -106,7 +99,9 @@ def _entries(stream: Stream) -> int:
 
 @final
 class Recording:
-    """Plays a stream and keeps what `Run` tells of it."""
+    """`source` says where the stream comes from, in place of its content, and files agree with it;
+    `untold` are slopes of losses, and of broken limits, summed over rounds without feedback.
+    """
 
     def __init__(
         self,
@@ -117,10 +112,8 @@ class Recording:
         source: str = "",
     ) -> None:
         if isinstance(learner, Learner) and not isinstance(stream, Stream):
-            raise WrongType(
-                f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}. "
-                "Rounds that come one by one, perhaps without an end, are for tw.play."
-            )
+            words = f"Expected a Stream(losses, constraints), not {type(stream).__name__}"
+            raise WrongType(f"{words}; rounds that come one by one are for tw.play.")
         rounds = len(stream) if isinstance(stream, Stream) else 0
         self._is_short = rounds == 0 or rounds * _entries(stream) <= SHORT
         with interpreting(self._is_short):
@@ -128,15 +121,11 @@ class Recording:
             self.state, self.audit = learner.start(), Audit(learner)
         self.learner, self.stream, self.decisions = learner, stream, decisions
         self._source: str | Stream = source or stream
-        """what a file must agree with: the text that says where the stream comes from, or itself"""
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.K)
         self.losses, self.violations, self.distances, self.churn = np.empty((4, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
         self.movement = Movement()
-        self.ends = array("q")
-        """after how many rounds each update came"""
-        self.measures = array("d")
-        """the learner's running numbers after each update, end to end"""
+        self.ends, self.measures = array("q"), array("d")  # of each update, see `updates`
         self.trajectory = TrajectorySummary(rounds, learner.K.shape)
         self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
         if self._kernel is not None and self._kernel.exact:  # every projection moves y
@@ -146,16 +135,12 @@ class Recording:
         limits = first.pieces(center) if rounds else None
         self.breaches = Breaches(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
         self.untold: tuple[float, ...] = (0.0, 0.0)
-        """slopes of losses, and of broken limits, summed over rounds without feedback"""
         numbers = (self.losses, self.violations, self.distances, self.churn)
         self._rounds: tuple[NDArray, ...] = (*numbers, self.calls, self.solves)
         gathered = (self.membership, self.movement, self.trajectory, self.breaches)
         self._trackers: tuple[Tracker, ...] = (self.audit, *gathered)
 
     def advance(self) -> Iterator[int]:
-        """Play on, one update at a time, or as many as a kernel plays in a moment; answers how many
-        rounds are done.
-        """
         compiled = compiled_rounds(self.learner, self.stream)
         moves = self._advance_one_by_one() if compiled is None else self._advance_compiled(compiled)
         is_small = isinstance(self.learner.K, Spectral) and max(self.learner.K.shape) <= SMALL
@@ -201,20 +186,15 @@ class Recording:
             yield self.t
 
     def _records(self, rounds: int) -> Records:
-        """Arrays for so many rounds."""
         n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.means)
-        measures = self._kernel.measures
-        records = Records(n, rounds, 0, points, samples, parts, measures)
+        records = Records(n, rounds, 0, points, samples, parts, self._kernel.measures)
         records.means = self.trajectory.means.reshape(parts, n)
         records.ends = self.trajectory.edges[1:]
         records.each, records.when = self.breaches.sizes, self.breaches.when  # changed in place
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
-        """What was recorded so far, for the kernel to resume from; its functions begin with round
-        `first`.
-        """
         if self.movement.last is not None:
             records.last[:] = to_numpy(self.movement.last)
         part, records.room = self.trajectory.tell(records.total), self.audit.room
@@ -274,13 +254,10 @@ class Recording:
             self.audit.see(self.state)
 
     def _finite(self, values: Floats, name: str) -> Floats:
-        """The values, unless one of them is no number, or so large that a total might not be."""
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
         if not size <= _TOTAL / len(self.stream):
-            raise NotFinite(
-                f"Expected a {name} of size at most {_TOTAL / len(self.stream):.3g}, whose totals "
-                f"do not overflow; {size:g} was received in round {self.t + 1} or soon after."
-            )
+            words = f"a {name} of size at most {_TOTAL / len(self.stream):.3g}, not {size:g}"
+            raise NotFinite(f"Expected {words}, in round {self.t + 1} or soon after.")
         return values
 
     def _count_each(self, points: Array, stop: int) -> None:
@@ -312,13 +289,11 @@ class Recording:
 
     @property
     def progress(self) -> RunProgress:
-        """How far it has come."""
         loss, violation = (float(x[: self.t].sum()) for x in (self.losses, self.violations))
         calls, solves = int(self.state.calls), solves_in(self.state)
         return RunProgress(self.t, len(self.stream), calls, loss, violation, solves)
 
     def save(self) -> bytes:
-        """All of it as bytes."""
         rounds = tuple(numbers[: self.t] for numbers in self._rounds)
         trackers = tuple(tracker.parts() for tracker in self._trackers)
         state = np.frombuffer(self.learner.save(self.state), dtype=np.uint8)
@@ -360,13 +335,10 @@ class Recording:
         except Warning:  # where warnings are errors
             raise
         except Exception as error:  # other content breaks in every way
-            raise BrokenFile(
-                f"{file} is no recording of a run: {checkpoint.half_sentence(error)}."
-            ) from None
+            raise BrokenFile(f"{file} is no run: {checkpoint.half_sentence(error)}.") from None
         return recording
 
     def _restore_rounds(self, found: _Snapshot) -> None:
-        """The numbers of the rounds; a ValueError if they are of others than this recording has."""
         t = found.t
         if type(t) is not int or not 0 <= t <= len(self.stream):
             raise ValueError(f"it has {t!r} rounds, but the stream has {len(self.stream)}")
@@ -376,7 +348,7 @@ class Recording:
             mine[:t] = its
 
     def updates(self) -> tuple[Int64s, Floats]:
-        """After how many rounds each update came, and the learner's running numbers after each."""
+        """After how many rounds each update came, and the learner's running numbers after it."""
         updates = len(self.ends)
         measures = np.array(self.measures, dtype=np.float64).reshape(
             updates, len(self.measures) // max(1, updates)
@@ -404,10 +376,9 @@ class GradientCheck:
         self._before: Array | None = None
         if learner.needs is not Bandit and len(stream):
             batches = (stream.losses, stream.constraints)
-            self.left = support.FIRST if any(map(own_functions, batches)) else 0
+            self.left = support.FIRST if any(map(support.own_functions, batches)) else 0
 
     def see(self, t: int, played: Played) -> None:
-        """The update whose first round is round t."""
         if not self.left:
             return
         self.left -= 1
@@ -415,7 +386,7 @@ class GradientCheck:
         last = () if active is None else active.atoms.vertices[: len(active.weights)][-2:]
         vertices = ((vertex.dense(center), "a vertex of the set") for vertex in last)
         others = support.members_of(center, (self._before, "the decision before"), *vertices)
-        x = Member(played.x, "the point that was played")
+        x = support.Member(played.x, "the point that was played")
         for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
             support.require_subgradients(kind, batch.view(one), t, x, others)
         self._before = played.x

@@ -14,11 +14,10 @@ from tidewolf.core.arguments import as_callback, as_flag, shown
 from tidewolf.core.arrays import as_count, frozen, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported, WrongType
-from tidewolf.core.registry import presenter_of
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import certificate, metrics
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
-from tidewolf.evaluation.formatting import data_frame
+from tidewolf.evaluation.formatting import data_frame, presenter_of
 from tidewolf.evaluation.metrics import (
     SHOWN_LIMITS,
     Experts,
@@ -47,9 +46,7 @@ from tidewolf.methods.late import Overrides
 
 INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."
 PROGRESS_SECONDS = 0.1
-"""Seconds between two reports of progress."""
 SHOWN_EXPERTS = 6
-"""How many members a printed run names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -291,8 +288,7 @@ class Run(Record):
         best = self.comparator
         if best is None or best.point is None:
             return None
-        curve: Floats = np.cumsum(self.losses - to_numpy(self.stream.losses.values(best.point)))
-        return curve
+        return np.asarray(np.cumsum(self.losses - to_numpy(self.stream.losses.values(best.point))))
 
     @cached_property
     def bound(self) -> Bound:
@@ -413,7 +409,6 @@ class Run(Record):
         return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
-        """The table and the figures, for notebooks."""
         return presenter_of(self).html(self)
 
     def __repr__(self) -> str:
@@ -510,9 +505,7 @@ def run(
     """
     as_callback(progress, "progress, which is called as the run advances,")
     if comparator is not None and not isinstance(comparator, Comparator):
-        raise WrongType(
-            f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}."
-        )
+        raise WrongType(f"Expected a comparator of best_in_hindsight, not {shown(comparator)}.")
     every = as_count(every, "every, the rounds from one decision that is kept to the next,")
     recording, last = Recording(learner, stream), time.perf_counter()
     if as_flag(decisions, "decisions, whether they are kept,"):
@@ -527,7 +520,6 @@ def run(
 
 
 def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
-    """What a recording tells of the rounds it has played, which are all there are."""
     ends, measures = recording.updates()
     kept, decisions = recording.decisions, None
     K, stream = recording.learner.K, recording.stream

@@ -55,7 +55,6 @@ from tidewolf.sets.spectra import Spectral
 EVERY_POINT = "by every point's excess"
 COMBINATION = "through the convex combination of vertices"
 MAX_PARTS = 120
-"""At most so many parts."""
 MAX_NUMBERS = 1 << 22
 """At most so many numbers in all, or one point if that is larger."""
 _ROUNDING = 1e-9
@@ -73,11 +72,9 @@ class Tracker:
     kept: ClassVar[tuple[str, ...]]
 
     def parts(self) -> tuple[Any, ...]:
-        """What a file has of it."""
         return tuple(getattr(self, name) for name in self.kept)
 
     def restore(self, parts: tuple[Any, ...]) -> None:
-        """What `parts` gave, to resume from; a ValueError if an array is that of another run."""
         for name, value in zip(self.kept, parts, strict=True):
             mine = getattr(self, name)
             if isinstance(mine, np.ndarray):
@@ -89,14 +86,11 @@ class Tracker:
 
 
 class Membership(Tracker):
-    """The largest infeasibility so far, and how it is known."""
-
     kept = ("worst", "_points", "_combined", "_asked")
 
     def __init__(self, K: HasLMO) -> None:
         self._K = K
         self.worst = 0.0
-        """the largest infeasibility of those that were asked"""
         self._points = self._combined = self._asked = 0
         self._vertices: dict[int, tuple[Vertex, float]] = {}
         """those of the last combination by identity, and their excess"""
@@ -118,7 +112,6 @@ class Membership(Tracker):
                 self._ask(x)
 
     def took(self, points: int, worst: float) -> None:
-        """So many more points, each asked elsewhere; the largest infeasibility is now this."""
         self._points += points
         self._asked += points
         self._note(worst)
@@ -158,14 +151,12 @@ class Membership(Tracker):
 
     @property
     def law(self) -> str:
-        """What was proved."""
         if self._asked + self._combined < self._points:
             return "the 1st, 2nd, 4th, 8th, ... and the last played point are members of the set"
         return "every played point is a member of the set"
 
     @property
     def how(self) -> str:
-        """By what it was proved."""
         if self._asked == self._points:
             return EVERY_POINT
         some = f"{self._asked} of {self._points} points"
@@ -185,16 +176,14 @@ def active_set(state: Any) -> ActiveSet | None:
 
 
 class TrajectorySummary(Tracker):
-    """The means so far; complete once every round was seen."""
+    """`means` of the points of each part, which lie between the `edges`, in rounds done."""
 
     kept = ("means", "_t", "_part", "_total")
 
     def __init__(self, rounds: int, shape: Shape) -> None:
         parts = min(rounds, MAX_PARTS, max(1, MAX_NUMBERS // max(1, math.prod(shape))))
         self.edges: Int64s = np.arange(parts + 1) * rounds // max(1, parts)
-        """parts lie between them, in rounds done"""
         self.means: Floats = np.zeros((parts, *shape))
-        """(parts, *shape)"""
         self._t = self._part = 0
         self._total: Any = None
 
@@ -226,12 +215,11 @@ class TrajectorySummary(Tracker):
         who counts keeps up to date.
         """
         self._t, self._part = self._t + rounds, part
-        begun = self._t > self.edges[part]
-        self._total = total.reshape(self.means.shape[1:]) if begun else None
+        is_begun = self._t > self.edges[part]
+        self._total = total.reshape(self.means.shape[1:]) if is_begun else None
 
     @property
     def mean(self) -> Floats:
-        """The mean of every played point."""
         return np.average(self.means, axis=0, weights=np.diff(self.edges))
 
 
@@ -252,39 +240,31 @@ class Movement(Tracker):
         self.last: Array | None = None
 
     def see(self, points: Array, rounds: int, *, each: bool) -> Floats:
-        """The churn of the next rounds, played at one point, or (`each`) at a point each, (rounds,
-        *shape).
-        """
         churn, xp = np.zeros(rounds), namespace(points)
-        churn[0] = self._from_last(points[0, ...] if each else points)
+        first = points[0, ...] if each else points
+        if self.last is not None and first is not self.last:
+            churn[0] = 0.5 * float(xp.sum(xp.abs(first - self.last)))
         if each and rounds > 1:
             steps = xp.abs(points[1:, ...] - points[:-1, ...])
             churn[1:] = 0.5 * to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
         self.last = points[-1, ...] if each else points
         return churn
 
-    def _from_last(self, x: Array) -> float:
-        if self.last is None or x is self.last:
-            return 0.0
-        xp = namespace(x)
-        return 0.5 * float(xp.sum(xp.abs(x - self.last)))
-
 
 @final
 class Breaches(Tracker):
-    """When each of several limits was broken, in memory that does not grow with the rounds."""
+    """`when`: in how many rounds each limit was broken, the worst, the first and the last; `sizes`:
+    by how much in all, and in its worst round.
+    """
 
     kept = ("when", "sizes")
 
     def __init__(self, limits: int) -> None:
         self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
-        """in how many rounds each was broken, the worst, the first and the last"""
         self.when[0] = 0
         self.sizes: Floats = np.zeros((2, limits))
-        """by how much each was broken in all, and in its worst round"""
 
     def see(self, start: int, limits: Floats) -> None:
-        """The limits of rounds from `start` on, (rounds, limits): positive where broken."""
         self.sizes[0] += np.maximum(limits, 0.0).sum(axis=0)
         broken = is_broken(limits)
         these = np.flatnonzero(broken.any(axis=0))
@@ -302,26 +282,27 @@ class Breaches(Tracker):
         worst[these[worse]], worst_round[these[worse]] = most[worse], start + at[worse]
 
     def of(self, limit: int) -> Breach:
-        """Those of one limit."""
         rounds, *where = self.when[:, limit].tolist()
         return Breach(rounds, float(self.sizes[1, limit]), *where)
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
-    """Which limits of rounds are broken by more than rounding: that of the largest of them, and of
-    `size`.
-    """
-    found: NDArray = limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0)))
-    return found
+    return np.asarray(limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0))))
 
 
 class Breach(NamedTuple):
-    """When a limit was broken; rounds count from 0."""
+    """When a limit was broken; rounds count from 0.
+
+    Attributes
+    ----------
+    rounds : int
+        In how many.
+    worst : float
+        By how much, in its worst round.
+    """
 
     rounds: int
-    """in how many"""
     worst: float
-    """by how much, in its worst round"""
     worst_round: int
     first: int
     last: int
@@ -429,7 +410,6 @@ class Decisions:
 
 
 def _shown(count: int, most: int) -> list[int]:
-    """Which of so many are shown, -1 in place of those left out."""
     if count <= most:
         return list(range(count))
     return [*range(most // 2), -1, *range(count - most // 2, count)]

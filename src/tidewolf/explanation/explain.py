@@ -66,7 +66,6 @@ def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
 
 
 def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
-    """What is played in the last of the observed rounds if x is the decision of the first."""
     if learner.needs is not Bandit or not 1 < (k := given.rounds) <= learner.rounds_left(state):
         return x
     return acts(learner, state, k)[k - 1, ...]
@@ -87,7 +86,6 @@ Namer = Callable[[int], str]
 
 
 def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
-    """The names of entries: those given here, or those of the set."""
     names = getattr(K, "names", None) if names is None else names
     if names is None:
         vector = len(K.shape) == 1
@@ -102,13 +100,11 @@ def flat(x: Array) -> Floats:
 
 
 def once(x: Array) -> Floats:
-    """The entries of a point, with 0 below the diagonal of a symmetric matrix."""
     own = to_numpy(x)
     return flat(np.triu(own) if own.ndim == 2 and np.array_equal(own, own.T) else own)
 
 
 def named(places: Iterable[int], x: Array, before: Array | None, name: Namer) -> Entries:
-    """These entries, with what they were before."""
     new, old = flat(x).tolist(), None if before is None else flat(before).tolist()
     return tuple(record.Entry(name(i), new[i], None if old is None else old[i]) for i in places)
 
@@ -120,12 +116,10 @@ def largest(size: Floats, most: int, share: float) -> list[int]:
 
 
 def moves(x: Array, before: Array, name: Namer, weights: Floats | float = 1.0) -> Entries:
-    """The entries with the largest weighted changes."""
     return named(largest(np.abs(once(x - before)) * weights, MOST // 2, LITTLE), x, before, name)
 
 
 def routes(K: HasLMO, x: Array) -> list[record.Route]:
-    """The paths of a flow, by commodity."""
     found: list[tuple[str | None, Any]] = []
     if isinstance(K, FlowPolytope):
         found = [(None, path) for path in K.paths(x, tolerance=1e-4)]
@@ -137,8 +131,6 @@ def routes(K: HasLMO, x: Array) -> list[record.Route]:
 
 
 class LastRound:
-    """The functions or numbers of the last observed round; all unknown without feedback."""
-
     def __init__(self, learner: Learner[Any], feedback: RoundFeedback | None, name: Namer) -> None:
         self.K, self.feedback, self.name = learner.K, feedback, name
         self.gradients: FirstOrder | None = None
@@ -159,13 +151,11 @@ class LastRound:
             self.constraint = None if isinstance(one, Unlimited) else one
 
     def values(self, x: Array | None) -> tuple[float | None, ...]:
-        """Loss and largest constraint value at x; None if unknown, or if there is no constraint."""
         if self.loss is None and self.feedback is not None and x is self.feedback.x:
             return self.observed
         return tuple(_value(batch, x) for batch in (self.loss, self.constraint))
 
     def outlook(self, x: Array, before: Array | None) -> record.Outlook | None:
-        """What is expected at the decision, and at the one before."""
         if self.feedback is None:
             return None
         gain, given = None, self.gradients
@@ -176,7 +166,6 @@ class LastRound:
         return record.Outlook(self.feedback.round, loss, loss_before, limit, played, gain)
 
     def limits(self, x: Array, prices: Floats | None) -> tuple[record.Limit, ...]:
-        """The constraints with the largest values, at the decision or at what was played."""
         batch = self.constraint
         if batch is None or self.feedback is None:
             return ()
@@ -213,7 +202,6 @@ def _pieces(batch: Batch, x: Array) -> Floats:
 
 
 def _value(batch: Batch | None, x: Array | None) -> float | None:
-    """The value of a single round at x; None if it has none there."""
     try:
         value = math.nan if batch is None or x is None else float(batch.values(x)[0])
     except Exception:  # a function of the user, at a point where it may not be defined
@@ -239,8 +227,7 @@ def explained(
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
     decided, last = past.decision_of(number, now)
     state, x, info = decided.state, decided.x(learner), decided.info or RoundInfo()
-    name = namer(learner.K, names)
-    newest = LastRound(learner, decided.feedback, name)
+    newest = LastRound(learner, decided.feedback, namer(learner.K, names))
     run = next((one for one in experts_of(learner, state) if one.rounds == state.t), None)
     if last.decided is None and number:
         notes = (f"{past.came}: what moved the decision is not known.", *notes)
@@ -269,7 +256,6 @@ def explained(
 def _moved(
     learner: Learner[Any], x: Array, last: Last, newest: LastRound, info: RoundInfo
 ) -> dict[str, Any]:
-    """The fields of the decision by name, and of its move."""
     size, name, paths = np.abs(once(x)), newest.name, routes(learner.K, x)
     shown, closed = largest(size, MOST, SMALL), entries_out(learner.K, info)
     out = named([] if closed is None else np.flatnonzero(closed).tolist(), x, last.x, name)
@@ -293,16 +279,13 @@ def _moved(
 
 
 def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
-    """How far the decision is from what it would be if nothing held it back."""
     own = decision(decided.state, decided.round)
-    stands_at = getattr(learner, "stands_at", learner.act)
-    free = stands_at(decided.state) if own is None else own.free
+    free = getattr(learner, "stands_at", learner.act)(decided.state) if own is None else own.free
     far = distance_moved(x, free)
     return far if far > 1e-9 * learner.K.diameter else 0.0
 
 
 def _mix(proposals: Sequence[Any]) -> Floats | None:
-    """The weighted sum of the points that were proposed; None without one."""
     points = [one.weight * to_numpy(one.point) for one in proposals if one.point is not None]
     return sum(points[1:], points[0]) if points else None
 
@@ -310,7 +293,6 @@ def _mix(proposals: Sequence[Any]) -> Floats | None:
 def _experts(
     learner: Learner[Any], decided: PastDecision, last: Last, newest: LastRound
 ) -> dict[str, Any]:
-    """The fields of experts with their parts of the move, and of what else moved the decision."""
     if not isinstance(learner, MixesExperts):
         return {}
     now = then = learner.proposals(decided.state, decided.round)

@@ -24,12 +24,17 @@ _TINY = 1e-9
 
 
 class Entry(NamedTuple):
-    """An entry of the decision."""
+    """An entry of the decision, by its name.
+
+    Attributes
+    ----------
+    before : float or None
+        In what was played before; None if that is not known.
+    """
 
     name: str
     value: float
     before: float | None
-    """in what was played before; None if that is not known"""
 
     @property
     def change(self) -> float:
@@ -37,10 +42,15 @@ class Entry(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A path of a flow."""
+    """A path of a flow.
+
+    Attributes
+    ----------
+    share : float
+        How much of the flow takes it.
+    """
 
     share: float
-    """how much of the flow takes it"""
     nodes: tuple[str, ...]
     commodity: str | None = None
 
@@ -48,59 +58,83 @@ class Route(NamedTuple):
 class Part(NamedTuple):
     """What one expert contributes to the decision and to its move. `by_proposal` and `by_weight` of
     all experts, `held_back` and `overridden` add up to the move.
+
+    Attributes
+    ----------
+    weight : float
+        Its share of the decision.
+    by_proposal : float
+        How far it moved the decision because it proposes another point.
+    by_weight : float
+        How far it moved the decision because its weight changed.
+    loss : float or None
+        Expected at its proposal.
+    limit : float or None
+        The largest constraint value at its proposal; above 0 it is violated.
+    guard : float or None
+        The most that the run has lost to it so far, loss and violation weighted together.
+    more_loss : float or None
+        Loss of the run minus its own so far; None if the functions were not observed.
     """
 
     name: str
     weight: float
-    """its share of the decision"""
     weight_before: float | None
     by_proposal: float
-    """how far it moved the decision because it proposes another point"""
     by_weight: float
-    """how far it moved the decision because its weight changed"""
     loss: float | None
-    """expected at its proposal"""
     limit: float | None
-    """the largest constraint value at its proposal; above 0 it is violated"""
     guard: float | None
-    """the most that the run has lost to it so far, loss and violation weighted together"""
     more_loss: float | None
-    """loss of the run minus its own so far; None if the functions were not observed"""
     more_violation: float | None
     present: bool
-    """whether it proposed a point"""
 
 
 class Limit(NamedTuple):
-    """A constraint of the last observed round."""
+    """A constraint of the last observed round.
+
+    Attributes
+    ----------
+    played : float
+        Its value at what was played; above 0 it was violated.
+    load : float or None
+        The entry of the decision, if it has a capacity.
+    binds : bool
+        Whether it is violated at the decision, or nearly no room is left.
+    price : float or None
+        Its multiplier, in units of the loss; None if it has none of its own.
+    """
 
     name: str
     played: float
-    """its value at what was played; above 0 it was violated"""
     now: float
-    """its value at the decision"""
     load: float | None
-    """the entry of the decision, if it has a capacity"""
     capacity: float | None
     binds: bool
-    """whether it is violated at the decision, or nearly no room is left"""
     price: float | None = None
-    """its multiplier, in units of the loss; None if it has none of its own"""
 
 
 class Outlook(NamedTuple):
-    """What is expected: what the last observed round would cost again."""
+    """What is expected: what the last observed round would cost again.
+
+    Attributes
+    ----------
+    loss : float or None
+        At the decision.
+    loss_before : float or None
+        At what was played in the round before.
+    limit : float or None
+        The largest constraint value at the decision; above 0 it is violated.
+    gain : float or None
+        How much the move lowers the loss, by its gradient at what was played.
+    """
 
     round: int
     loss: float | None
-    """at the decision"""
     loss_before: float | None
-    """at what was played in the round before"""
     limit: float | None
-    """the largest constraint value at the decision; above 0 it is violated"""
     limit_played: float | None
     gain: float | None
-    """how much the move lowers the loss, by its gradient at what was played"""
 
 
 @final
@@ -260,8 +294,7 @@ class Explanation:
         dict
             The fields by name; a number that is not finite is None.
         """
-        found: dict[str, Any] = _plain(vars(self))
-        return found
+        return dict(_plain(vars(self)))
 
 
 def _plain(value: Any) -> Any:
@@ -294,7 +327,6 @@ def _facts(facts: dict[str, float | None]) -> str:
 
 
 def _decision(why: Explanation) -> Iterator[tuple[str, str]]:
-    """What was decided, and what is different from the decision before."""
     values = _some([f"{one.name}: {number(one.value)}" for one in why.entries], why.others)
     paths = [f"{number(one.share)} along {' > '.join(one.nodes)}" for one in why.routes]
     yield "Decision", _some(paths, why.other_routes) if paths else values or "every entry is 0"
@@ -312,7 +344,6 @@ def _decision(why: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _experts(why: Explanation) -> Iterator[tuple[str, str]]:
-    """What moved the decision, and the experts with largest weights."""
     if why.moved:
         yield from (("By", reason) for reason in [*_reasons(why)][:_MOST])
     for part in why.experts[: _MOST - 1] if why.observed else ():
@@ -343,9 +374,7 @@ def _parts(why: Explanation) -> Iterator[str]:
 
 
 def _limits(why: Explanation) -> Iterator[tuple[str, str]]:
-    """The limits that bind or were broken, or the nearest one, and what is expected of the move."""
-    shown = [one for one in why.limits if one.binds or one.played > _TINY] or why.limits[:1]
-    for one in shown:
+    for one in [one for one in why.limits if one.binds or one.played > _TINY] or why.limits[:1]:
         load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
         now = f"BROKEN by {number(one.now)}" if one.now > 0.0 else f"room {number(-one.now)}"
         then = f", was over by {number(one.played)}" if one.played > 0.0 else ""
@@ -363,7 +392,6 @@ def _limits(why: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _so_far(why: Explanation) -> Iterator[tuple[str, str]]:
-    """The totals, what is proved, and what other points than the decisions have cost."""
     if why.run_loss is not None and why.observed:
         yield "So far", _facts({"loss": why.run_loss, "violation": why.run_violation})
     if (proved := why.proved) is not None:
@@ -391,7 +419,6 @@ def _moved(why: Explanation) -> str:
 
 
 def _reasons(why: Explanation) -> Iterator[str]:
-    """What may have moved it, the strongest first."""
     for entries, state in ((why.out, "out"), (why.gone, "no longer there")):
         used = [one.name for one in entries if (one.before or 0.0) > _TINY]
         if used:
@@ -411,6 +438,5 @@ def _reasons(why: Explanation) -> Iterator[str]:
 
 
 def _over(limits: Sequence[Limit]) -> list[str]:
-    """The limit that what was played broke most, if it broke any."""
     broken = sorted((one for one in limits if one.played > _TINY), key=lambda one: -one.played)
     return [f"{one.name} was over by {number(one.played)} in the last round" for one in broken[:1]]

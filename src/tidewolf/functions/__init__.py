@@ -31,9 +31,8 @@ from inspect import isabstract
 
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.functions.autograd import from_jax, from_torch
+from tidewolf.functions.autograd import Custom, from_jax, from_torch
 from tidewolf.functions.combined import Chain, Max, Sum
-from tidewolf.functions.custom import Custom
 from tidewolf.functions.entries import Range, Squared
 from tidewolf.functions.from_cvxpy import from_cvxpy
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine

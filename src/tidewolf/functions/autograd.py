@@ -16,17 +16,19 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
 from tidewolf.core.arguments import import_extra, shown
-from tidewolf.core.arrays import as_array, as_count, is_array, like, namespace, to_numpy
+from tidewolf.core.arrays import as_array, as_count, as_number, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
@@ -38,35 +40,51 @@ class Rounds(NamedTuple):
     data: tuple[Any, ...]
 
     def some(self, which: Any) -> Rounds:
-        """Those of a slice, or of an array of places."""
         return Rounds(self.ts[which], tuple(part[which, ...] for part in self.data))
 
 
 class Engine(ABC):
     """A callable and the library that differentiates it; views of a batch share one.
 
-    Whatever it answers is in the library's own arrays. `x` is one point for all rounds, or one for
-    each, with an axis more.
+    Whatever it answers is in the library's own arrays.
     """
 
     name: ClassVar[str]
-    """what makes a batch of it"""
 
     def __init__(self, value: Callable[..., Any], call: str) -> None:
         self.value, self.call = value, call
-        self.at_once = True
+
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        """What is asked of each round at the point x: "values", "values_at" (x has a point for each
+        round) or "gradients"; or the "weighted" sum of gradients. One round after another.
+        """
+        point, own = self._point(x), what == "values_at"
+        ask = self._value if what.startswith("values") else self._gradient
+        data = self._columns(rounds, point)
+        found = [
+            ask(point[i, ...] if own else point, int(t), [part[i] for part in data])
+            for i, t in enumerate(rounds.ts)
+        ]
+        if weights:
+            return sum(w * slope for w, slope in zip(weights[0].tolist(), found, strict=True))
+        plain = isinstance(found[0], float)
+        return np.array(found) if plain else namespace(found[0]).stack(found)
+
+    def _point(self, x: Array) -> Any:
+        """The point in the library's arrays."""
+        return x
+
+    def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
+        """The data of the rounds in the library's arrays."""
+        return rounds.data
 
     @abstractmethod
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        """The value of each round."""
+    def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
+        """The value of a single round."""
 
     @abstractmethod
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        """The gradient of each round."""
-
-    @abstractmethod
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        """The gradient of the weighted sum."""
+    def _gradient(self, x: Any, t: int, row: Sequence[Any]) -> Any:
+        """The gradient of a single round."""
 
 
 class Traced(Engine):
@@ -74,79 +92,37 @@ class Traced(Engine):
     callable, else over one after another.
     """
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        return self._answer("values_at" if each else "values", x, rounds)
+    at_once = True
 
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        return self._answer("gradients", x, rounds)
-
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        return self._answer("weighted", x, rounds, weights)
-
-    def _answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
-        point = self._point(x)
-        if not self.at_once or not self._worth_it(rounds):
-            return self._apart(what, point, rounds, *weights)
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        if not self.at_once or not self._is_worth_it(rounds):
+            return super().answer(what, x, rounds, *weights)
         try:
-            return self._together(what, point, rounds, *weights)
+            return self._together(what, self._point(x), rounds, *weights)
         except Exception:  # whatever is wrong with the callable itself, the next line says
-            found = self._apart(what, point, rounds, *weights)
+            found = super().answer(what, x, rounds, *weights)
             self.at_once = False
             return found
 
-    def _apart(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        """One round after another."""
-        data, own = self._columns(rounds, point), what == "values_at"
-        ask = self._scalar if what.startswith("values") else self._slope
-        found = (
-            ask(point[i] if own else point, int(t), [part[i] for part in data])
-            for i, t in enumerate(rounds.ts)
-        )
-        if weights:
-            return sum(w * slope for w, slope in zip(weights[0].tolist(), found, strict=True))
-        return self._stack(found)
-
-    def _worth_it(self, rounds: Rounds) -> bool:
-        """Whether going over all rounds at once pays."""
+    def _is_worth_it(self, rounds: Rounds) -> bool:
         return True
 
     @abstractmethod
-    def _point(self, x: Array) -> Any:
-        """The point in the library's arrays."""
-
-    @abstractmethod
-    def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
-        """The data of the rounds in the library's arrays."""
-
-    @abstractmethod
-    def _stack(self, found: Iterable[Any]) -> Any:
-        """Answers of rounds as one array."""
-
-    @abstractmethod
-    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
-        """The gradient of a single round."""
-
-    @abstractmethod
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        """All rounds at once: values, values_at, gradients, or a weighted gradient."""
+        """The answer on all rounds at once."""
 
     @abstractmethod
     def _number(self, found: Any, x: Any) -> Any:
-        """An answer as an array of the library, which it may be refused for."""
+        """An answer as an array of the library; None if it is no number."""
 
-    def _scalar(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
+    def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
         """The callable's answer as an array without axes, in the dtype of x."""
-        given = {"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call]
-        found = self.value(*given)
+        found = self.value(*{"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call])
         answer = None if isinstance(found, bool) else self._number(found, x)
         if answer is None:
-            what = f"Expected a scalar from the callable of {self.name}, not {shown(found)}."
-            raise WrongType(what)
+            raise WrongType(f"{self.name}: expected a scalar, not {shown(found)}.")
         if math.prod(answer.shape) != 1:
-            shape = tuple(answer.shape)
-            raise WrongShape(
-                f"Expected a number from the callable of {self.name}, not shape {shape}."
-            )
+            raise WrongShape(f"{self.name}: expected a number, not shape {tuple(answer.shape)}.")
         return answer.reshape(())
 
 
@@ -163,8 +139,7 @@ class Autograd(Batch):
     def fields(self) -> dict[str, Any]:
         ts, data = self._rounds
         rounds = tuple(ts.tolist()) if self._engine.call == "numbers" else len(self)
-        value = self._engine.value
-        return {"value": value, "shape": self._shape, "rounds": rounds, "data": data}
+        return {"value": self._engine.value, "shape": self._shape, "rounds": rounds, "data": data}
 
     def __repr__(self) -> str:
         called = self.name or "value"
@@ -179,8 +154,9 @@ class Autograd(Batch):
 
     @property
     def name(self) -> str | None:
-        """What the callable is called, if it has a name."""
-        return name_of(self._engine.value)
+        """What the callable is called; None for one without a name of its own."""
+        name = getattr(self._engine.value, "__name__", None)
+        return name if isinstance(name, str) and not name.startswith(("<", "_")) else None
 
     def view(self, rounds: slice) -> Self:
         return self._unchecked(**{**self.__dict__, "_rounds": self._rounds.some(rounds)})
@@ -196,20 +172,19 @@ class Autograd(Batch):
         return cls._unchecked(**{**first.__dict__, "_rounds": whole})
 
     def values(self, x: Array) -> Array:
-        return self._all_values(x, each=False)
+        return self._answer("values", x)
 
     def values_at(self, points: Array) -> Array:
-        return self._all_values(points, each=True)
-
-    def _all_values(self, x: Array, *, each: bool) -> Array:
-        if not len(self):
-            return like(np.zeros(0), x)
-        return self._finite(self._engine.values(x, self._rounds, each=each), x, "value")
+        return self._answer("values_at", points)
 
     def gradients(self, x: Array) -> Array:
+        return self._answer("gradients", x)
+
+    def _answer(self, what: str, x: Array) -> Array:
         if not len(self):
-            return like(np.zeros((0, *self._shape)), x)
-        return self._finite(self._engine.gradients(x, self._rounds), x, "gradient")
+            return like(np.zeros((0, *self._shape) if what == "gradients" else 0), x)
+        kind = "gradient" if what == "gradients" else "value"
+        return self._finite(self._engine.answer(what, x, self._rounds), x, kind)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         each = np.asarray(to_numpy(weights), dtype=np.float64)
@@ -217,7 +192,7 @@ class Autograd(Batch):
         if not len(used):
             return 0.0 * x
         rounds = self._rounds if len(used) == len(each) else self._rounds.some(used)
-        found = self._engine.weighted(x, rounds, each[used])
+        found = self._engine.answer("weighted", x, rounds, each[used])
         return self._finite(found[None, ...], x, "gradient")[0, ...]
 
     @classmethod
@@ -232,9 +207,7 @@ class Autograd(Batch):
         rows = np.isfinite(to_numpy(found)).reshape(len(found), -1).all(axis=1)
         t = int(self._rounds.ts[int(np.argmin(rows))]) if len(found) == len(self) else None
         where = "a round" if t is None else f"round {t + 1} (t = {t})"
-        raise NotFinite(
-            f"The {what} of {where} of {self._engine.name} is not finite at this point."
-        )
+        raise NotFinite(f"The {what} of {where} of {self._engine.name} is not finite here.")
 
 
 def resolved(
@@ -246,8 +219,8 @@ def resolved(
     who = f"from_{library}"
     import_extra(library, who, library)
     if not callable(value) or isinstance(value, type):
-        words = "value(x, *row) with data=, value(t, x) with rounds=, or value(x)"
-        raise WrongType(f"{who} takes a callable, {words}, not {shown(value)}.", setting="value")
+        words = f"{who} takes a callable of x and a row, of t and x, or of x, not {shown(value)}."
+        raise WrongType(words, setting="value")
     sides = as_shape(tuple(shape) if isinstance(shape, Sequence) else (shape,), f"shape of {who}")
     if data is not None:
         several = isinstance(data, list | tuple) and data and all(map(is_array, data))
@@ -273,10 +246,125 @@ def _as_rows(part: Any, what: str) -> Any:
     return array
 
 
-def name_of(value: object) -> str | None:
-    """What a callable is called; None for one without a name of its own."""
-    name = getattr(value, "__name__", None)
-    return name if isinstance(name, str) and not name.startswith(("<", "_")) else None
+# Functions from two callables:  f_t(x) = value(t, x)  with subgradients  subgradient(t, x).
+#
+# t counts from 0 in the batch as it was made; a view f[s:e] passes on t = s, .., e - 1. What the
+# callables answer is checked on every call: a finite number, and a finite array of the shape of a
+# point. Convexity is theirs to keep; `tidewolf.testing.check_function` tests it. Without a
+# subgradient there are values alone, which is all that learners with Bandit feedback ask for.
+
+
+class _Given(Engine):
+    """Two callables of (t, x), or of x alone."""
+
+    name: ClassVar[str] = "Custom"
+
+    def __init__(self, value: Any, subgradient: Any, call: str) -> None:
+        super().__init__(value, call)
+        self.subgradient = subgradient
+
+    def _ask(self, function: Any, x: Array, t: int) -> Any:
+        return function(x) if self.call == "alone" else function(t, x)
+
+    def _value(self, x: Array, t: int, row: Sequence[Any]) -> float:
+        what = f"The value of round {t + 1} (t = {t}) of a Custom batch"
+        return as_number(self._ask(self.value, x, t), what)
+
+    def _gradient(self, x: Array, t: int, row: Sequence[Any]) -> Array:
+        if self.subgradient is None:
+            raise NotSupported("A Custom batch without a subgradient has values alone: give one.")
+        what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
+        gradient = as_array(self._ask(self.subgradient, x, t), what)
+        if tuple(gradient.shape) != tuple(x.shape):
+            raise WrongShape(f"{what} needs shape {tuple(x.shape)}, not {tuple(gradient.shape)}.")
+        return like(gradient, x)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Custom(Autograd):
+    """Functions given by two callables, value(t, x) and subgradient(t, x).
+
+    Callables cannot be written in experiment files. `from_torch` and `from_jax` need the value
+    alone.
+
+    Parameters
+    ----------
+    value : callable
+        f_t(x), a number, for the round t and the point x.
+    subgradient : callable, optional
+        A subgradient of f_t at x, an array of the shape of a point. None: only values are known.
+    shape : int or tuple of int
+        The number of entries of a point, or its shape.
+    rounds : int, default 1
+        How many rounds there are. t counts from 0 to rounds - 1.
+
+    Examples
+    --------
+    >>> f = tw.functions.Custom(lambda t, x: t * (x @ x), lambda t, x: 2 * t * x, 2, rounds=3)
+    >>> f.values(np.array([1.0, 2.0]))
+    array([ 0.,  5., 10.])
+    """
+
+    _engine: _Given
+
+    def __init__(
+        self,
+        value: Callable[[int, Array], float],
+        subgradient: Callable[[int, Array], Array] | None = None,
+        shape: Shape | int | None = None,
+        rounds: int = 1,
+    ) -> None:
+        self._make(_Given(value, subgradient, "numbers"), shape, rounds)
+
+    def _make(self, engine: _Given, shape: Any, rounds: int) -> None:
+        for name, given in (("value", engine.value), ("subgradient", engine.subgradient)):
+            if not callable(given) and not (name == "subgradient" and given is None):
+                raise WrongType(f"The {name} of Custom is a callable, not {given!r}.", setting=name)
+        if shape is None:
+            raise WrongType("A Custom batch needs shape, that of a point.", setting="shape")
+        sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+        self.__dict__.update(
+            _engine=engine,
+            _shape=as_shape(sides, "shape of Custom"),
+            _rounds=Rounds(np.arange(as_count(rounds, "rounds of Custom")), ()),
+        )
+
+    @classmethod
+    def one(
+        cls,
+        value: Callable[[Array], float],
+        subgradient: Callable[[Array], Array] | None = None,
+        shape: Shape | int | None = None,
+    ) -> Custom:
+        """A single round from callables of x alone."""
+        batch = object.__new__(cls)
+        batch._make(_Given(value, subgradient, "alone"), shape, 1)
+        return batch
+
+    def fields(self) -> dict[str, Any]:
+        return super().fields() | {"subgradient": self._engine.subgradient}
+
+    @classmethod
+    def examples(cls) -> Sequence[Custom]:
+        matrices = cls(_distance, _directions, (2, 2), rounds=2)
+        return cls(_distance, _directions, 3, rounds=4), cls.one(_square, _twice, (1,)), matrices
+
+
+def _distance(t: int, x: Array) -> float:
+    return float(namespace(x).sum(abs(x - t)))
+
+
+def _directions(t: int, x: Array) -> Array:
+    return namespace(x).sign(x - t)
+
+
+def _square(x: Array) -> float:
+    return float(namespace(x).sum(x * x))
+
+
+def _twice(x: Array) -> Array:
+    return 2 * x
 
 
 # Plain callables of torch as functions, with gradients by its automatic differentiation.
@@ -286,11 +374,7 @@ def name_of(value: object) -> str | None:
 
 
 def from_torch(
-    value: Callable[..., Any],
-    shape: Shape | int,
-    rounds: int | None = None,
-    *,
-    data: Any = None,
+    value: Callable[..., Any], shape: Shape | int, rounds: int | None = None, *, data: Any = None
 ) -> Autograd:
     """Functions from a callable of torch, with automatic gradients.
 
@@ -342,73 +426,58 @@ class _Torch(Traced):
 
     name: ClassVar[str] = "from_torch"
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        import torch
+    @property
+    def torch(self) -> Any:
+        return import_module("torch")
 
-        with torch.no_grad():
-            return super().values(x, rounds, each=each)
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        with self.torch.no_grad() if what.startswith("values") else nullcontext():
+            return super().answer(what, x, rounds, *weights)
 
-    def _worth_it(self, rounds: Rounds) -> bool:
+    def _is_worth_it(self, rounds: Rounds) -> bool:
         return self.call == "rows" and len(rounds.ts) > 1
 
     def _point(self, x: Array) -> Any:
-        """The point itself where it is torch's, else in float64."""
-        import torch
-
-        if isinstance(x, torch.Tensor):
+        if isinstance(x, self.torch.Tensor):
             return x.detach()
-        return torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
+        return self.torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
 
     def _columns(self, rounds: Rounds, point: Any) -> list[Any]:
-        """The data where the point is, floating ones in its dtype."""
-        import torch
-
         columns = []
         for part in rounds.data:
-            if not isinstance(part, torch.Tensor):
+            if not isinstance(part, self.torch.Tensor):
                 array = to_numpy(part)
-                part = torch.as_tensor(array if array.flags.writeable else array.copy())
+                part = self.torch.as_tensor(array if array.flags.writeable else array.copy())
             kind = point.dtype if part.dtype.is_floating_point else part.dtype
             columns.append(part.detach().to(device=point.device, dtype=kind))
         return columns
 
-    def _stack(self, found: Iterable[Any]) -> Any:
-        import torch
-
-        return torch.stack(list(found))
-
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        from torch.func import grad, vmap
-
+        grad, vmap = self.torch.func.grad, self.torch.func.vmap
         columns, ways = self._columns(rounds, point), (0 if what == "values_at" else None, None, 0)
         if what == "gradients":
-            return vmap(grad(self._scalar), in_dims=ways)(point, 0, columns)
-        values = vmap(self._scalar, in_dims=ways)
+            return vmap(grad(self._value), in_dims=ways)(point, 0, columns)
+        values = vmap(self._value, in_dims=ways)
         if what != "weighted":
             return values(point, 0, columns)
-        return _backward(lambda x: values(x, 0, columns) @ x.new_tensor(weights[0]), point)
+        return self._backward(lambda x: values(x, 0, columns) @ x.new_tensor(weights[0]), point)
 
-    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
-        return _backward(lambda point: self._scalar(point, t, row), x)
+    def _gradient(self, x: Any, t: int, row: Sequence[Any]) -> Any:
+        return self._backward(lambda point: self._value(point, t, row), x)
+
+    def _backward(self, value: Callable[[Any], Any], point: Any) -> Any:
+        point = point.detach().clone().requires_grad_(True)
+        with self.torch.enable_grad():
+            total = value(point)
+        found = None
+        if total.requires_grad:  # else it is a constant
+            (found,) = self.torch.autograd.grad(total, point, allow_unused=True)
+        return self.torch.zeros_like(point) if found is None else found
 
     def _number(self, found: Any, x: Any) -> Any:
-        import torch
-
-        if isinstance(found, torch.Tensor | int | float):
-            return torch.as_tensor(found, device=x.device).to(x.dtype)
+        if isinstance(found, self.torch.Tensor | int | float):
+            return self.torch.as_tensor(found, device=x.device).to(x.dtype)
         return None
-
-
-def _backward(value: Callable[[Any], Any], point: Any) -> Any:
-    import torch
-
-    point = point.detach().clone().requires_grad_(True)
-    with torch.enable_grad():
-        total = value(point)
-    if not total.requires_grad:  # a constant
-        return torch.zeros_like(point)
-    (found,) = torch.autograd.grad(total, point, allow_unused=True)
-    return torch.zeros_like(point) if found is None else found
 
 
 # Plain callables of jax as functions, with gradients by its automatic differentiation.
@@ -422,11 +491,7 @@ def _backward(value: Callable[[Any], Any], point: Any) -> Any:
 
 
 def from_jax(
-    value: Callable[..., Any],
-    shape: Shape | int,
-    rounds: int | None = None,
-    *,
-    data: Any = None,
+    value: Callable[..., Any], shape: Shape | int, rounds: int | None = None, *, data: Any = None
 ) -> Autograd:
     """Functions from a callable of jax, with automatic gradients.
 
@@ -477,9 +542,18 @@ class _Jax(Traced):
 
     name: ClassVar[str] = "from_jax"
 
-    def _answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
-        with _in_64_bits():
-            return np.asarray(super()._answer(what, x, rounds, *weights))
+    @property
+    def jax(self) -> Any:
+        return import_module("jax")
+
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+        with self._in_64_bits():
+            return np.asarray(super().answer(what, x, rounds, *weights))
+
+    def _in_64_bits(self) -> Any:
+        if hasattr(self.jax, "enable_x64"):
+            return self.jax.enable_x64(True)
+        return import_module("jax.experimental").enable_x64()  # where jax is older
 
     def _point(self, x: Array) -> Any:
         return np.asarray(to_numpy(x), dtype=np.float64)
@@ -487,13 +561,8 @@ class _Jax(Traced):
     def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
         return tuple(map(to_numpy, rounds.data))
 
-    def _stack(self, found: Iterable[Any]) -> Any:
-        return np.stack([np.asarray(one) for one in found])
-
-    def _slope(self, x: Any, t: int, row: Sequence[Any]) -> Any:
-        import jax
-
-        return jax.grad(lambda point: self._scalar(point, t, row))(x)
+    def _gradient(self, x: Any, t: int, row: Sequence[Any]) -> Any:
+        return self.jax.grad(lambda point: self._value(point, t, row))(x)
 
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
         k = len(rounds.ts)
@@ -510,35 +579,19 @@ class _Jax(Traced):
 
     @cached_property
     def _compiled(self) -> dict[str, Any]:
-        from jax import grad, jit, vmap
-
-        each = vmap(self._scalar, in_axes=(None, 0, 0))
+        grad, jit, vmap = self.jax.grad, self.jax.jit, self.jax.vmap
+        each = vmap(self._value, in_axes=(None, 0, 0))
         return {
             "values": jit(each),
-            "values_at": jit(vmap(self._scalar, in_axes=(0, 0, 0))),
-            "gradients": jit(vmap(grad(self._scalar), in_axes=(None, 0, 0))),
+            "values_at": jit(vmap(self._value, in_axes=(0, 0, 0))),
+            "gradients": jit(vmap(grad(self._value), in_axes=(None, 0, 0))),
             "weighted": jit(grad(lambda x, ts, data, w: w @ each(x, ts, data))),
         }
 
-    def _scalar(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
-        import jax.numpy as jnp
-
-        return super()._scalar(jnp.asarray(x), t, list(map(jnp.asarray, row)))
+    def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
+        return super()._value(self.jax.numpy.asarray(x), t, list(map(self.jax.numpy.asarray, row)))
 
     def _number(self, found: Any, x: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
-        if isinstance(found, jax.Array | int | float | np.generic):
-            return jnp.asarray(found, dtype=jnp.float64)
+        if isinstance(found, self.jax.Array | int | float | np.generic):
+            return self.jax.numpy.asarray(found, dtype=self.jax.numpy.float64)
         return None
-
-
-def _in_64_bits() -> Any:
-    import jax
-
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    from jax.experimental import enable_x64  # where jax is older
-
-    return enable_x64()

@@ -20,10 +20,10 @@ import numpy as np
 from tidewolf.core import sparse
 from tidewolf.core.arrays import as_array, flat, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.settings import Numbers
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
-from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import same
 
 LANES, AT_ONCE = 8, 1 << 15
@@ -32,10 +32,26 @@ LANES, AT_ONCE = 8, 1 << 15
 
 @dataclass(frozen=True)
 class Uncopied(Numbers):
-    """An array of finite numbers that stays where it is."""
-
     def __call__(self, value: Any, what: str) -> Array:
         return as_array(value, what)
+
+
+@dataclass(frozen=True)
+class WholeNumbers(Uncopied):
+    """Whole numbers from `least` on, that count entries, in an array with so many axes."""
+
+    axes: int = field(default=1, kw_only=True)
+    least: int = field(default=0, kw_only=True)
+
+    def __call__(self, value: Any, what: str) -> Int64s:
+        if type(value) is not np.ndarray or value.dtype.kind != "i":
+            value = to_numpy(as_array(value, what))
+        if value.ndim != self.axes:
+            raise WrongShape(f"{what} needs {self.axes} axes, not shape {value.shape}.")
+        whole = bool((value == np.round(value)).all()) and value.min(initial=0) >= self.least
+        if not whole or value.max(initial=0) > np.iinfo(np.int32).max:
+            raise InvalidInput(f"{what} are whole numbers from {self.least} on.")
+        return np.asarray(value, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -52,8 +68,8 @@ class PerRound(Uncopied):
             return _with_entries(as_sparse(value, what), what)
         array = as_array(value, what)
         if array.ndim < self.axes:
-            words = f"{what} needs {self.axes} axes or more, rounds first, or `.one(...)`"
-            raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.")
+            shape = tuple(array.shape)
+            raise WrongShape(f"{what} needs {self.axes} axes, rounds first, or .one, not {shape}.")
         return _with_entries(array, what)
 
 
@@ -62,9 +78,7 @@ Coefficients: TypeAlias = Annotated[Array, PerRound(sparse=True)]
 
 def _with_entries(array: Array, what: str) -> Array:
     if 0 in array.shape[1:]:
-        raise WrongShape(
-            f"{what} needs an entry in every round; it has shape {tuple(array.shape)}."
-        )
+        raise WrongShape(f"{what} needs an entry in every round, not shape {tuple(array.shape)}.")
     return array
 
 
@@ -96,7 +110,6 @@ class ArrayBatch(Batch):
         return view
 
     def _cut(self, A: Any, rounds: slice) -> Any:
-        """Some rounds of sparse rows, of which every round has as many."""
         start, stop, _ = rounds.indices(len(self))
         each = A.shape[0] // max(1, len(self))
         return sparse.cut_rows(A, each * start, each * max(start, stop))
@@ -110,8 +123,7 @@ class ArrayBatch(Batch):
             if any(part.by_round != made.by_round for part in parts):
                 return None
             if name in made.by_round:
-                kinds = {(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}
-                if len(kinds) > 1:
+                if len({(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}) > 1:
                     return None
                 join = sparse.stack_rows if is_sparse(mine) else namespace(mine).concat
                 whole[name] = join(several)
@@ -122,11 +134,10 @@ class ArrayBatch(Batch):
         return cls._unchecked(**whole)
 
     def _match(self, name: str, shape: Shape, reference: Array) -> None:
-        """Require this shape of an array, and put it into the library and dtype of another."""
-        array = self.__dict__[name]
+        array, kind = self.__dict__[name], type(self).__name__
         if tuple(array.shape) != shape:
-            words = f"{name} of {type(self).__name__} needs shape {shape}"
-            raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.", setting=name)
+            words = f"{name} of {kind} needs shape {shape}, not {tuple(array.shape)}."
+            raise WrongShape(words, setting=name)
         reference = reference.data if is_sparse(reference) else reference
         if type(array) is not type(reference) or array.dtype != reference.dtype:
             object.__setattr__(self, name, like(array, reference))
@@ -140,13 +151,12 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
         return _sparse_round(x, what)
     array = as_array(x, what)
     if array.ndim < axes or 0 in array.shape:
-        words = f"{what} needs an entry and {axes} axes or more"
-        raise WrongShape(f"{words}; it has shape {tuple(array.shape)}.")
+        shape = tuple(array.shape)
+        raise WrongShape(f"{what} needs an entry and {axes} axes or more, not shape {shape}.")
     return array[None, ...]
 
 
 def _sparse_round(x: Any, what: str) -> Any:
-    """A sparse array of a single round, a vector or one row, as a matrix of one row."""
     row = as_sparse(x.reshape((1, -1)) if x.ndim == 1 else x, what)
     if row.shape[0] != 1 or row.shape[1] == 0:
         raise WrongShape(f"{what} must be a vector or one row, not of shape {tuple(x.shape)}.")
@@ -154,7 +164,6 @@ def _sparse_round(x: Any, what: str) -> Any:
 
 
 def rows(x: Array) -> Array:
-    """An array with rounds first as a matrix, one flattened point a row."""
     return x if x.ndim == 2 else namespace(x).reshape(x, (x.shape[0], math.prod(x.shape[1:])))
 
 
@@ -201,8 +210,7 @@ def own_products(A: Array, points: Array) -> Array:
     if is_sparse(A):
         row, x = row_of_each(A), to_numpy(points)
         each = max(1, A.shape[0] // max(1, x.shape[0]))  # rows of a round
-        found = np.bincount(row, A.data * x[row // each, A.indices], A.shape[0])
-        return like(found, points)
+        return like(np.bincount(row, A.data * x[row // each, A.indices], A.shape[0]), points)
     return namespace(points).vecdot(A, points)
 
 
@@ -229,14 +237,12 @@ def beside(b: Array, A: Array, x: Array) -> Array:
 
 
 def total_row(A: Array) -> Floats:
-    """The sum over the rounds, in float64."""
     if is_sparse(A):
         return np.asarray(weighted(A, np.ones(A.shape[0])))
     return np.asarray(to_numpy(A).sum(axis=0, dtype=np.float64))
 
 
 def row_norms(x: Array) -> Floats:
-    """The norm of each row of a matrix, dense or sparse, as a NumPy array."""
     if is_sparse(x):
         return sparse.sparse_row_norms(x)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -21,7 +21,7 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.settings import Numbers
-from tidewolf.core.sparse import is_sparse
+from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
 from tidewolf.functions.base import row_norms, rows
@@ -31,8 +31,6 @@ from tidewolf.functions.smooth import Quadratic
 
 
 class OfParts(Batch):
-    """Abstract: a batch made of others."""
-
     parts: tuple[Batch, ...]
 
     @property
@@ -71,7 +69,6 @@ class Combined(Composed, OfParts):
         return cls._written
 
     def _parts_with(self, capability: type, what: str) -> Any:
-        """The parts, which all have a capability; refused, naming one that has not."""
         for part in self.parts:
             if not isinstance(part, capability):
                 raise NotSupported(f"{self!r} {what}, because its {type(part).__name__} does not.")
@@ -98,9 +95,7 @@ class Combined(Composed, OfParts):
             return None
         columns = zip(*(each.parts for each in parts), strict=True)
         whole = tuple(type(column[0]).joined(column) for column in columns)
-        if any(part is None for part in whole):
-            return None
-        return cls._unchecked(parts=whole, **own)
+        return None if any(part is None for part in whole) else cls._unchecked(parts=whole, **own)
 
 
 def checked_parts(
@@ -113,12 +108,10 @@ def checked_parts(
         raise InvalidInput(f"{who} needs at least one batch of functions.", setting="parts")
     for part in such:
         if not isinstance(part, Batch):
-            words = f"The parts of {who} are batches such as functions.Linear(C), not {part!r}."
-            raise WrongType(words, setting="parts")
+            raise WrongType(f"The parts of {who} are batches, not {part!r}.", setting="parts")
         if part.shape != such[0].shape or not (chained or len(part) == len(such[0])):
             first, other = ((len(one), one.shape) for one in (such[0], part))
-            words = f"rounds of one shape{' each' if chained else ', as many each'}"
-            words = f"The parts of {who} must have {words}, not {first} and {other}."
+            words = f"The parts of {who} must have one size, not {first} and {other}."
             raise WrongShape(words, setting="parts")
     return such
 
@@ -206,12 +199,9 @@ class Sum(Combined):
         return together(each, range(len(each))) if each else parts[0].halfspaces()
 
     def _choices(self) -> Halfspaces:
-        """The rows of a single round."""
         told = [(w, p.halfspaces()) for w, p in zip(self.weights, self._piecewise(), strict=True)]
         each = [(w * one.A.astype(np.float64, copy=False), w * one.b) for w, one in told]
         if any(is_sparse(A) for A, _ in each):
-            from scipy.sparse import csr_array
-
             each = [(csr_array(A), b) for A, b in each]
         A, b = each[0]
         for C, c in each[1:]:
@@ -236,8 +226,7 @@ def _weights(weights: Any, count: int) -> tuple[float, ...]:
         return (1.0,) * count
     given = as_items(weights, "weights of Sum", "[1.0, 10.0]")
     if len(given) != count:
-        words = f"weights of Sum are one for each of its {count} parts, not {len(given)}."
-        raise WrongShape(words, setting="weights")
+        raise WrongShape(f"Sum needs {count} weights, not {len(given)}.", setting="weights")
     return tuple(as_number(w, "A weight of Sum", least=0.0) for w in given)
 
 
@@ -330,7 +319,6 @@ class Max(Combined):
         return namespace(x).stack([part.values(x) for part in self.parts])
 
     def _largest(self, x: Array) -> Int64s:
-        """The first largest part of each round."""
         return np.asarray(to_numpy(self._each(x)).argmax(axis=0))
 
     def halfspaces(self) -> Halfspaces:
@@ -349,8 +337,6 @@ class Max(Combined):
 
     @classmethod
     def examples(cls) -> Sequence[Max]:
-        from scipy.sparse import csr_array
-
         limits = Capacity([[0.5, 0.5], [1.0, 0.0]])
         return (
             cls(Affine([[1.0, -2.0], [0.0, 3.0]], [0.5, 1.0]), limits, limits),
@@ -458,7 +444,6 @@ class Chain(OfParts):
 
 
 def leaves(batch: Batch) -> Iterator[Batch]:
-    """What a batch is made of in the end: itself, or the leaves of its parts."""
     if not isinstance(batch, Chain | Combined):
         yield batch
         return
@@ -467,7 +452,6 @@ def leaves(batch: Batch) -> Iterator[Batch]:
 
 
 def chained(parts: Sequence[Batch]) -> Batch:
-    """One batch with the rounds of all parts, in as few parts as their arrays allow."""
     merged = list[Batch]()
     for _, group in groupby(parts, type):
         several = list(group)
@@ -504,7 +488,6 @@ def _changed(part: Any, change: Callable[[Array], Array]) -> Any:
 
 
 def can_be_saved(batch: Batch) -> bool:
-    """Whether it consists of built-in kinds made of arrays alone."""
     return all(
         type(leaf).__name__ != "Custom" and _kinds().get(type(leaf).__name__) is type(leaf)
         for leaf in leaves(batch)
@@ -512,12 +495,10 @@ def can_be_saved(batch: Batch) -> bool:
 
 
 def saved_name(batch: Batch) -> str:
-    """What files call its kind."""
     return type(batch).written_as().__name__
 
 
 def saved_fields(batch: Batch) -> tuple[Any, ...]:
-    """Its fields in their order."""
     if isinstance(batch, OfParts):
         pairs = tuple((saved_name(part), saved_fields(part)) for part in batch.parts)
         return tuple({**batch.fields(), "parts": pairs}.values())
@@ -531,8 +512,7 @@ def restored(name: str, saved: tuple[Any, ...]) -> Batch:
     kind = None if name == "Custom" else _kinds().get(name)
     names = [] if kind is None else [field.name for field in fields(kind)]
     if kind is None or len(saved) > len(names):
-        what = f"A function of the kind {name} with {len(saved)} fields is not known here"
-        raise NewerFormat(f"{what}. Install a newer tidewolf.")
+        raise NewerFormat(f"{name} of {len(saved)} fields is unknown: install a newer tidewolf.")
     named = dict(zip(names, saved, strict=False))
     if issubclass(kind, OfParts):
         named["parts"] = tuple(restored(*pair) for pair in named["parts"])

@@ -9,23 +9,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, to_numpy
+from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, taken, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.settings import Check, Number, as_shape
+from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, Uncopied, row_norms
+from tidewolf.functions.base import ArrayBatch, Uncopied, WholeNumbers, row_norms
 
 
 @dataclass(frozen=True)
 class PointShape(Check):
-    """The shape of a point, with any number of axes."""
-
     words: ClassVar[str] = "a list of whole numbers"
 
     def __call__(self, value: Any, what: str) -> Shape:
@@ -50,43 +49,27 @@ class EntryTable(Uncopied):
         return table
 
 
-@dataclass(frozen=True)
-class Places(EntryTable):
-    """A table of places in the flattened point: whole numbers, -1 if there is none."""
-
-    def __call__(self, value: Any, what: str) -> Int64s:
-        if type(value) is not np.ndarray or value.dtype.kind != "i":
-            value = to_numpy(super().__call__(value, what))
-        too_large = value.size and not np.abs(value).max() < 2**53
-        if too_large or (value != np.round(value)).any() or value.min(initial=0) < -1:
-            raise InvalidInput(f"{what} are whole numbers from 0, or -1 if there is none.")
-        whole: Int64s = value.astype(np.int64, copy=False)
-        return whole
+# Places in the flattened point, -1 if there is none.
+Places: TypeAlias = Annotated[Array, WholeNumbers(axes=2, least=-1)]
 
 
 class EntryBatch(ArrayBatch):
-    """A batch that looks at some entries per round, `places`, of points of the shape `sides`."""
-
     places: Any
-    sides: Any
+    sides: Shape
 
     @property
     def shape(self) -> Shape:
-        sides: Shape = self.sides
-        return sides
+        return self.sides
 
     def _require_places(self, beside: str) -> None:
-        """Require a place for each number of a table, within the point, and none twice per
-        round."""
         what, numbers = f"places of {type(self).__name__}", getattr(self, beside)
         self._match("places", tuple(numbers.shape), self.places)
         in_order = np.sort(self.places, axis=1)
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
         if self.places.max(initial=-1) >= math.prod(self.sides) or twice.any():
-            words = (
-                f"{what} are whole numbers from 0 to {math.prod(self.sides) - 1}, or -1 for none"
-            )
-            raise InvalidInput(f"{words}, no two alike in a round.", setting="places")
+            most = math.prod(self.sides) - 1
+            words = f"{what} are whole numbers up to {most}, none twice in a round, or -1."
+            raise InvalidInput(words, setting="places")
 
 
 def pad_rounds(
@@ -110,7 +93,6 @@ def pad_rounds(
 
 
 def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
-    """The places and the numbers of one round."""
     parts = as_items(given, what, "(indices, numbers)")
     if len(parts) != 1 + count:
         raise WrongShape(f"{what} is indices and {count} of numbers, not {shown(given)}.")
@@ -123,8 +105,8 @@ def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
     except WrongType:
         raise
     except (ValueError, TypeError):
-        words = f"The indices of {what} are a list per axis, for an array of shape {shape}"
-        raise InvalidInput(f"{words}, not {shown(parts[0])}.") from None
+        words = f"The indices of {what} are a list per axis of {shape}, not {shown(parts[0])}."
+        raise InvalidInput(words) from None
     numbers = [to_numpy(as_array(part, f"The numbers of {what}")) for part in parts[1:]]
     if any(each.shape not in ((), places.shape) for each in numbers):
         raise WrongShape(f"{what} has {len(places)} entries and more or fewer numbers for them.")
@@ -135,17 +117,11 @@ def gather_entries(x: Array, places: Int64s) -> Array:
     """The entries of x at these places, any if there is none; in the library of x."""
     if type(x) is np.ndarray:
         return x.reshape(-1)[places]
-    from array_api_compat import device
-
-    xp = namespace(x)
-    return xp.reshape(
-        xp.take(flat(x), xp.asarray(np.maximum(places, 0).reshape(-1), device=device(x))),
-        places.shape,
-    )
+    entries = taken(flat(x), np.maximum(places, 0).reshape(-1))
+    return namespace(x).reshape(entries, places.shape)
 
 
 def gather_each_round(points: Array, places: Int64s) -> Array:
-    """The entries at these places, each round's from a point of its own."""
     size = math.prod(points.shape[1:])
     return gather_entries(points, np.maximum(places, 0) + size * np.arange(len(places))[:, None])
 
@@ -159,7 +135,6 @@ def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
 
 
 def scatter_each_round(places: Int64s, numbers: Array, shape: Shape) -> Array:
-    """The same, each round in a point of its own."""
     size = math.prod(shape)
     return scatter_entries(
         np.maximum(places, 0) + size * np.arange(len(places))[:, None],
@@ -204,7 +179,7 @@ class Squared(EntryBatch):
     by_round = ("targets", "places")
 
     targets: Annotated[Array, EntryTable()]
-    places: Annotated[Array, Places()]
+    places: Places
     sides: Annotated[Shape, PointShape()]
     exp_concavity: Annotated[float | None, Number(above=0.0)] = None
 
@@ -271,7 +246,6 @@ class Squared(EntryBatch):
         return row_norms(self._errors(gather_entries(x, self.places)))
 
     def _errors(self, entries: Array) -> Array:
-        """What entries differ from their targets by, 0 if there is none."""
         return (entries - self.targets) * like(self.places >= 0, self.targets)
 
     @classmethod
@@ -321,7 +295,7 @@ class Range(EntryBatch, PiecewiseLinear):
 
     low: Annotated[Array, EntryTable()]
     high: Annotated[Array, EntryTable()]
-    places: Annotated[Array, Places()]
+    places: Places
     sides: Annotated[Shape, PointShape()]
 
     def __post_init__(self) -> None:
@@ -396,8 +370,6 @@ class Range(EntryBatch, PiecewiseLinear):
         return self.places[np.arange(len(self)), j % width], np.where(j < width, 1.0, -1.0)
 
     def halfspaces(self) -> Halfspaces:
-        from scipy.sparse import csr_array
-
         n, asked = math.prod(self.sides), self.places >= 0
         rounds = np.broadcast_to(np.arange(len(self))[:, None], asked.shape)[asked]
         bounds = np.concatenate([to_numpy(self.high)[asked], -to_numpy(self.low)[asked]])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,6 +29,7 @@ from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import as_array, as_count, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape, WrongType
+from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.autograd import Autograd, Engine, Rounds
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
@@ -56,7 +57,6 @@ class AffineMap:
         from cvxpy.cvxcore.python import canonInterface
         from cvxpy.lin_ops import lin_op
         from cvxpy.utilities import scopes
-        from scipy.sparse import csr_array
 
         with scopes.dpp_scope():
             if not e.is_affine():
@@ -82,7 +82,6 @@ class AffineMap:
         self.table = csr_array((v[own], (at, q[own])), shape=(len(self.places), last))
 
     def moving(self, start: int, stop: int) -> Any:
-        """Which places are in these columns."""
         column = self.places % self.width
         return (column >= start) & (column < stop)
 
@@ -99,8 +98,6 @@ class AffineMap:
 
 
 class Atom(NamedTuple):
-    """An atom, the tables of its arguments, and the columns of its variable."""
-
     name: str
     arguments: list[AffineMap]
     start: int
@@ -118,8 +115,6 @@ class Atom(NamedTuple):
 
 
 class Split:
-    """An expression whose atoms are replaced by variables, and the atoms."""
-
     def __init__(self, expression: Any, variable: Any, parameters: Sequence[Any]) -> None:
         found: list[tuple[Any, Any]] = []
         root = _replaced(expression, found)
@@ -133,7 +128,6 @@ class Split:
         ]
 
     def batch(self, data: Sequence[Any], rounds: int) -> Batch:
-        """The expression with these values of its parameters; NotBuiltIn if it is no such kind."""
         size = self.root.table.shape[1]  # of the parameters, the first index first, as in cvxpy
         p = np.concatenate([*(rows.T.ravel() for rows in data), []]).reshape(size, rounds)
         names = {atom.name for atom in self.atoms}
@@ -168,8 +162,6 @@ class Split:
         return Capacity._unchecked(c=_own(_points(_each(-b, p), self.shape), data))
 
     def _max_affine(self, p: Floats) -> Batch:
-        from scipy.sparse import csr_array
-
         n, end = self.n, self.root.width
         A, b = self.root.columns(p, 0, n), self.root.columns(p, end - 1, end)
         for atom in self.atoms:
@@ -211,7 +203,6 @@ class Split:
 
 
 def _replaced(e: Any, found: list[tuple[Any, Any]]) -> Any:
-    """The expression with variables in place of its atoms, which are added to those found."""
     import cvxpy as cp
     from cvxpy.atoms.affine.affine_atom import AffAtom
 
@@ -247,13 +238,11 @@ def _each(found: Floats, p: Floats) -> Floats:
 
 
 def _points(found: Floats, shape: Shape) -> Floats:
-    """Points with entries in cvxpy's order, the first index first, as points."""
     order = [*range(found.ndim - 1), *range(found.ndim + len(shape) - 2, found.ndim - 2, -1)]
     return np.ascontiguousarray(found.reshape(*found.shape[:-1], *shape[::-1]).transpose(order))
 
 
 def _own(found: Floats, data: Sequence[Any]) -> Any:
-    """The user's own array in place of one with the same numbers."""
     return next((rows for rows in data if np.array_equal(rows, found)), found)
 
 
@@ -333,8 +322,7 @@ def from_cvxpy(
     >>> f.values(np.array([1.0, 0.0])).round(4)
     array([1.3133, 0.6931])
     """
-    cp = import_extra("cvxpy", "from_cvxpy", "cvx")
-    _require_expression(cp, expression, variable)
+    _require_expression(import_extra("cvxpy", "from_cvxpy", "cvx"), expression, variable)
     engine = _engine(expression, variable)
     data = _checked(engine.parameters, {} if values is None else values)
     count = 1 if rounds is None else as_count(rounds, "rounds of from_cvxpy", least=0)
@@ -356,7 +344,6 @@ def _require(holds: bool, kind: Any, setting: str, message: str) -> None:
 
 
 def _require_expression(cp: Any, e: Any, variable: Any) -> None:
-    """Refuse what is no convex number, or depends on another variable."""
     what = f"the variable is a cvxpy.Variable, not {shown(variable)}."
     _require(isinstance(variable, cp.Variable), WrongType, "variable", what)
     declared = {name for name, value in variable.attributes.items() if value}
@@ -375,7 +362,6 @@ def _require_expression(cp: Any, e: Any, variable: Any) -> None:
 
 
 def _checked(parameters: Sequence[Any], values: Any) -> tuple[Floats, ...]:
-    """The values of each parameter, rounds first, as they were declared."""
     what = "values are given by cvxpy.Parameter, such as {price: prices}."
     _require(isinstance(values, Mapping), WrongType, "values", what)
     by_id = {getattr(p, "id", p): rows for p, rows in values.items()}
@@ -399,7 +385,6 @@ def _checked(parameters: Sequence[Any], values: Any) -> tuple[Floats, ...]:
 
 @contextmanager
 def _borrowed(leaves: Sequence[Any]) -> Iterator[None]:
-    """Set values of variables and parameters, which are restored afterwards."""
     with _LOCK, np.errstate(all="ignore"):
         values = [leaf.value for leaf in leaves]
         try:
@@ -410,8 +395,6 @@ def _borrowed(leaves: Sequence[Any]) -> Iterator[None]:
 
 
 class _Cvxpy(Engine):
-    """An expression, which cvxpy evaluates round by round, and what was found out about it."""
-
     name: ClassVar[str] = "from_cvxpy"
 
     def __init__(self, expression: Any, variable: Any) -> None:
@@ -426,35 +409,27 @@ class _Cvxpy(Engine):
         with suppress(NotBuiltIn):
             self.split = Split(expression, variable, self.parameters)
 
-    def values(self, x: Array, rounds: Rounds, *, each: bool) -> Array:
-        return self._round_by_round(x, rounds, each, lambda value: value)
-
-    def gradients(self, x: Array, rounds: Rounds) -> Array:
-        return self._round_by_round(x, rounds, False, self._gradient)
-
-    def weighted(self, x: Array, rounds: Rounds, weights: Floats) -> Array:
-        return np.tensordot(weights, self.gradients(x, rounds), 1)
-
-    def _round_by_round(
-        self, x: Array, rounds: Rounds, each: bool, answer: Callable[[float], Any]
-    ) -> Array:
-        """An answer for each round, from its value; that is NaN outside the domain."""
-        points, found = np.asarray(to_numpy(x), dtype=np.float64), []
-        if self.domain:  # rounding is not outside
-            points = np.where((points < 0.0) & (points > -_ROUNDING), 0.0, points)
+    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
         with _borrowed([self.variable, *self.parameters]):
-            for t in range(len(rounds.ts)):
-                self.variable.save_value(points[t] if each else points)
-                for parameter, rows in zip(self.parameters, rounds.data, strict=True):
-                    parameter.save_value(np.asarray(rows[t]))
-                inside = all(np.max(one.violation()) <= _ROUNDING for one in self.domain)
-                found.append(answer(float(np.squeeze(self.expression.value)) if inside else np.nan))
-        return np.array(found)
+            return super().answer(what, x, rounds, *weights)
 
-    def _gradient(self, value: float) -> Floats:
+    def _point(self, x: Array) -> Floats:
+        point = np.asarray(to_numpy(x), dtype=np.float64)
+        if not self.domain:
+            return point
+        return np.where((point < 0.0) & (point > -_ROUNDING), 0.0, point)  # not outside
+
+    def _value(self, x: Any, t: int, row: Sequence[Any]) -> float:
+        """The value of cvxpy; NaN outside the domain."""
+        for leaf, value in zip((self.variable, *self.parameters), (x, *row), strict=True):
+            leaf.save_value(np.asarray(value))
+        inside = all(np.max(one.violation()) <= _ROUNDING for one in self.domain)
+        return float(np.squeeze(self.expression.value)) if inside else np.nan
+
+    def _gradient(self, point: Any, t: int, row: Sequence[Any]) -> Floats:
         """A subgradient where cvxpy's values are; NaN if there is none."""
         found, x = np.nan, self.variable
-        if np.isfinite(value):
+        if np.isfinite(self._value(point, t, row)):
             try:
                 found = self.expression.grad.get(x, 0.0) if self.sure else self._multiplier()
             except (AttributeError, NotImplementedError, ValueError):  # some atoms have none
@@ -499,7 +474,6 @@ class FromCvxpy(Autograd):
 
     @property
     def name(self) -> str:
-        """The expression, or how it begins."""
         return shorten(str(self._engine.expression), 60, placeholder="...")
 
     @property

@@ -14,7 +14,7 @@ from tidewolf.core import arrays
 from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_rows, stack_rows
+from tidewolf.core.sparse import as_sparse, csr_array, cut_rows, is_sparse, same_rows, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions import base
 from tidewolf.functions.base import ArrayBatch, Coefficients, PerRound, one_round, rows, shaped
@@ -96,8 +96,6 @@ class Linear(AffineRows):
 
     @classmethod
     def examples(cls) -> Sequence[Linear]:
-        from scipy.sparse import csr_array
-
         return (
             cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]),
             cls([[3.0]]),
@@ -146,8 +144,6 @@ class Affine(AffineRows):
 
     @classmethod
     def examples(cls) -> Sequence[Affine]:
-        from scipy.sparse import csr_array
-
         return (
             cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]], [0.3, -1.0]),
             cls.one([3.0], 3.0),
@@ -175,8 +171,7 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return self.piece_gradients(x, np.arange(len(self)), self._fullest(x))
 
     def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
-        found = base.each_row(self._rows(rounds, limits), x)
-        return shaped(found, (len(limits), *self.shape))
+        return shaped(base.each_row(self._rows(rounds, limits), x), (len(limits), *self.shape))
 
     def slopes(self, x: Array) -> Floats:
         return base.row_norms(self._active(x))
@@ -185,7 +180,6 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return self._rows(np.arange(len(self)), self._fullest(x))
 
     def _fullest(self, x: Array) -> Int64s:
-        """The first largest piece of each round."""
         pieces = self.pieces(x)
         return to_numpy(namespace(pieces).argmax(pieces, axis=1))
 
@@ -235,10 +229,8 @@ class MaxAffine(LargestPiece):
             return
         count, shape = self.A.shape[0], tuple(self.b.shape)
         if len(shape) != 2 or count not in (shape[1], shape[0] * shape[1]):
-            words = (
-                f"Sparse A of MaxAffine has a row for each entry of b, {shape}, or for each piece"
-            )
-            raise WrongShape(f"{words}, not {count} rows.", setting="A")
+            words = f"Sparse A of MaxAffine has a row per piece, or per entry of b, not {count}."
+            raise WrongShape(words, setting="A")
         self._match("b", shape, self.A)
 
     @classmethod
@@ -265,8 +257,7 @@ class MaxAffine(LargestPiece):
         if not all(is_sparse(part.A) for part in parts):
             return super().joined(parts)  # type: ignore[arg-type]
         first, offsets = parts[0].A, [part.b for part in parts]
-        kinds = {(A.dtype, A.shape[1], b.shape[1]) for A, b in ((p.A, p.b) for p in parts)}
-        if len(kinds) > 1:
+        if len({(A.dtype, A.shape[1], b.shape[1]) for A, b in ((p.A, p.b) for p in parts)}) > 1:
             return None
         b = np.concatenate(offsets)
         if all(part._shared and same_rows(part.A, first) for part in parts):
@@ -274,7 +265,6 @@ class MaxAffine(LargestPiece):
         return cls._unchecked(A=stack_rows([part._stacked() for part in parts]), b=b)
 
     def _stacked(self) -> Any:
-        """Sparse coefficients of all rounds, one below the other."""
         if not self._shared or len(self) == 1:
             return self.A
         return stack_rows([self.A] * len(self)) if len(self) else cut_rows(self.A, 0, 0)
@@ -331,8 +321,6 @@ class MaxAffine(LargestPiece):
 
     @classmethod
     def examples(cls) -> Sequence[MaxAffine]:
-        from scipy.sparse import csr_array
-
         up_and_down = np.array(
             [[[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.5, -2.0], [3.0, 1.0]]]
         )
@@ -428,8 +416,6 @@ class Capacity(LargestPiece):
         return Halfspaces(eye_array(c.shape[1], format="csr"), c.min(axis=0), c.argmin(axis=0))
 
     def epigraph(self) -> Halfspaces:
-        from scipy.sparse import csr_array
-
         c = to_numpy(rows(self.c)).astype(np.float64, copy=False)
         rounds, n = c.shape
         ones = (np.ones(rounds * n), np.tile(np.arange(n), rounds), np.arange(rounds * n + 1))

@@ -22,13 +22,20 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, to_numpy
+from tidewolf.core.arrays import as_array, as_number, like, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
-from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
+from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
+from tidewolf.functions.base import (
+    ArrayBatch,
+    PerRound,
+    Uncopied,
+    WholeNumbers,
+    one_round,
+    row_norms,
+)
 from tidewolf.functions.linear import AffineRows, LargestPiece
 
 MANY = 10**6
@@ -43,60 +50,46 @@ AT_A_TIME = 2**16
 
 @dataclass(frozen=True)
 class Matrix(Uncopied):
-    """A matrix, sparse or dense."""
-
     def __call__(self, value: Any, what: str) -> Any:
         matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
         if matrix.ndim != 2 or 0 in matrix.shape:
-            raise WrongShape(
-                f"{what} is a matrix with an entry, not of shape {tuple(matrix.shape)}."
-            )
+            raise WrongShape(f"{what} must be a matrix, not of shape {tuple(matrix.shape)}.")
         return matrix
-
-
-@dataclass(frozen=True)
-class Columns(Uncopied):
-    """A whole number from 0 for each path."""
-
-    def __call__(self, value: Any, what: str) -> Int64s:
-        if type(value) is not np.ndarray or value.dtype.kind != "i":
-            value = to_numpy(as_array(value, what))
-        whole_numbers = value.ndim == 1 and bool((value == np.round(value)).all())
-        if not whole_numbers or value.min(initial=0) < 0 or value.max(initial=0) >= MOST_ENTRIES:
-            raise InvalidInput(f"{what} are whole numbers from 0, a column of demands each.")
-        whole: Int64s = value.astype(np.int64, copy=False)
-        return whole
 
 
 PathIncidence: TypeAlias = Annotated[Any, Matrix()]
 PairDemands: TypeAlias = Annotated[Array, PerRound()]
-PairOfPath: TypeAlias = Annotated[Array, Columns()]
+PairOfPath: TypeAlias = Annotated[Array, WholeNumbers()]
 
 
 class _Loads(NamedTuple):
-    """What a unit of each pair's demand puts on links, one stored number after the other."""
+    """What a unit of each pair's demand puts on links, one stored number after the other.
+
+    Attributes
+    ----------
+    load : Floats
+        Of a unit of demand, in units of the link.
+    starts : NDArray
+        Where the numbers of each link start.
+    """
 
     link: NDArray
     path: NDArray
     pair: NDArray
     load: Floats
-    """of a unit of demand, in units of the link"""
     starts: NDArray
-    """where the numbers of each link start"""
 
 
 class OverPaths(ArrayBatch):
-    """Demands that are split over paths, and what they put on links."""
-
     of_all_rounds: ClassVar[tuple[str, ...]] = ("_loads",)
 
     incidence: Any
     demands: Array
     pairs: Array
 
-    @abstractmethod
     def _scaled(self, load: Floats, link: NDArray) -> Floats:
         """Loads in the unit of the link that each is on."""
+        return load
 
     @property
     def _links(self) -> int:
@@ -104,13 +97,11 @@ class OverPaths(ArrayBatch):
 
     def _require_demands(self) -> None:
         if self.demands.ndim != 2:
-            words = f"demands of {type(self).__name__} need shape (rounds, pairs)"
-            raise WrongShape(f"{words}, not {tuple(self.demands.shape)}.", setting="demands")
+            words = f"demands have shape (rounds, pairs), not {tuple(self.demands.shape)}."
+            raise WrongShape(words, setting="demands")
         self._match("pairs", self.shape, self.pairs)
         if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
-            words = (
-                f"pairs of {type(self).__name__} are columns of demands, from 0 to {columns - 1}."
-            )
+            words = f"pairs are columns of demands, from 0 to {columns - 1}."
             raise InvalidInput(words, setting="pairs")
 
     @property
@@ -118,22 +109,18 @@ class OverPaths(ArrayBatch):
         return (int(self.incidence.shape[1]),)
 
     def view(self, rounds: slice) -> Self:
-        _ = self._loads  # made once, for all views
+        for name in self.of_all_rounds:
+            getattr(self, name)  # made once, for all views
         return super().view(rounds)
 
     @cached_property
     def _loads(self) -> _Loads:
-        from scipy.sparse import csr_array
-
         A = self.incidence if is_sparse(self.incidence) else csr_array(to_numpy(self.incidence))
         link, path = row_of_each(A), A.indices
         load = self._scaled(A.data, link).astype(np.float64, copy=False)
         return _Loads(link, path, self.pairs[path], load, A.indptr)
 
     def _carried(self, x: Array) -> Floats:
-        """What each link carries, in its unit, as (rounds, links)."""
-        from scipy.sparse import csr_array
-
         on, demands = self._loads, self._host("demands")
         x = to_numpy(x).astype(np.float64, copy=False)
         if len(self) == 1 and len(on.load) <= FEW:
@@ -150,9 +137,6 @@ class OverPaths(ArrayBatch):
 
     @cached_property
     def _round(self) -> Any:
-        """What a unit on each path puts on each link in the only round, sparse."""
-        from scipy.sparse import csr_array
-
         on, shape = self._loads, (self._links, self.shape[0])
         return csr_array((on.load * self._host("demands")[0, on.pair], on.path, on.starts), shape)
 
@@ -161,8 +145,6 @@ class OverPaths(ArrayBatch):
 
 
 class LinkLoads(OverPaths, LargestPiece):
-    """The fullest link, less offsets, of demands that are split over paths."""
-
     @abstractmethod
     def _offsets(self) -> Floats:
         """What is subtracted, (rounds, links) or (rounds, 1)."""
@@ -199,8 +181,6 @@ class LinkLoads(OverPaths, LargestPiece):
 
     def _rows(self, rounds: Int64s, links: Int64s) -> Any:
         """What a unit on each path puts on a link in a round, sparse, one pair of them a row."""
-        from scipy.sparse import csr_array
-
         on, demands = self._loads, self._host("demands")
         counts = np.diff(on.starts)[links]
         starts = np.concatenate([[0], np.cumsum(counts)])
@@ -225,9 +205,6 @@ class LinkLoads(OverPaths, LargestPiece):
 
 
 def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any]]:
-    """Two examples of (incidence, demands, a number for each round and link, pairs)."""
-    from scipy.sparse import csr_array
-
     shared = [[1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     demands = [[4.0, 1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 3.0, 2.0]]
     numbers = [[2.0, 1.0, 0.0], [0.0, -0.5, 0.0], [1.0, 4.0, 1.0]]
@@ -251,8 +228,7 @@ class LoadRows(ManyRows):
         return self._loads._carried(x).reshape(-1)
 
     def parts(self) -> Iterator[Any]:
-        stored = len(self._loads._loads.load)
-        step = self._links * max(1, AT_A_TIME // max(1, stored))
+        step = self._links * max(1, AT_A_TIME // max(1, len(self._loads._loads.load)))
         for start in range(0, self.shape[0], step):
             yield self[np.arange(start, min(start + step, self.shape[0]))]
 
@@ -312,9 +288,6 @@ class LoadCost(OverPaths, AffineRows):
         demands = one_round(demands, "demands of LoadCost.one")
         return cls(incidence, demands, one_round(costs, "costs of LoadCost.one"), pairs)
 
-    def _scaled(self, load: Floats, link: NDArray) -> Floats:
-        return load
-
     def values(self, x: Array) -> Array:
         return like(np.vecdot(self._carried(x), self._host("costs")), x)
 
@@ -347,15 +320,8 @@ class LoadCost(OverPaths, AffineRows):
 
     @cached_property
     def _per_path(self) -> Any:
-        """The incidence, paths by links."""
-        from scipy.sparse import csr_array
-
         on, shape = self._loads, (self._links, self.shape[0])
         return csr_array((on.load, on.path, on.starts), shape=shape).T.tocsr()
-
-    def view(self, rounds: slice) -> Self:
-        _ = self._per_path  # made once, for all views
-        return super().view(rounds)
 
     def _weighted(self, weights: Floats) -> Floats:
         """The coefficients of all rounds, weighted and added up: those of demands times costs."""
@@ -367,7 +333,6 @@ class LoadCost(OverPaths, AffineRows):
         return np.asarray(np.bincount(on.path, loads, self.shape[0]), dtype=np.float64)
 
     def _parts(self) -> Iterator[slice]:
-        """Some rounds after the others, whose coefficients make a small table; at least one."""
         step = max(1, AT_A_TIME // self.shape[0])
         for start in range(0, max(1, len(self)), step):
             yield slice(start, start + step)
@@ -429,8 +394,7 @@ class LoadLimit(LinkLoads):
         self._require_demands()
         self._match("capacities", (len(self), self._links), self.demands)
         if self.names and len(self.names) != self._links:
-            words = f"names of LoadLimit are one for each of {self._links} links."
-            raise WrongShape(words, setting="names")
+            raise WrongShape(f"Expected a name for each of {self._links} links.", setting="names")
 
     @classmethod
     def one(
@@ -449,9 +413,6 @@ class LoadLimit(LinkLoads):
     def _offsets(self) -> Floats:
         return np.asarray(self._host("capacities"))
 
-    def _scaled(self, load: Floats, link: NDArray) -> Floats:
-        return load
-
     def halfspaces(self) -> Halfspaces:
         if not self._same_demands():
             return self.epigraph()
@@ -468,7 +429,6 @@ class LoadLimit(LinkLoads):
         return None if self._same_demands() else super().many_rows()
 
     def _same_demands(self) -> bool:
-        """Whether there are several rounds, and all have the demands of the first."""
         demands = self._host("demands")
         return len(self) > 1 and bool((demands == demands[0]).all())
 

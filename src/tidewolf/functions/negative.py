@@ -53,7 +53,6 @@ def warn_of_negative_capacities(
 
 
 def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
-    """The limits that are to be kept each by itself, and the rounds they start in."""
     if isinstance(constraints, Max | Chain):
         for part in constraints.parts:
             yield from _limits(part, start)
@@ -63,7 +62,6 @@ def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
 
 
 def breaks(entries: int) -> str:
-    """What a negative capacity means, and how many entries have one."""
     more = f" {entries} entries have such capacities." if entries > 1 else ""
     return f"no point of the set is below 0 there, so every decision breaks it.{more}"
 

@@ -36,9 +36,6 @@ Points: TypeAlias = tuple[Array, Sequence[str] | None]
 
 
 def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = None) -> Stream:
-    """What a feed gives as round t, counted from 0, on a set with this center, whose entries have
-    these names.
-    """
     points = (center, names)
     if isinstance(item, Stream):
         found = item
@@ -51,32 +48,27 @@ def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = Non
     else:
         raise WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
     if found.shape != tuple(center.shape):
-        words = f"Expected functions of points of shape {tuple(center.shape)} in round {t}"
-        raise WrongShape(f"{words}, not {found.shape}.")
+        words = f"points of shape {tuple(center.shape)} in round {t}, not {found.shape}"
+        raise WrongShape(f"Expected functions of {words}.")
     return found
 
 
 def _stream(loss: Any, limit: Any, t: int, points: Points, **more: Any) -> Stream:
     if not isinstance(loss, Batch):
         loss = Linear.one(_point(loss, f"The array of costs of round {t}", points))
-    if not isinstance(limit, Batch | None) and not _batches(limit):
+    several = isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
+    if not several and not isinstance(limit, Batch | None):
         limit = Capacity.one(_point(limit, f"The array of capacities of round {t}", points))
     return Stream(loss, limit, **more)
 
 
-def _batches(limit: Any) -> bool:
-    return isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
-
-
 def _point(x: Any, what: str, points: Points) -> Array:
     if callable(x):
-        words = "functions.from_torch, from_jax and Custom make a batch of it"
-        raise WrongType(f"{what} is a number for each entry; {shown(x)} is a callable: {words}.")
+        raise WrongType(f"{what} is numbers, not {shown(x)}; functions.Custom makes a batch of it.")
     return like(as_point(_row(x, what, points), tuple(points[0].shape), what), points[0])
 
 
 def _row(x: Any, what: str, points: Points, *, gaps: bool = False) -> Any:
-    """Numbers in the order of the entries, if they are given by name."""
     return in_order(x, points[1], what, tuple(points[0].shape), gaps=gaps)
 
 
@@ -85,14 +77,13 @@ def _named(item: Mapping[Any, Any], t: int, points: Points) -> Stream:
     losses = [item[key] for key in _LOSS if item.get(key) is not None]
     limits = [item[key] for key in _LIMIT if item.get(key) is not None]
     if unknown or len(losses) != 1 or len(limits) > 1:
-        words = f"Expected costs or a loss, and perhaps a limit, {', '.join(_WITH)} in round {t}"
-        raise InvalidInput(f"{words}, not {shown(list(item))}.")
+        words = f"one of {_LOSS}, perhaps one of {_LIMIT}, and of {_WITH}, not {shown(list(item))}"
+        raise InvalidInput(f"Expected in round {t} {words}.")
     more = {key: _one(key, item[key], t, points) for key in _WITH if item.get(key) is not None}
     return _stream(losses[0], limits[0] if limits else None, t, points, **more)
 
 
 def _one(key: str, value: Any, t: int, points: Points) -> Any:
-    """The side information of one round, as a stream of one round has it."""
     if key == "advice" and isinstance(value, Mapping):
         what = f"Advice of round {t}"
         rows = {name: _row(point, what, points, gaps=True) for name, point in value.items()}
@@ -100,6 +91,4 @@ def _one(key: str, value: Any, t: int, points: Points) -> Any:
     if key == "played":
         what = f"What was played in round {t}"
         return as_numbers(_row(value, what, points), what)[None, ...]
-    if key == "unavailable" and isinstance(value, np.ndarray):
-        return value[None]
-    return [value]
+    return value[None] if key == "unavailable" and isinstance(value, np.ndarray) else [value]

@@ -51,8 +51,7 @@ class Quadratic(base.ArrayBatch):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.q.ndim != 2:
-            words = f"q of Quadratic needs shape (rounds, n), not {tuple(self.q.shape)}."
-            raise WrongShape(words, setting="q")
+            raise WrongShape(f"q needs shape (rounds, n), not {tuple(self.q.shape)}.", setting="q")
         rounds, n = self.q.shape
         if self.r is None:
             object.__setattr__(self, "r", np.zeros(rounds))
@@ -99,12 +98,8 @@ class Quadratic(base.ArrayBatch):
 
 
 def _require_convex(P: NDArray, eps: float) -> None:
-    """Refuse matrices that are not symmetric positive semidefinite, up to rounding in their
-    dtype.
-    """
     stack = P[None] if P.ndim == 2 else P
-    size = np.max(np.abs(stack), axis=(1, 2))
-    slack = 100 * eps * stack.shape[1] * size
+    slack = 100 * eps * stack.shape[1] * np.max(np.abs(stack), axis=(1, 2))
     skew = np.max(np.abs(stack - np.swapaxes(stack, 1, 2)), axis=(1, 2))
     least = np.linalg.eigvalsh(stack)[:, 0]
     for t in np.flatnonzero((skew > slack) | (least < -slack))[:1]:
@@ -187,9 +182,7 @@ class LogWealth(base.ArrayBatch):
 
 
 def _positive(growth: Array) -> Array:
-    """Growth to take the logarithm of."""
-    xp = namespace(growth)
-    if growth.shape[0] and not bool(xp.all(growth > 0)):
+    if growth.shape[0] and not bool(namespace(growth).all(growth > 0)):
         t = int(np.argmin(to_numpy(growth) > 0))
         words = f"<r, x> is {float(growth[t]):g} at this point in round {t + 1} of it"
         raise InvalidInput(f"LogWealth is defined on {LogWealth.domain}; {words}.")

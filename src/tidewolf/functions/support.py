@@ -31,14 +31,11 @@ _NEAR, _TINY = 1e-2, 1e-3
 
 
 class Member(NamedTuple):
-    """A member of the set, and what sentences call it."""
-
     point: Array
     name: str
 
 
 def own_functions(batch: Batch) -> tuple[Batch, ...]:
-    """Those that are not built in, of which nothing is known but what they answer."""
     return tuple(leaf for leaf in leaves(batch) if not can_be_saved(leaf))
 
 
@@ -70,14 +67,11 @@ def require_subgradients(
 
 
 class _Trial:
-    """One function, and what it has answered."""
-
     def __init__(self, what: str, f: Batch) -> None:
         self.what, self.f = what, f
         self._known: dict[int, tuple[float, Array]] = {}
 
     def compare(self, one: Member, other: Member) -> None:
-        """Both ways; a point at which the function has no value is skipped."""
         with np.errstate(all="ignore"):
             try:
                 self._require(one, other, 1.0)
@@ -128,6 +122,5 @@ def _likely(change: float, claimed: float) -> str:
 
 
 def members_of(center: Array, *more: tuple[Array | None, str]) -> Sequence[Member]:
-    """The center of the set and other members, those that are there, by name."""
     found = [Member(point, name) for point, name in more if point is not None]
     return (Member(center, "the set's center"), *found)

@@ -52,9 +52,8 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
-from tidewolf.functions.autograd import Autograd
+from tidewolf.functions.autograd import Autograd, Custom
 from tidewolf.functions.combined import Max, chained, leaves
-from tidewolf.functions.custom import Custom
 from tidewolf.functions.entries import Range, Squared
 from tidewolf.functions.linear import Affine
 from tidewolf.functions.support import own_functions

@@ -53,8 +53,6 @@ _EXAMPLE = '{"costs": {"SEA > DEN": 1.2}}'
 
 
 class Time(NamedTuple):
-    """The time of a row."""
-
     # seconds since 1970 for a date, else the number itself; whole numbers keep every digit
     stamp: int | float
     given: str | int | float
@@ -73,7 +71,6 @@ class Time(NamedTuple):
 
 
 def time_of(given: Any) -> Time:
-    """The time that a number or a date in ISO form gives."""
     if isinstance(given, int) and not isinstance(given, bool) and abs(given) < _LARGEST:
         return Time(given, given)
     seconds = as_time(given, "The time of a row")
@@ -82,7 +79,6 @@ def time_of(given: Any) -> Time:
 
 
 def expected(times: Sequence[Time]) -> Time | None:
-    """The time of the next row, from those of the last ones; None if it is not known."""
     if len(times) < 2:
         return None
     last = times[-WINDOW - 1 :]
@@ -287,7 +283,6 @@ class Follower:
         return rows
 
     def _read(self, path: Path) -> Table | None:
-        """The table in a file, of text up to the last line that has its end; None if no row has."""
         is_text = path.name.lower().endswith((".csv", ".tsv"))
         if not is_text or not "\n".encode(self._format.encoding).endswith(b"\n"):
             return read_table(path, gaps=True, format=self._format)
@@ -305,7 +300,6 @@ class Follower:
         return table._replace(places=places, file=str(path))
 
     def _rows(self, tables: dict[str, Table]) -> list[Grown]:
-        """The rows after those that were given, as far as every table reaches."""
         times = [table.times for table in tables.values() if table.times is not None]
         if len(times) == len(tables) and len({one.dtype.kind for one in times}) == 1:
             end = min(one[-1] for one in times)
@@ -338,11 +332,9 @@ class Follower:
 
 
 def _require_unchanged(before: Table, now: Table | None) -> None:
-    """Refuse a table that lost rows, or whose past rows changed."""
     rows = len(before.values)
     if now is None or len(now.values) < rows or now.columns != before.columns:
-        lost = f"became shorter, or has other columns: {rows} of its rows were taken"
-        raise InvalidInput(f"{before.file} {lost}. Put them back; rows are only added.")
+        raise InvalidInput(f"{before.file} lost rows or columns that were taken: put them back.")
     values = now.values[:rows]
     same = ((values == before.values) | (np.isnan(values) & np.isnan(before.values))).all(axis=1)
     if before.times is not None and now.times is not None:

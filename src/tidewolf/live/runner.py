@@ -54,7 +54,6 @@ _NO_CLOCK = ("last", "forecast")
 
 
 def follows_clock(learner: Learner[Any]) -> bool:
-    """Whether decisions depend on the time of their round."""
     return any(
         (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
         or (isinstance(one, Season) and one.seconds is not None)
@@ -66,7 +65,6 @@ def follows_clock(learner: Learner[Any]) -> bool:
 def given_demands(
     reader: RoundReader, row: Mapping[str, Any], before: list[float] | None
 ) -> list[float] | None:
-    """What each commodity sent, as far as the row, or one before it, said so."""
     said, network = row.get("demands"), reader.network
     if said is None or network is None:
         return before
@@ -211,13 +209,12 @@ class LiveRunner:
             raise
 
     def _resume(self, path: Path) -> None:
-        """The next round, as it was decided, or was about to be."""
         network, log = self.reader.network, self._log
         volumes = None if network is None else [float(one) for one in network.volumes]
         rows = {} if log is None else log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
-            what = f"{path} was begun with the demands {rows[0].demands}, not {volumes}"
-            raise OtherSettings(f"{what}: put them back, or begin another database.")
+            was = f"{path} was begun with the demands {rows[0].demands}"
+            raise OtherSettings(f"{was}, not {volumes}: put them back, or begin another database.")
         if not rows and log is not None and not self._read_only:
             log.write(Row(0, demands=volumes))
         self._times = [] if log is None else log.last_times()
@@ -330,7 +327,6 @@ class LiveRunner:
         self.close()
 
     def _number(self, line: Line, log: RowLog) -> int:
-        """The number of the round of a row, from 1: the next one, or one that was taken."""
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
         is_new = time is None or last is None or time.stamp > last.stamp
@@ -352,13 +348,11 @@ class LiveRunner:
     # --- information about the next round ---------------------------------------------------------
 
     def _announce(self, line: Line, log: RowLog) -> str:
-        """Decide the next round again, with what is known now."""
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:
             at = f"round {line.round}" if line.time is None else f"the time {line.time.given}"
-            about = f"The line has no costs, so it is about the next round, {upcoming}"
-            raise InvalidInput(f"{about}; received {at}.")
+            raise InvalidInput(f"A line without costs is about round {upcoming}, not {at}.")
         before, time = self._last, line.time or self._last.announced
         info = self._with_time(self._checked(line.info), time or expected(self._times))
         row = before._replace(info=info, announced=time)
@@ -369,7 +363,6 @@ class LiveRunner:
         return self.answer()
 
     def _decide(self, info: Mapping[str, Any]) -> None:
-        """Decide the next round on this and nothing else."""
         with suppress(InvalidInput):  # it was decided on something else
             if info:
                 self.session.play(**self._play_arguments(info))
@@ -383,12 +376,9 @@ class LiveRunner:
         return {**info, "advice": points} if points else dict(info)
 
     def _with_time(self, info: dict[str, Any], time: Time | None) -> dict[str, Any]:
-        if not self._by_clock or time is None:
-            return info
-        return {**info, "time": time.given}
+        return info if not self._by_clock or time is None else {**info, "time": time.given}
 
     def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Information about the next round as plain data; refused if no decision could use it."""
         info = dict(given)
         if "unavailable" in info:
             info["unavailable"] = self.reader.unavailable(info["unavailable"])
@@ -424,7 +414,6 @@ class RowLog:
                 self._db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
 
     def write(self, *rows: Row) -> None:
-        """These rows, in one transaction."""
         with self._errors(), self._db.transaction():
             for row in rows:
                 packed = zlib.compress(json.dumps(row, allow_nan=False).encode(), 1)
@@ -432,16 +421,13 @@ class RowLog:
                 self._db.execute("INSERT OR REPLACE INTO live_rows VALUES (?, ?, ?)", values)
 
     def read(self, *rounds: int) -> dict[int, Row]:
-        """The rows of these rounds, as far as there are any."""
         places = ", ".join("?" * len(rounds))
         return {row.round: row for row in self._rows(f"round IN ({places})", *rounds)}
 
     def round_at(self, time: Time) -> int | None:
-        """The round of the row with this time."""
         return next((row.round for row in self._rows("time = ?", time.stamp)), None)
 
     def last_times(self) -> list[Time]:
-        """The last times, in order, as many as the next one is expected from."""
         found = self._rows("time IS NOT NULL ORDER BY round DESC LIMIT ?", WINDOW + 1)
         return [row.time for row in reversed(found) if row.time is not None]
 
@@ -462,12 +448,10 @@ class RowLog:
         ]
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
         self._db.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Errors of SQLite as ours."""
         try:
             yield
         except sqlite3.Error as error:

@@ -13,9 +13,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from tidewolf.core import checkpoint
-from tidewolf.core.registry import Presenter
 from tidewolf.evaluation.comparison import RANKING_COLUMNS, RANKING_ROUND_COLUMNS, ranking_name
-from tidewolf.evaluation.formatting import Column, applying, format_setting
+from tidewolf.evaluation.formatting import Column, Presenter, applying, format_setting
 from tidewolf.report import rendering
 from tidewolf.report.charts import Chart, Curve, figure, picture, saved
 from tidewolf.report.page import frontier_chart

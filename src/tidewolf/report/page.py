@@ -25,19 +25,18 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
-from tidewolf.core.registry import Presenter
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.formatting import Presenter, interval, number, percent
 from tidewolf.evaluation.metrics import (
     RunTotal,
     broken_limits,
     hindsight_sentences,
     run_totals,
     table_metrics,
+    verdict,
     weight_text,
 )
 from tidewolf.evaluation.tracking import entry_names
-from tidewolf.evaluation.verdict import verdict
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
 from tidewolf.report.network import network_chart, networks_context, networks_of

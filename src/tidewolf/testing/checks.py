@@ -30,13 +30,11 @@ OnPass: TypeAlias = Callable[[str], None] | None
 
 
 def checks_of(kind: type) -> dict[str, Callable[[Any], None]]:
-    """The checks that a class declares, by name, in the order they run."""
     checks = {name: each for name, each in vars(kind).items() if not name.startswith("_")}
     return {name.replace("_", " "): each for name, each in checks.items() if callable(each)}
 
 
 def run_checks(trial: object, subject: str, on_pass: OnPass) -> None:
-    """Raise `CheckFailed` at the first check that fails or stops with another error."""
     as_callback(on_pass, "on_pass, which is called with the name of every check that passes,")
     for name, check in checks_of(type(trial)).items():
         try:
@@ -45,14 +43,14 @@ def run_checks(trial: object, subject: str, on_pass: OnPass) -> None:
             failed.args = (f"{subject} fails the check that {statement(check)}: {failed}.",)
             raise
         except Exception as error:
-            stopped = f"{subject} cannot be checked ({name}): {sentence_of(error)}"
-            raise CheckFailed(stopped) from error
+            raise CheckFailed(
+                f"{subject} cannot be checked ({name}): {sentence_of(error)}"
+            ) from error
         if on_pass is not None:
             on_pass(name)
 
 
 def statement(check: Callable[..., None]) -> str:
-    """What a check states, as a clause."""
     text = " ".join((check.__doc__ or "").split()).rstrip(".")
     return text[:1].lower() + text[1:]
 
@@ -61,21 +59,17 @@ class Require:
     """Fail the check unless something holds: `require(holds, detail)`, `require.at_most(...)`."""
 
     def __call__(self, holds: bool | np.bool_, detail: str) -> None:
-        """This holds; `detail` is a clause with the numbers."""
         if not holds:
             raise CheckFailed(detail)
 
     def at_most(self, number: float, most: float, what: str) -> None:
-        """A number is at most `most`, and not NaN."""
         self(number <= most, f"{what} is {number:.6g}, expected at most {most:.6g}")
 
     def close(self, found: Any, expected: Any, tolerance: float, what: str) -> None:
-        """No entry is farther than `tolerance` from what is expected."""
         off = float(np.abs(np.asarray(found) - expected).max(initial=0.0))
         self(off <= tolerance, f"{what} is off by {off:.3g}")
 
     def array(self, found: Any, shape: Shape, reference: Array, what: str) -> None:
-        """It is an array of this shape, in the library and dtype of `reference`."""
         kinds = [
             f"a {type(each).__name__} of {getattr(each, 'dtype', None)} and shape {tuple(size)}"
             for each, size in ((found, getattr(found, "shape", ())), (reference, shape))
@@ -83,7 +77,6 @@ class Require:
         self(kinds[0] == kinds[1], f"{what} is {kinds[0]}, expected {kinds[1]}")
 
     def locked(self, x: Array, what: str) -> None:
-        """It is not a NumPy array that can be written to."""
         writeable = type(x) is np.ndarray and x.flags.writeable
         self(not writeable, f"{what} can be written to; set its flags.writeable = False")
 
@@ -96,7 +89,6 @@ class Require:
             self(False, f"{what} is {format_point(x)}, with infeasibility {off:.3g}")
 
     def value(self, value: Value, kind: type[Value]) -> None:
-        """It prints its name, and equals one that is made from the same settings."""
         self(is_dataclass(value), "it is no dataclass(frozen=True, eq=False, repr=False)")
         self.equality(value, kind)
         for other in (type(value)(**value.fields()), copy.deepcopy(value)):
@@ -106,7 +98,6 @@ class Require:
         self(object() != value, "it equals an object of another kind")
 
     def equality(self, value: Value, kind: type[Value]) -> None:
-        """It prints its name and compares as its kind does."""
         self(repr(value).startswith(type(value).__name__), f"its repr is {value!r}")
         own = type(value).__eq__ is not kind.__eq__
         self(not own, "it does not compare arrays by content; declare the dataclass with eq=False")
@@ -116,7 +107,6 @@ require = Require()
 
 
 def raised(call: Callable[..., object], *given: object) -> Exception | None:
-    """The error that a call raises, or None."""
     try:
         call(*given)
     except Exception as error:
@@ -125,7 +115,6 @@ def raised(call: Callable[..., object], *given: object) -> Exception | None:
 
 
 def sentence_of(error: BaseException) -> str:
-    """An error as one sentence, with its type if it is not one of ours."""
     text = " ".join(str(error).split())
     if isinstance(error, TidewolfError):
         return text
@@ -133,7 +122,6 @@ def sentence_of(error: BaseException) -> str:
 
 
 def as_floats(x: Array) -> Floats:
-    """An array as float64 on the host."""
     return np.asarray(to_numpy(x), dtype=np.float64)
 
 

@@ -82,18 +82,14 @@ def check_function(
 
 @dataclass(frozen=True)
 class FunctionTrial:
-    """A batch, the points it is tested at, and its answers there in float64."""
-
     f: Batch
     xs: tuple[Array, ...]
     seed: int
 
     def weights(self, purpose: str = "weights") -> Floats:
-        """Random positive weights, one per round."""
         return generator(self.seed, purpose).uniform(0.5, 2.0, len(self.f))
 
     def weighted(self, x: Array, weights: Floats) -> Floats:
-        """The subgradient at x under these weights, flattened."""
         return _numbers(self.f.subgradient(x, like(weights, x)))
 
     def between(self) -> Iterator[tuple[float, int, int, Floats, str]]:
@@ -105,7 +101,6 @@ class FunctionTrial:
             yield s, i, j, _numbers(self.f.values(s * x + (1 - s) * z)), where
 
     def answers(self, x: Array, weights: Array) -> dict[str, Array]:
-        """What every method answers at x."""
         f, points = self.f, namespace(x).stack([x] * len(self.f))
         found = f.values(x), f.subgradient(x, weights), f.gradients(x), f.values_at(points)
         names = ("values", "subgradient", "gradients", "values_at", "slopes")
@@ -113,12 +108,10 @@ class FunctionTrial:
 
     @cached_property
     def looked_at(self) -> Int64s:
-        """The rounds whose gradients are tested one by one."""
         return np.sort(generator(self.seed, "rounds").permutation(len(self.f))[:_LOOKED_AT])
 
     @cached_property
     def flat(self) -> Floats:
-        """The points as rows."""
         return np.array([_numbers(x) for x in self.xs])
 
     @cached_property
@@ -142,7 +135,6 @@ class FunctionTrial:
 
 
 def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array, ...]:
-    """Points near and far from zero, at ties; or the given ones and mixtures of them."""
     rng, what = generator(seed, "points"), "The points for check_function"
     if points is None and f.domain is None:
         reference = next((part for part in f.fields().values() if is_array(part)), np.empty(0))
@@ -158,7 +150,6 @@ def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array,
 
 
 def _numbers(x: Array) -> Floats:
-    """An array as a vector of float64 on the host."""
     return as_floats(x).reshape(-1)
 
 

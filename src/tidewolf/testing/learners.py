@@ -143,51 +143,40 @@ def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
 
 @dataclass(frozen=True)
 class LearnerTrial:
-    """A learner, the rounds it is tested on, and its run on them."""
-
     learner: Learner[Any]
     stream: Stream
 
     def steps(self, rounds: Iterable[int], state: Any = None) -> Iterator[Played]:
-        """These rounds, one at a time."""
         return play(self.learner, (self.stream[t : t + 1] for t in rounds), state)
 
     def endless(self) -> Iterator[Played]:
-        """The stream over and over."""
         return play(self.learner, itertools.repeat(self.stream))
 
     @cached_property
     def run(self) -> list[Played]:
-        """The run, as many rounds at a time as the learner takes."""
         return list(play(self.learner, self.stream))
 
     @cached_property
     def single(self) -> list[Played]:
-        """The run, one round at a time."""
         return list(self.steps(range(len(self.stream))))
 
     @cached_property
     def states(self) -> list[Any]:
-        """The states before the rounds of `single`, and after the last."""
         return [self.learner.start(), *(played.state for played in self.single)]
 
     @cached_property
     def moments(self) -> list[tuple[int, Any]]:
-        """Rounds and the states they are played from: the first two, and two in the middle."""
         half = len(self.stream) // 2
         rounds = sorted({0, 1, half, min(half + 1, len(self.stream) - 1)})
         return [(t, self.states[t]) for t in rounds]
 
     def point(self, t: int) -> Array:
-        """The point played in round t."""
         return self.points(self.single[t])[0]
 
     def points(self, played: Played) -> list[Array]:
-        """The different points played."""
         return list(played.x) if self.learner.needs is Bandit else [played.x]
 
     def next(self, t: int, state: Any) -> tuple[Any, Array, Feedback]:
-        """The state with what is known before round t, its point, and what the learner reads."""
         learner, info, part = self.learner, self.stream.info(t), slice(t, t + 1)
         state = with_info(learner, state, info)
         x, functions = learner.act(state), functions_of(self.stream, part)
@@ -197,13 +186,11 @@ class LearnerTrial:
 
 
 def bits_of(x: Array) -> tuple[Any, ...]:
-    """What two arrays share if they are the same bit for bit."""
     array = np.ascontiguousarray(to_numpy(x))
     return array.shape, array.dtype.str, array.tobytes()
 
 
 def require_same(expected: Iterable[Played], found: Iterable[Played], how: str) -> None:
-    """Fail the check at the first update after which two runs play other bits."""
     for one, other in zip(expected, found, strict=True):
         if (bits_of(one.x), one.state.calls) != (bits_of(other.x), other.state.calls):
             ends = [f"{format_point(end.x)} with {end.state.calls} calls" for end in (other, one)]
@@ -244,8 +231,7 @@ def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
     delays = rng.choice([0, 0, 1, 2, _LONGEST, rounds], rounds)
     played = np.full((rounds, *K.shape), np.nan)
     for t in np.flatnonzero(rng.uniform(size=rounds) < 0.25):
-        direction = like(rng.standard_normal(K.shape), K.center)
-        vertex = K.answer(direction).vertex.dense(K.center)
+        vertex = K.answer(like(rng.standard_normal(K.shape), K.center)).vertex.dense(K.center)
         played[t] = as_floats(vertex if t % 3 else K.center)
     late = {"arrives": np.arange(rounds) + delays, "played": like(played, K.center)}
     return replace(stream, unavailable=None, **late)
@@ -335,8 +321,7 @@ class LearnerChecks(LearnerTrial):
             require(learner.save(old) == data, f"the run changed the state after round {t}")
         for t, old in self.moments:
             orders = range(t, rounds), range(rounds - 1, t - 1, -1)
-            copied = learner.load(learner.save(old))
-            alone = self.single[t:], list(self.steps(orders[1], copied))
+            alone = self.single[t:], list(self.steps(orders[1], learner.load(learner.save(old))))
             mixed = zip(*(self.steps(order, old) for order in orders), strict=True)
             for expected, found in zip(alone, zip(*mixed, strict=True), strict=True):
                 how = f"with two branches from the state before round {t}, played in turn"
@@ -351,8 +336,7 @@ class LearnerChecks(LearnerTrial):
             K.radius or 1.0
         )
         for played in self.run:
-            points = itertools.cycle(self.points(played))
-            for x, _ in zip(points, played.losses, strict=False):
+            for x, _ in zip(itertools.cycle(self.points(played)), played.losses, strict=False):
                 off = float(np.abs(as_floats(x) - as_floats(self.point(t))).max())
                 if not off <= room:
                     require(False, f"in round {t}, {format_point(x)} is played, {off:.3g} away")

@@ -85,7 +85,6 @@ class SetTrial:
     seed: int
 
     def given(self, x: Floats) -> Array:
-        """A fresh array in the library and dtype of the set."""
         return like(x.copy(), self.K.center)
 
     def rounded(self, x: Floats) -> Floats:
@@ -98,11 +97,9 @@ class SetTrial:
         return as_floats(self.K.tangent(self.given(d)))
 
     def oracle_error(self, d: Floats) -> float:
-        """By how much the oracle states that its answer may fall short."""
         return self.K.answer(self.given(d)).error
 
     def slack(self, d: Floats) -> float:
-        """The rounding error allowed in <d, member>."""
         return self.eps * norm(d) * self.size
 
     def square_slack(self, a: Floats, b: Floats) -> float:
@@ -135,7 +132,6 @@ class SetTrial:
 
     @cached_property
     def size(self) -> float:
-        """How large members are: the scale of rounding errors in them."""
         return max(self.K.radius, norm(self.center)) or 1.0
 
     def rng(self, purpose: str) -> np.random.Generator:
@@ -164,12 +160,10 @@ class SetTrial:
 
     @cached_property
     def answers(self) -> list[tuple[Floats, Floats]]:
-        """Directions d with the oracle's answers v."""
         return [(d, self.lmo(d)) for d in self.directions]
 
     @cached_property
     def members(self) -> list[Floats]:
-        """The center, the answers, and mixtures of them."""
         corners = np.stack([self.center, *(v for _, v in self.answers)])
         rng, even = self.rng("mixtures"), np.full(len(corners), 0.1)
         mixtures = [np.tensordot(rng.dirichlet(even), corners, 1) for _ in range(12)]
