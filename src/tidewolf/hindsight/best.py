@@ -299,7 +299,6 @@ def _squares(K: HasLMO, losses: Batch, squares: Squared, first: int) -> Comparat
 
 
 def _checked(task: Task, proposed: Solution, first: int) -> Comparator:
-    """What a method's proposals are worth."""
     if (proof := _infeasibility(task, proposed, first)) is not None:
         return Comparator(None, math.inf, math.inf, False, proof)
     lower, point = task.lower_bound(proposed), proposed.point
@@ -310,7 +309,6 @@ def _checked(task: Task, proposed: Solution, first: int) -> Comparator:
 
 
 def _infeasibility(task: Task, proposed: Solution, first: int) -> Infeasibility | None:
-    """The proof that no point is feasible, or None if the weights prove nothing."""
     if proposed.weights is None or proposed.weights.max() <= 0.0:
         return None
     weights = proposed.weights
@@ -427,7 +425,6 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
 
 
 def _positive_part(limits: Batch) -> Batch:
-    """max(0, g_t), round by round."""
     from scipy.sparse import csr_array
 
     shape = (len(limits), *limits.shape)

@@ -50,7 +50,6 @@ point
 again.
 """
 _STEPS = 40
-"""Steps of the solver of a quadratic program."""
 
 
 class Bases(NamedTuple):
@@ -61,7 +60,6 @@ class Bases(NamedTuple):
 
 
 COLD = Bases()
-"""Nothing is known: the programs start from nothing."""
 
 
 class Best(NamedTuple):
@@ -120,7 +118,6 @@ class BestPoint(Described):
     """The best point of a set for given losses and limits; `who` asks for it, in messages."""
 
     method = "simplex"
-    """of HiGHS"""
 
     def __init__(self, K: Any, who: str) -> None:
         as_set(K, who)
@@ -199,7 +196,6 @@ class BestPoint(Described):
         return best.x if found is None else self.member(self.flat_point(found))
 
     def flat_point(self, found: Solved) -> Floats:
-        """The point that a program's variables make, a member up to tolerances."""
         d = self._description
         u = np.clip(self.unit * found.v[: len(d.lower)], d.lower, d.upper)
         x = u if d.lift is None else d.lift @ u
@@ -254,7 +250,6 @@ class BestPoint(Described):
         return LimitRows(rows_times(A, 1.0 / sizes), sizes / second, first * shift, first * second)
 
     def _on_variables(self, A: Any) -> tuple[Any, Floats]:
-        """Rows on points as rows on variables, and how much less their values are there."""
         d, (A, shift) = self._description, self._rows_along(A)
         if d.shift is not None:
             shift = shift + A @ d.shift
@@ -359,7 +354,6 @@ class BestPoint(Described):
         return self._model(n + 1)(costs, lower, upper, rows, basis)
 
     def _model(self, columns: int) -> WarmModel:
-        """The model with so many variables, the set's first."""
         if columns not in self._models:
             self._models[columns] = WarmModel.of(self._description, self.unit, columns)
             self._models[columns].method = self.method
@@ -382,7 +376,6 @@ class BestPoint(Described):
 
     @cached_property
     def unit(self) -> float:
-        """What variables are divided by."""
         bounds = np.abs(np.concatenate([self._description.lower, self._description.upper]))
         return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0)) or 1.0
 
@@ -404,7 +397,6 @@ def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInf
 
 
 def objective(losses: Batch, who: str = "A linear program") -> Objective:
-    """The sum of losses that make a linear program."""
     c, pieces, count = np.zeros(int(np.prod(losses.shape))), [], 0
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         for part in parts_of(losses):
@@ -422,7 +414,6 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
 
 
 def half_spaces(constraints: Batch) -> HalfSpaces:
-    """The limits of these rounds."""
     parts = parts_of(constraints)
     if len(parts) == 1 and isinstance(parts[0], Capacity) and len(parts[0]):
         capacities = to_numpy(parts[0].c).astype(np.float64, copy=False).min(axis=0)

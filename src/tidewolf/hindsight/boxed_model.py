@@ -71,8 +71,6 @@ class BoxedBasis(Stored):
 
 
 class BoxedProgram(NamedTuple):
-    """What the kernel takes, and the basis that needs no knowledge of it."""
-
     data: Any
     cold: BoxedBasis
     more_costs: Floats
@@ -80,8 +78,6 @@ class BoxedProgram(NamedTuple):
 
 
 class Solutions(NamedTuple):
-    """A point for each headroom, read-only, and where the next programs start."""
-
     points: tuple[Array, ...]
     basis: BoxedBasis
 
@@ -186,12 +182,10 @@ class BoxedModel:
 
     @cached_property
     def plain(self) -> BoxedProgram:
-        """The program of linear costs and capacities."""
         give = np.full(len(self._top), 1.0 / self._unit)
         return self._program(self._set_rows, 0, self._origin, give, np.zeros(0))
 
     def _with_rows(self, loss: Objective, limits: HalfSpaces) -> BoxedProgram:
-        """The program with rows of a round."""
         rows, n, unit, more = self._set_rows.copy(), len(self._top), self._unit, np.zeros(0)
         first, base, give = 0, self._origin, np.full(n, 1.0 / unit)
         if loss.maxima:
@@ -245,7 +239,6 @@ class _Rows:
         return made
 
     def add_columns(self, top: Floats) -> Int64s:
-        """Variables with these upper bounds; their numbers."""
         self.top = np.concatenate([self.top, top])
         return np.arange(len(self.top) - len(top), len(self.top))
 
@@ -284,7 +277,6 @@ class _Rows:
 
 
 def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
-    """The rows, columns and values of a matrix's entries."""
     starts, places, values = nonzeros(A.tocsr() if is_sparse(A) else np.asarray(A))
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return rows, places.astype(np.int64), values.astype(np.float64, copy=False)

@@ -53,8 +53,6 @@ _WHO = "The best point in hindsight"
 
 
 class CuttingPlanes:
-    """Cuts, half-spaces and vertices in use."""
-
     def __init__(self, task: Task) -> None:
         K = task.K
         self.task, self.center, self.radius = task, flattened(K.center), float(positive(K.radius))
@@ -73,7 +71,6 @@ class CuttingPlanes:
         return replace(self.task, c=cut.slope, constant=cut.offset, pieces=None)
 
     def minimise(self, start: Floats) -> Solution:
-        """From a feasible point."""
         task, looks, lower, upper = self.task, 0, -np.inf, np.inf
         self._add_vertex(task.K.atom(task.unflattened(start)))
         best, found = start, Solution(start, np.zeros(len(task.b)), below=self.cuts[0])
@@ -139,7 +136,6 @@ class CuttingPlanes:
         return self.solver.prepared(loss, limits)
 
     def _joined(self, x: Floats) -> bool:
-        """Whether a point violates half-spaces that were not in use; the worst join."""
         more = proofs.joining(self.task.violations(x) / self.radius, self.used, _EXACT)
         self.used = np.concatenate([self.used, more])
         return bool(len(more))
@@ -156,9 +152,6 @@ class CuttingPlanes:
                 return x, max(float(c.slope @ x) + c.offset for c in self.cuts), mu, lam
 
     def _nearest(self, best: Floats, level: float) -> Floats | None:
-        """The point nearest to the best one whose cuts are at most the level; None if the solver
-        finds none.
-        """
         while True:
             program = self._program()
             over = (level - self.base) / (program.cost_unit * self.solver.unit)

@@ -39,8 +39,6 @@ _RIDGE = 1e-12
 
 
 class Described:
-    """What solves programs over a set with a linear description."""
-
     K: ConvexSet
 
     @cached_property
@@ -50,8 +48,6 @@ class Described:
 
 
 class ExactProjection(Described):
-    """The nearest member of a set."""
-
     def __init__(self, K: ConvexSet) -> None:
         if not isinstance(K, Projectable | Polyhedral):
             raise NotSupported(

@@ -20,7 +20,6 @@ from tidewolf.sets.capacitated_flow import CapacitatedFlow, FlowNetwork, cut_cap
 from tidewolf.sets.flows import DagFlows
 
 _CUTS = 100
-"""Cuts that may raise s in one program."""
 
 
 class FlowModel:

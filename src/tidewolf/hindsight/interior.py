@@ -45,11 +45,8 @@ _ACCURACY = 1e-9
 _BETTER, _IDLE = 0.9, 6
 """It also ends after so many iterations in which that did not fall to this share."""
 _REFINED = 3
-"""How often a direction is refined."""
 _BLOCK = 2**22
-"""Numbers in a block of products, at most."""
 _SIGNS = (1.0, -1.0)
-"""How the blocks change with X."""
 
 
 class MatrixProgram(NamedTuple):
@@ -68,7 +65,6 @@ class MatrixProgram(NamedTuple):
     """positive definite, below the cap"""
 
     def blocks(self, X: Floats) -> tuple[Floats, ...]:
-        """The matrices that are to be positive definite."""
         return (X,) if self.cap is None else (X, np.diag(self.cap) - X)
 
 
@@ -101,7 +97,6 @@ class _Pair(NamedTuple):
 
     R: Floats
     back: Floats
-    """the inverse of R"""
     d: Floats
 
     @classmethod
@@ -125,7 +120,6 @@ class _Pair(NamedTuple):
         return np.asarray(2.0 * right / (self.d[:, None] + self.d[None, :]))
 
     def unscaled(self, S: Floats) -> Floats:
-        """A scaled matrix among the Z."""
         return _symmetric(self.back.T @ S @ self.back)
 
     def longest(self, scaled: Floats) -> float:
@@ -137,14 +131,11 @@ class _Pair(NamedTuple):
 class _State(NamedTuple):
     X: Floats
     Z: tuple[Floats, ...]
-    """of each block"""
     s: Floats
     y: Floats
 
 
 class _Change(NamedTuple):
-    """A direction, and both scaled changes of each block."""
-
     to: _State
     scaled: list[tuple[Floats, Floats]]
 
@@ -162,8 +153,6 @@ def _predictor_corrector(program: MatrixProgram, state: _State) -> _State:
 
 
 class _Newton:
-    """The scaling and the system of an iteration."""
-
     def __init__(self, program: MatrixProgram, state: _State) -> None:
         from scipy.linalg import cho_factor
 
@@ -226,7 +215,6 @@ class _Newton:
         return min(1.0, share * primal), min(1.0, share * dual)
 
     def _inverse(self, Y: Floats) -> Floats:
-        """inv(H) Y."""
         return _symmetric(self.T @ (self.theta * (self.T.T @ Y @ self.T)) @ self.T.T)
 
     def _solved(self, right: Floats) -> Floats:

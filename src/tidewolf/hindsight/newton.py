@@ -44,16 +44,12 @@ small; calls for either part, of curved functions and of linear ones.
 """
 _STEP, _LEVEL = 1e-5, 0.5
 _HALVINGS = 12
-"""How often a step is halved."""
 _EXACT = 1e-10
-"""The solver's accuracy."""
 _IDLE = 1e-9
 """The share of the largest multiplier that counts as 0."""
 
 
 class _OverAtoms:
-    """What both methods do; any set will."""
-
     def solve(self, task: Task) -> Solution:
         """A point inside every limit and the best member and multipliers found, or weights that
         show there is none, or what is left.
@@ -100,8 +96,6 @@ class _Model(NamedTuple):
 
 
 class _Search:
-    """Atoms seen and limits in use."""
-
     def __init__(self, task: Task) -> None:
         self.task, K, center = task, task.K, flattened(task.K.center)
         self.reference = task.unflattened(center)
@@ -175,7 +169,6 @@ class _Search:
         return upper - lower <= _GAP or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
 
     def _values(self, x: Floats) -> Floats:
-        """The limits at a point, in units."""
         return np.asarray(self.task.values(x) / self.sizes)
 
     def _largest(self, x: Floats) -> float:
@@ -204,7 +197,6 @@ class _Search:
         return w
 
     def _add_atom(self, atom: Vertex) -> int:
-        """One atom more, unless it is there; its row."""
         count = len(self.atoms)
         if (row := self.atoms.find(atom, count)) is not None:
             return int(row)
@@ -215,7 +207,6 @@ class _Search:
         return flattened(self.atoms.combine(w, self.reference))
 
     def _along(self, x: Floats, slope: Floats) -> Floats:
-        """How much a linear function changes from a point to each atom."""
         found: Floats = self.atoms.inner(self.task.unflattened(slope), len(self.atoms))
         return found - float(slope @ x)
 
@@ -301,7 +292,6 @@ class _Search:
     def _at_level(
         self, model: _Model, level: float, best: Floats, costs: bool, otherwise: Floats
     ) -> Floats:
-        """The nearest multipliers to the best ones at which the dual model reaches the level."""
         import piqp
 
         m, unit = len(model.values), self.cost if costs else 1.0

@@ -198,7 +198,6 @@ def _solve_over_rows(
 
 
 def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
-    """The point of L L', of the rank that Y has, on the equations and the bounds it violations."""
     values, vectors = np.linalg.eigh(Y)
     large = values > _RANK * values.max(initial=0.0)
     L = lifted.basis @ (vectors[:, large] * np.sqrt(values[large]))
@@ -232,7 +231,6 @@ class Sides(NamedTuple):
         return Sides(*(each[some] for each in self))
 
     def breach(self, X: Floats) -> Floats:
-        """How far X is above each."""
         return np.asarray(self.A @ X.reshape(-1) - self.b)
 
 
@@ -260,7 +258,6 @@ class DistinctRows:
         self.low = -self.low
 
     def multipliers(self, sides: Sides, y: Floats) -> Floats:
-        """Those of the rows as given."""
         row, lam = np.where(y > 0.0, sides.up, sides.down), np.zeros(len(self.size))
         np.add.at(lam, row, np.abs(y) / self.size[row])
         return lam
@@ -280,7 +277,6 @@ class DistinctRows:
 
 
 def _key(A: Any, i: Any) -> bytes:
-    """What is the same for rows that are."""
     part = slice(A.indptr[i], A.indptr[i + 1])
     return bytes(A.indices[part].tobytes() + (A.data[part].round(12) + 0.0).tobytes())
 
@@ -310,7 +306,6 @@ class Span:
         return known, bool((self._infeasibility(bounds)[known] <= _FEASIBLE).all())
 
     def onto(self, X: Floats) -> Floats:
-        """The nearest matrix that keeps the equations."""
         if self._factor is None:
             return X
         change = self.sides.A.T @ self._solved(-self.sides.breach(X))
@@ -343,7 +338,6 @@ class Lifted(NamedTuple):
 
     K: HasLMO
     A: Any
-    """the rows of the task"""
     b: Floats
     n: int
     unit: float
@@ -359,7 +353,6 @@ class Lifted(NamedTuple):
 
     @classmethod
     def of(cls, task: Task) -> Lifted:
-        """A task of linear losses or squared errors."""
         K = task.K
         n, trace, cap = order_of(K) or 0, isinstance(K, Spectraplex | Fantope), None
         if isinstance(K, Fantope):
@@ -393,7 +386,6 @@ class Lifted(NamedTuple):
 
     @property
     def order(self) -> int:
-        """The order of the Y of a face."""
         return int(self.basis.shape[1])
 
     @property
@@ -452,9 +444,7 @@ class Lifted(NamedTuple):
         return self._replace(basis=self.basis @ vectors[:, kept], shift=shift)
 
     def matrix(self, Y: Floats) -> Floats:
-        """The X of a Y."""
         return np.asarray(self.basis @ Y @ self.basis.T + self.shift)
 
     def point(self, X: Floats) -> Floats:
-        """A matrix X as a flattened point of K."""
         return np.asarray(self.unit * X[: self.K.shape[0], self._corner :]).reshape(-1)

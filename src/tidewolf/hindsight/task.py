@@ -82,7 +82,6 @@ class Solution(NamedTuple):
     point: Floats | None
     """one that should be feasible"""
     lam: Floats
-    """a multiplier for each constraint"""
     weights: Floats | None = None
     """if no point seems feasible, weights of the constraints that show it"""
     anchor: Floats | None = None
@@ -94,8 +93,6 @@ class Solution(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Minimise the sum of the losses over the points of K that satisfy the constraints."""
-
     K: HasLMO
     losses: Batch
     constraints: Batch
@@ -103,7 +100,6 @@ class Task:
     """the constraints as half-spaces A x <= b: dense, sparse or `ManyRows`; None if curved"""
     b: Floats
     rounds: Int64s
-    """the round of each constraint"""
     c: Floats | None = None
     """of linear losses under half-spaces, which sum to <c, x> + constant"""
     constant: float = 0.0
@@ -112,7 +108,6 @@ class Task:
 
     @classmethod
     def of(cls, K: HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
-        """The task of a set and some rounds; of a user's own losses nothing is known."""
         K = with_exact_oracle(K)
         rows = _half_spaces(K, constraints)
         if rows is None:
@@ -149,7 +144,6 @@ class Task:
         return np.asarray(positive(np.sqrt(self.of_rows(lambda A: (A * A).sum(axis=1)))))
 
     def rows(self, some: Int64s) -> Any:
-        """Some rows of A, dense or sparse."""
         return self.A[some] if isinstance(self.A, ManyRows) else self.A[some, :]
 
     def violations(self, x: Floats) -> Floats:
@@ -173,13 +167,11 @@ class Task:
     # ------------------------------------------------------------------------------- functions
 
     def total(self, x: Floats) -> float:
-        """The total loss of a point."""
         if self.c is not None:
             return float(self.c @ x) + self.constant
         return float(to_numpy(self.losses.values(self.unflattened(x))).sum(dtype=np.float64))
 
     def slope(self, x: Floats) -> Floats:
-        """grad F."""
         if self.c is not None:
             return self.c
         return self._weighted(self.losses, x, np.ones(len(self.losses)))
@@ -276,7 +268,6 @@ class Task:
 
 
 def joining(breach: Floats, used: Int64s, least: float, most: int = 16) -> Int64s:
-    """The rows that are violated most, by more than `least`, among those that are not in use."""
     breach = breach.copy()
     breach[used] = -np.inf
     more = np.flatnonzero(breach > least)
@@ -296,7 +287,6 @@ def _tangent(slope: Floats, values: Floats, weights: Floats, x: Floats) -> Minor
 
 
 def parts_of(batch: Batch) -> tuple[Batch, ...]:
-    """The parts of a chain, or the batch itself."""
     return batch.parts if isinstance(batch, Chain) else (batch,)
 
 
@@ -330,7 +320,6 @@ def require_moderate(name: str, slopes: Floats) -> None:
 
 
 def _steepest(K: HasLMO, batch: Batch) -> Floats:
-    """The steepest slope at the center, where it may be 0, and beside it."""
     with np.errstate(over="ignore", invalid="ignore"):
         beside = K.answer(batch.gradients(K.center)[0, ...]).vertex.blend(K.center, 0.5)
         return np.array([max(float(batch.slopes(x).max()) for x in (K.center, beside))])
@@ -356,5 +345,4 @@ def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Flo
 
 
 def flattened(x: Array) -> Floats:
-    """A point as a flat array of NumPy, in float64."""
     return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

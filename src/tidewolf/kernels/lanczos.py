@@ -170,8 +170,6 @@ def is_above(z: float, A: Array) -> bool:
 
 
 class Krylov:
-    """A growing Krylov space of A with its tridiagonal matrix T."""
-
     def __init__(self, A: Any, b: Array, floor: float = 0.0) -> None:
         self.A, self.n, self.floor = A, int(b.shape[0]), floor
         self.rounding = (self.n + 16) * eps_of(b)
@@ -187,7 +185,6 @@ class Krylov:
 
     @property
     def k(self) -> int:
-        """Products so far."""
         return len(self.alpha) + len(self._unread) // 3
 
     @property
@@ -196,7 +193,6 @@ class Krylov:
         return self.k == self.n or (self.k > 0 and self.beta[-1] <= self.rounding)
 
     def grow(self) -> None:
-        """One product more."""
         k = self.k
         if k == self.Q.shape[0]:
             self.Q = namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
@@ -242,7 +238,6 @@ class Krylov:
                 break
 
     def vector(self) -> Array:
-        """The unit vector whose Rayleigh quotient is theta."""
         top = tridiagonal(self.alpha, self.beta[:-1])[1][:, -1]
         x = like(top, self.Q) @ self.Q[: self.k, :]
         return x / norm(x)

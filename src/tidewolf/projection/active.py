@@ -80,7 +80,6 @@ class Combination(Active):
         self.weights, self.x = frozen(weights), frozen(x)
 
     def __len__(self) -> int:
-        """Atoms in use."""
         return int(np.count_nonzero(self.weights))
 
     @abstractmethod
@@ -88,7 +87,6 @@ class Combination(Active):
         """Another point, on the first rows of a table."""
 
     def mean_of(self, weights: Floats) -> Array:
-        """The point of these weights on the first rows of its table."""
         mean: Array = self.atoms.combine(weights, self.x)
         return mean
 
@@ -131,14 +129,12 @@ class Remembered(NamedTuple, Generic[Kept]):
 
 
 def is_free_of(vertex: Vertex, out: Bools, reference: Array) -> bool:
-    """Whether a vertex is exactly 0 in these flat entries."""
     if type(vertex) is Sparse:
         return not bool(vertex.values[out[vertex.indices]].any())
     return not bool(to_numpy(vertex.dense(reference)).reshape(-1)[out].any())
 
 
 def emptied(x: Array, out: Bools) -> Array:
-    """A point with 0 in these flat entries."""
     entries = to_numpy(x).copy()
     entries.reshape(-1)[out] = 0.0
     return frozen(like(entries, x))
@@ -162,7 +158,6 @@ def factors_of(K: HasLMO) -> Factors | None:
 
 
 def factors_in(K: HasLMO) -> Factors:
-    """Those of a set that is known to have some."""
     assert isinstance(K, ConvexSet)
     assert K.factors is not None
     return K.factors
@@ -183,7 +178,6 @@ class ExactPoint(Active):
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ExactPoint:
-        """The center, or another member."""
         return cls(K.center if x0 is None else as_member(K, x0))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -45,19 +45,13 @@ differ by less than this share of |x - y| radius tie, and the first row wins.
 
 
 class SearchResult(NamedTuple):
-    """Where a search for a member near y ended."""
-
     atoms: Atoms
     weights: Floats
     x: Array
-    """the point of the weights"""
     y: Array
-    """its infeasible iterate"""
     calls: int
     distance2: float
-    """|x - y|^2"""
     used: int
-    """how many atoms have weight"""
     warm: Array | None = None
     """what a next call at a nearby direction may start from"""
 
@@ -78,14 +72,12 @@ class Search:
 
     @staticmethod
     def refuse(x: Floats, y: Floats, answer: tuple[NDArray, NDArray], at: Floats) -> Never:
-        """Where the oracle answered with less than what was known."""
         size, r = int(at[WAITING]) - 1, x - y
         vertex = Sparse(x.shape, answer[0][:size].copy(), answer[1][:size].copy())
         raise oracle_error(vertex.inner(r), 0.0, inner(r, x))
 
 
 def supports(atoms: Atoms, x: Array, y: Array) -> bool:
-    """Whether the kernel knows this table, and arrays such as these."""
     return type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == x.dtype == _DOUBLE
 
 
@@ -96,7 +88,6 @@ def search(
     tol: float,
     budget: float,
 ) -> SearchResult:
-    """From a table, weights and their point x towards y."""
     atoms, weights, x = start
     assert type(atoms) is SparseAtoms
     at, n, count = np.zeros(PLACES), len(x), len(weights)
@@ -150,7 +141,6 @@ def tied_row(
 
 
 def address_of(K: Compiled) -> Any:
-    """Where `nearest_member` finds the oracle of a set."""
     return oracle.address(_on_bytes(K.oracle, K.kernel_data.dtype))
 
 

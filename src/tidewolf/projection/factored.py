@@ -52,7 +52,6 @@ SPARE_IN_FACTOR = 8
 
 
 def start_active(K: HasLMO, x0: Array | None = None) -> Active:
-    """The member of K that projections begin from, the center unless told otherwise."""
     factors = factors_of(K)
     if factors is None:
         return ActiveSet.start(K, x0)
@@ -70,7 +69,6 @@ class FactorTable(SparseAtoms):
 
     @classmethod
     def of(cls, vertices: Sequence[Sparse], owners: Sequence[int] | Int64s) -> FactorTable:
-        """These vertices of these factors, a row each."""
         table = cls()
         for row, (vertex, owner) in enumerate(zip(vertices, owners, strict=True)):
             table._append(vertex)
@@ -79,7 +77,6 @@ class FactorTable(SparseAtoms):
 
     @property
     def rows(self) -> tuple[Int64s, NDArray, Floats]:
-        """As kernels read it."""
         return self.starts, self.indices, self.values
 
     def make_room(self, rows: int, entries: int) -> None:
@@ -124,7 +121,6 @@ class FactoredActiveSet(Combination):
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> FactoredActiveSet:
-        """One vertex of each factor: its part of the center, or of another member."""
         point = K.center if x0 is None else as_member(K, x0)
         factors = factors_in(K)
         parts = parts_of(as_sparse(K.atom(point), K), factors)
@@ -320,7 +316,6 @@ def parts_of(vertex: Sparse, factors: Factors) -> list[Sparse]:
 
 
 def as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
-    """A vertex by its nonzero entries."""
     return vertex if type(vertex) is Sparse else Sparse.of(vertex.dense(K.center))
 
 
@@ -333,7 +328,6 @@ def _shares(radii: Floats) -> Floats:
 
 
 def _padded(array: Any, count: int) -> Any:
-    """The same with zeros up to so many."""
     padded = np.zeros(count, dtype=array.dtype)
     padded[: len(array)] = array
     return padded

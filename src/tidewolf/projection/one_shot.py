@@ -134,7 +134,6 @@ def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
 
 
 def _both(K: HasLMO, before: Array, after: Array, who: str) -> tuple[Array, Array]:
-    """Both points, checked, in the array library and dtype of the first."""
     before = as_near(before, as_set(K, who), "The point before")
     return before, like(as_near(after, K, "The point after"), before)
 
@@ -233,7 +232,6 @@ def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> Fra
 
 
 def oracle_error(at_v: float, error: float, at_x: float) -> OracleError:
-    """What is raised where an answer is worse than a known member."""
     return OracleError(
         f"The oracle answered with <d, v> = {at_v:.9g} (error {error:.3g}), worse than {at_x:.9g} "
         "at a known member of the set: it does not minimise. `tidewolf.testing.check_set` shows "
@@ -258,14 +256,12 @@ def line_search(found: FrankWolfeGap, shift: float = 0.0) -> float:
 
 
 def as_projection_points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
-    """Copies of both points, checked, in the array library and dtype of y."""
     y = as_near(y, as_set(K, "A projection"), "The point to project")
     x = like(as_member(K, x0), y)
     return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
 
 
 def as_member(K: HasLMO, x0: Array) -> Array:
-    """x0, if it is a member."""
     point = as_point(x0, as_set(K, "A projection").shape, "The starting point")
     infeasibility = K.infeasibility(point)
     if infeasibility > membership_tolerance(point, K.radius):

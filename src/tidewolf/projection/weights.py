@@ -20,7 +20,6 @@ from tidewolf.core.vertices import Atoms
 from tidewolf.kernels.active_set import pairwise_steps, rescale
 
 CORRECTIVE_STEPS = 30
-"""Pairwise steps at most, each time."""
 CORRECTIVE_GAP = 0.1
 """Corrective steps end when the pairwise gap is below this share of the tolerance."""
 

@@ -96,7 +96,6 @@ class NormBall(SparseSet, Relaxable):
         return self.tau
 
     def infeasibility(self, x: Array) -> float:
-        """The norm above tau."""
         return max(0.0, self.norm(x) - self.tau)
 
     def relax(self, y: Array) -> Array:
@@ -105,7 +104,6 @@ class NormBall(SparseSet, Relaxable):
 
 
 def require_at_most(K: ConvexSet, k: int, n: int) -> None:
-    """Refuse a setting k above n."""
     if k > n:
         raise InvalidInput(
             f"k of {type(K).__name__} must be at most n = {n}, not {k}.", setting="k"
@@ -142,7 +140,6 @@ def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
 
 
 def signed(sizes: Array, y: Array) -> Array:
-    """Entries of these sizes with the signs of y."""
     return namespace(y).where(y < 0, -sizes, sizes)
 
 
@@ -362,7 +359,6 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
 
     @cached_property
     def _widths(self) -> Floats:
-        """Half of those of the smallest box around it."""
         basis = self._eigen[1]
         if basis is None:
             return self._semiaxes
@@ -470,8 +466,6 @@ class LpBall(NormBall):
 
 
 class _FewEntries(NormBall, Projectable, Polyhedral):
-    """Abstract: the convex hull of arrays with at most k nonzero entries, each at most tau."""
-
     k: int
 
     @property
@@ -643,7 +637,6 @@ class _Ordered(NormBall, Projectable):
         return signed(like(sizes.reshape(self.shape), y), y)
 
     def _project_sorted(self, z: Floats) -> Floats:
-        """The projection of sizes that do not increase."""
         w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
         # from so far the member nearest to y is its farthest along y
         if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):
@@ -934,12 +927,10 @@ class GroupBall(NormBall, Projectable):
 
     @cached_property
     def _labels(self) -> Int64s:
-        """The group of each entry, numbered from 0."""
         return np.unique(self.groups.reshape(-1), return_inverse=True)[1]
 
     @cached_property
     def _order(self) -> Int32s:
-        """The entries, group by group."""
         return np.argsort(self._labels, kind="stable").astype(np.int32)
 
     @cached_property

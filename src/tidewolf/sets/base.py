@@ -308,8 +308,6 @@ class ConvexSet(Value, ABC):
 
 
 class Sizes(NamedTuple):
-    """The sizes of a set, as its properties of these names say them."""
-
     dimension: int
     radius: float
     diameter: float
@@ -345,8 +343,6 @@ class ClosedForm(ConvexSet):
 
 
 class SparseSet(ConvexSet):
-    """Abstract: a set that answers with `Sparse` vertices."""
-
     @abstractmethod
     def answer(self, direction: Array, warm: Array | None = None) -> Answer: ...
 
@@ -562,7 +558,6 @@ def membership_tolerance(x: Array, radius: float) -> float:
 
 
 def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its points") -> None:
-    """Refuse an array among the settings of a set that has another shape than `whose` have."""
     given = tuple(getattr(owner, name).shape)
     if given != shape:
         raise WrongShape(
@@ -572,7 +567,6 @@ def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its p
 
 
 def shape_of(n: int | Shape) -> Shape:
-    """The shape of points of a size."""
     return n if isinstance(n, tuple) else (n,)
 
 

@@ -111,7 +111,6 @@ class Image(Composed, ConvexSet):
         return self.K.tangent(direction)
 
     def infeasibility(self, x: Array) -> float:
-        """The excess over K, in the image's units."""
         return self.scale * self.K.infeasibility(self._preimage(x))
 
     def as_direction(self, direction: Array) -> Array:
@@ -137,7 +136,6 @@ class Image(Composed, ConvexSet):
         return like(self.offset, y) + self.scale * inside
 
     def vertex_infeasibility(self, vertex: Vertex) -> float:
-        """That of K's own vertex, in the image's units."""
         point = vertex.dense(self.center)
         if not isinstance(self.K, CostlyMembership):
             return self.infeasibility(point)
@@ -576,12 +574,10 @@ def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[C
 
 
 def _one(part: ConvexSet) -> Factors:
-    """A part that is no product, as the only factor of itself."""
     return Factors(np.zeros(1, dtype=np.int64), np.array([part.radius]), np.array([part.diameter]))
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
-    """Descriptions of several sets as one of their product."""
     from scipy.sparse import block_diag, csr_array, eye_array
 
     def joined(name: str, missing: list[Any]) -> Any:

@@ -69,7 +69,6 @@ class FlowNetwork(Value):
 
     @cached_property
     def room(self) -> Floats:
-        """Between the bounds of every arc."""
         return self.upper - self.lower
 
     @cached_property
@@ -116,7 +115,6 @@ class FlowNetwork(Value):
 
     @cached_property
     def start(self) -> PhaseOne:
-        """Phase one, from the artificial arcs."""
         arcs = len(self.tails)
         flow, gap, basis = self._from_root(np.zeros(arcs))
         if gap < 0:
@@ -164,7 +162,6 @@ class FlowNetwork(Value):
 
     @property
     def _limit(self) -> int:
-        """More pivots than are ever needed."""
         return 100 * (len(self.tails) + len(self.supply)) + 1000
 
     def _improved(
@@ -251,7 +248,6 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
 
 
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
-    """Describe a cut that is too small."""
     needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
     names = listed([repr(net.nodes[v]) for v in np.flatnonzero(members)], 6)
     return (
@@ -467,13 +463,11 @@ class CapacitatedFlow(Flows):
 
     @cached_property
     def _grounded(self) -> Int32s:
-        """A node of each part of the graph of loose arcs, nodes alone included."""
         net, loose = self.network, self._loose
         return graphs.one_node_of_each(net.tails[loose], net.heads[loose], len(net.nodes))
 
     @cached_property
     def _free(self) -> Int32s:
-        """The arcs on which flows differ: those within strong components that are no bridges."""
         net, loose = self.network, self._loose
         free: Int32s = loose[~graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
         return free
@@ -499,7 +493,6 @@ class CapacitatedFlow(Flows):
         return frozen(inside.cheapest(np.zeros(self.shape)).x)
 
     def _inset(self, inset: float) -> FlowNetwork:
-        """The same with the bounds of free arcs moved inwards."""
         net, free = self.network, self._free
         lower, upper = net.lower.copy(), net.upper.copy()
         lower[free] += inset
@@ -650,7 +643,6 @@ class CapacitatedFlow(Flows):
 
 
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
-    """The bound of each arc."""
     if bounds.shape not in ((), (count,)):
         words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
         raise WrongShape(words, setting=which)

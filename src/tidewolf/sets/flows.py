@@ -62,8 +62,6 @@ class Path(NamedTuple):
 
 
 class Flows(SparseSet, Polyhedral, Relaxable):
-    """Abstract: flows over a graph, whose directions are circulations."""
-
     @property
     @abstractmethod
     def _hull(self) -> HullProjection: ...
@@ -87,14 +85,12 @@ class Flows(SparseSet, Polyhedral, Relaxable):
 def flow_infeasibility(
     x: NDArray, arcs: Int32s, tails: Int32s, heads: Int32s, supply: Floats
 ) -> float:
-    """The largest violation of x >= 0 and of conservation over these arcs."""
     amounts, nodes = x[arcs], len(supply)
     left = supply - np.bincount(tails, amounts, nodes) + np.bincount(heads, amounts, nodes)
     return float(max(0.0, -amounts.min(initial=0.0), np.abs(left).max(initial=0.0)))
 
 
 def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
-    """The path along these arcs of a graph with tails, heads and nodes."""
     ends = graph.tails[arcs[0]], *graph.heads[list(arcs)]
     return Path(weight, arcs, tuple(graph.nodes[end] for end in ends))
 
@@ -171,7 +167,6 @@ class DagFlows(Flows):
 
     @cached_property
     def stack(self) -> Stack:
-        """All of `dags` end to end, as the oracle reads them."""
         begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
         ranks = np.cumsum([0, *(len(dag.arcs) for dag in self.dags)]).astype(np.int32)
         moved = list(zip(self.dags, begins, ranks, self.starts, strict=False))
@@ -216,7 +211,6 @@ class DagFlows(Flows):
 
     @cached_property
     def _dimensions(self) -> Int64s:
-        """Of each commodity's flows."""
         free = np.array([len(dag.arcs) - len(dag.order) + 1 for dag in self.dags])
         return np.where(self._demands > 0, free, 0)
 
@@ -309,7 +303,6 @@ class DagFlows(Flows):
         return LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
 
     def _split(self, x: Array, tolerance: float) -> list[list[Path]]:
-        """What each commodity sends along which paths, heaviest first."""
         flow, tolerance = self._as_flow(x, tolerance, self._demands.max())
         found = list[list[Path]]()
         for j, demand in enumerate(self._demands.tolist()):
@@ -507,7 +500,6 @@ def links_used(
 
     @cache
     def away(source: Hashable, links: Sequence[int]) -> Sequence[int]:
-        """Those of the links that lead away from the source."""
         if steps is None:
             return links
         some, of_some = [pairs[e] for e in links], [steps[e] for e in links]
@@ -531,7 +523,6 @@ def links_used(
 
 
 def _chosen_links(i: int, commodity: Commodity, every: range) -> tuple[int, ...]:
-    """The links that a commodity names, in order, once each; they must be there."""
     links = commodity.links
     chosen = tuple(links) if isinstance(links, Iterable) else (-1,)
     if not all(isinstance(e, int | np.integer) and e in every for e in chosen):

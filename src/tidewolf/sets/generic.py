@@ -107,7 +107,6 @@ class BoundPairs(Check):
 
 
 def require_pairs(A: Any, b: Any, name: str) -> None:
-    """Refuse a matrix without its right-hand side, or one of another height."""
     if A is None and b is None:
         return
     fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
@@ -178,7 +177,6 @@ def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floa
 
 
 def require_nonempty(rows: HalfSpaces, unit: float) -> None:
-    """Refuse rows without a common point, of size `unit`."""
     n = rows.G.shape[1]
     A = np.vstack([rows.G, rows.E, -rows.E])
     b, free = np.concatenate([rows.h, rows.f, -rows.f]) / unit, np.full(n + 1, np.inf)
@@ -214,7 +212,6 @@ def _solved_once(costs: Floats, program: LinearDescription) -> Solved | None:
 
 
 def row_space(rows: Floats) -> Floats:
-    """Orthonormal rows that span the same directions."""
     _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
     return directions[sizes > FLAT * np.max(sizes, initial=0.0)]  # type: ignore[no-any-return]
 
@@ -257,7 +254,6 @@ class Frame(NamedTuple):
     unit: float
 
     def rows(self, rows: HalfSpaces) -> HalfSpaces:
-        """The same rows for u."""
         with np.errstate(over="ignore"):  # a side that is beyond all numbers is no bound
             return rows._replace(
                 h=(rows.h - rows.G @ self.origin) / self.unit,
@@ -265,7 +261,6 @@ class Frame(NamedTuple):
             )
 
     def point(self, u: Floats) -> Floats:
-        """x."""
         return self.origin + self.unit * u
 
 
@@ -454,7 +449,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return x
 
     def _bound(self, costs: Floats, found: Solved) -> float:
-        """What no member stays below."""
         p, (lo, hi) = self._rows.general, self._box
         y = np.concatenate([np.minimum(0.0, found.of_fixed[:p]), found.of_fixed[p:]])
         r = costs - y @ self._model.F
@@ -462,7 +456,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _rows(self) -> HalfSpaces:
-        """In the units given."""
         return half_spaces_of(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
 
     @cached_property
@@ -693,7 +686,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _rows(self) -> Floats:
-        """The points, flattened, one a row."""
         points = to_numpy(self.points).astype(np.float64)
         return frozen(points.reshape(self.points.shape[0], -1))
 

@@ -64,7 +64,6 @@ def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, I
 
 
 def numbers_of(nodes: Iterable[Hashable]) -> dict[Hashable, int]:
-    """The number of each node by its name."""
     return {node: number for number, node in enumerate(nodes)}
 
 
@@ -80,7 +79,6 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
 
 
 def require_places(places: Int32s, count: int, setting: str) -> None:
-    """Refuse places that are not in an array of so many entries."""
     if len(places) and places.max() >= count:
         words = f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}."
         raise InvalidInput(words, setting=setting)
@@ -156,8 +154,6 @@ class Links(Check):
 
 @dataclass(frozen=True)
 class Node(Check):
-    """A node of a graph: any hashable name."""
-
     words: ClassVar[str] = "the name of a node: text or a whole number"
 
     def __call__(self, value: Any, what: str) -> Hashable:
@@ -175,8 +171,6 @@ class Node(Check):
 
 @dataclass(frozen=True)
 class NodeNames(Check):
-    """Names of nodes, each hashable."""
-
     words: ClassVar[str] = "a list of names: text or whole numbers"
 
     def __call__(self, value: Any, what: str) -> tuple[Hashable, ...]:
@@ -225,8 +219,6 @@ def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Demands(Check):
-    """How much of each commodity must go, at least 0 each."""
-
     words: ClassVar[str] = "a list of numbers"
 
     def __call__(self, value: Any, what: str) -> tuple[float, ...]:
@@ -262,8 +254,6 @@ class Supplies(Check):
 
 @dataclass(frozen=True)
 class ArcBounds(Numbers):
-    """Bounds of what arcs carry: one number for all, or one for each."""
-
     words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
 
     def __call__(self, value: Any, what: str) -> Floats:
@@ -275,8 +265,6 @@ class ArcBounds(Numbers):
 
 @dataclass(frozen=True)
 class LinkLengths(Numbers):
-    """Positive lengths, one for each link."""
-
     words: ClassVar[str] = "the name of a column of the graph's file, or a list of numbers"
 
     def __call__(self, value: Any, what: str) -> Floats:
@@ -301,11 +289,8 @@ class Indices(Numbers):
 
 
 GraphLinks: TypeAlias = Annotated[Iterable[Link], Links()]
-"""The links of a directed graph."""
 NumberedNames: TypeAlias = Annotated[tuple[Hashable, ...], NodeNames()]
-"""The names of nodes that other settings count."""
 PositiveLengths: TypeAlias = Annotated[Lengths | None, LinkLengths()]
-"""Lengths of links that default to 1."""
 
 
 def _as_commodity(i: int, commodity: Any) -> Commodity:
@@ -324,7 +309,6 @@ def _is_name(value: Any) -> bool:
 
 
 def _is_row(item: Any, names: int, lengths: tuple[int, ...]) -> bool:
-    """Whether a file's list has so many names and then numbers."""
     if not isinstance(item, list) or len(item) not in lengths:
         return False
     numbers = (Number().read(number) for number in item[names:])
@@ -425,7 +409,6 @@ def build_dag(
 
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
-    """The nodes that walks from some nodes get to."""
     leaving: list[list[int]] = [[] for _ in start]
     for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
         leaving[tail].append(head)
@@ -439,7 +422,6 @@ def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
 
 
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
-    """All nodes in an order in which tails come before heads."""
     sorter = TopologicalSorter[int](dict.fromkeys(range(len(names)), ()))
     for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
         sorter.add(head, tail)
@@ -495,7 +477,6 @@ class Incidence(NamedTuple):
 
 
 def incidence(ends: Int32s, nodes: int) -> Incidence:
-    """The edges at every node."""
     touched = ends.T.reshape(-1)
     by_node = np.argsort(touched, kind="stable")
     first = np.searchsorted(touched[by_node], np.arange(nodes + 1)).astype(np.int32)
@@ -543,7 +524,6 @@ def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
 
 
 def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
-    """The number of the connected (strong: strongly connected) part of every node."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -553,7 +533,6 @@ def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = 
 
 
 def one_node_of_each(tails: Int32s, heads: Int32s, nodes: int) -> Int32s:
-    """A node of each connected part."""
     part = connected_parts(tails, heads, nodes)
     return np.unique(part, return_index=True)[1].astype(np.int32)
 

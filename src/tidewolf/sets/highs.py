@@ -54,14 +54,12 @@ class Basis(Stored):
 
     @cached_property
     def statuses(self) -> NDArray:
-        """The numbers."""
         if self._known is not None:
             return self._known
         return np.fromiter(map(int, (*self._own.col_status, *self._own.row_status)), np.int8)
 
     @cached_property
     def own(self) -> Any:
-        """HiGHS's own."""
         if self._own is not None:
             return self._own
         import highspy
@@ -172,7 +170,6 @@ class WarmModel:
             return Solved(np.array(solution.col_value), duals[m:], duals[:m], last)
 
     def _run(self, method: str) -> str:
-        """Solve the program; how that ended."""
         self._solver.setOptionValue("solver", method)
         self._solver.run()
         return str(self._solver.getModelStatus().name)
@@ -196,7 +193,6 @@ class WarmModel:
 
     @cached_property
     def _solver(self) -> Any:
-        """HiGHS with the fixed rows in it."""
         import highspy
 
         program, (rows, columns) = highspy.HighsLp(), self.F.shape

@@ -47,7 +47,6 @@ class HullProjection:
         return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)
 
     def __call__(self, d: NDArray) -> NDArray:
-        """P d."""
         own, projected = d[self.arcs], np.zeros_like(d)
         sent, received = (np.bincount(at, own, self.nodes) for at in (self.tails, self.heads))
         balance: NDArray = sent - received
@@ -97,7 +96,6 @@ class HullProjection:
 
     @cached_property
     def _free(self) -> NDArray:
-        """The positions that are not grounded."""
         grounded: Any = self.nodes - 1 if self.grounded is None else self.grounded
         return np.delete(np.arange(self.nodes), grounded)
 
@@ -127,7 +125,6 @@ class HullProjection:
 
     @property
     def method(self) -> str:
-        """Which of the four ways is taken."""
         return self._solver[0]
 
     @cached_property

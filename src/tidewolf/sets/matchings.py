@@ -52,7 +52,6 @@ class _EdgeSet(SparseSet, Polyhedral, Relaxable):
         return clipped(y, 0.0, upper)
 
     def _farthest(self, chosen: Int32s) -> float:
-        """The distance from the center to a vertex with these edges."""
         c = to_numpy(self.center)
         return math.sqrt(max(0.0, float(c @ c) + float((1.0 - 2.0 * c)[chosen].sum())))
 
@@ -244,7 +243,6 @@ class Matching(_EdgeSet):
         )
 
     def _best(self, d: NDArray) -> Int32s:
-        """The edges of a matching of least cost, in order."""
         from scipy.optimize import linear_sum_assignment
 
         if not self.perfect:
@@ -275,7 +273,6 @@ class Matching(_EdgeSet):
         return np.concatenate([self.edges[:, 0], len(self.lefts) + self.edges[:, 1]])
 
     def _sums(self) -> Any:
-        """The sparse matrix that sums the edges at every node."""
         from scipy.sparse import csc_array
 
         m = len(self.edges)
@@ -296,7 +293,6 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _open(self) -> Int32s:
-        """The edges that some matching holds."""
         counts = self._edge_counts if self.perfect else np.ones(self.shape)
         return np.flatnonzero(counts).astype(np.int32)
 
@@ -313,7 +309,6 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _grounded(self) -> Int32s:
-        """A node of each connected part."""
         return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
 
     def _require_a_perfect_one(self) -> None:
@@ -595,7 +590,6 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
 
     def _blocks_with_choice(self) -> Iterator[TreeBlock]:
-        """The blocks of more than one edge."""
         by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
         for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
             if len(edges) > 1:

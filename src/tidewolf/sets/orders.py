@@ -401,7 +401,6 @@ class Transportation(Plans):
         )
 
     def _most(self, gains: NDArray) -> float:
-        """max_X <gains, X>."""
         return self.answer(-gains).vertex.inner(gains)
 
     @cached_property
@@ -426,13 +425,11 @@ class Transportation(Plans):
 
     @cached_property
     def _cells(self) -> Int32s:
-        """The same as places in a flattened point."""
         rows, columns = self._places
         return (rows * len(self._b) + columns).reshape(-1).astype(np.int32)
 
     @cached_property
     def _network(self) -> FlowNetwork:
-        """An arc from every row that carries something to every column that does."""
         a, b = self._a[self._a > 0], self._b[self._b > 0]
         tails, heads = np.indices((len(a), len(b)), dtype=np.int32).reshape(2, -1)
         none, all_of_it = np.zeros(len(tails)), np.full(len(tails), a.sum())

@@ -48,8 +48,6 @@ from tidewolf.sets.base import (
 
 
 class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
-    """Abstract: vectors of n entries at least 0 whose sum is bounded."""
-
     tangents: ClassVar = kernels.within_sum
     point_infeasibility: ClassVar = kernels.sum_infeasibility
 
@@ -347,8 +345,6 @@ class CappedSimplex(_SumSet):
 
 
 class GroupSizes(Check):
-    """How many entries each of one or more groups has."""
-
     words: ClassVar[str] = "a list of whole numbers such as [3, 3, 2]"
 
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
@@ -498,7 +494,6 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
 
 def _doubles(x: Array) -> Floats:
-    """What kernels are compiled for."""
     found = np.ascontiguousarray(to_numpy(x), dtype=np.float64)
     return frozen(found.view()) if found.flags.writeable else found
 
@@ -697,7 +692,6 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def _u(self) -> Floats:
-        """The largest amount of each."""
         with np.errstate(over="ignore"):  # what weighs next to nothing is held by its own bound
             most: Floats = np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w)
         return most

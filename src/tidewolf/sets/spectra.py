@@ -86,7 +86,6 @@ class SymmetricPart:
         return (self.D @ v + v @ self.D) / self._twice
 
     def _look(self) -> None:
-        """Whether there is a quicker way from here on."""
         here = type(self.D) is np.ndarray
         if here and self._products == _FEW + 1 and is_symmetric(self.D):
             self._half = 0.5 * self._twice
@@ -94,7 +93,6 @@ class SymmetricPart:
             self._made = self.dense()
 
     def dense(self) -> Array:
-        """As an array."""
         D = matrices.as_dense(self.D) / self._twice
         return D + D.T
 
@@ -154,7 +152,6 @@ class Deflated:
         self.A, self.V = A, V
 
     def off(self, v: Array) -> Array:
-        """P v."""
         return v - (self.V @ v) @ self.V
 
     def __matmul__(self, v: Array) -> Array:
@@ -172,7 +169,6 @@ class Lowered:
         return self.A @ v - (self.drop * (self.V @ v)) @ self.V
 
     def dense(self) -> Array:
-        """As an array."""
         return self.A.dense() - (self.V.T * self.drop) @ self.V
 
 
@@ -347,7 +343,6 @@ class TraceBound(SymmetricSpectral):
 
     @property
     def spectrum(self) -> Simplex:
-        """{ w >= 0, sum w = tau }, or <= tau."""
         return Simplex(self.n, self.tau, self.at_most)
 
     @classmethod
@@ -358,13 +353,11 @@ class TraceBound(SymmetricSpectral):
 
 
 def warm_start(vectors: Array, calls: int) -> Array:
-    """What the next call starts from."""
     xp = namespace(vectors)
     return frozen(xp.concat([xp.reshape(vectors, (-1,)), like(np.array([calls + 1.0]), vectors)]))
 
 
 def leading_by_dense(A: Any) -> Found:
-    """The leading eigenvector by a dense eigensolver."""
     values, vectors = leading_eigenvectors(A.dense(), 1)
     return Found(vectors[:, 0], float(values[0]), 0.0, 0)
 
@@ -386,25 +379,21 @@ def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
 
 
 def eigenvalues(x: Array) -> tuple[float, float]:
-    """The smallest and the largest eigenvalue of the symmetric part."""
     values = namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
     return float(values[0]), float(values[-1])
 
 
 def asymmetry(x: Array) -> float:
-    """The largest difference between two entries that should be equal."""
     xp = namespace(x)
     return float(xp.max(xp.abs(x - x.T)))
 
 
 def traceless(direction: Array) -> Array:
-    """The symmetric part less its mean on the diagonal."""
     mean = float(namespace(direction).linalg.trace(direction)) / direction.shape[0]
     return with_diagonal(symmetric(direction), -mean)
 
 
 def symmetric(direction: Array) -> Array:
-    """The symmetric part."""
     half = 0.5 * direction
     return half + half.T
 
@@ -730,8 +719,6 @@ def _exact(A: SymmetricPart, k: int) -> Array:
 
 
 class MatrixShape(Size):
-    """The shape of a matrix."""
-
     words: ClassVar[str] = "a list of two whole numbers"
 
     def __call__(self, value: Any, what: str) -> Shape:
