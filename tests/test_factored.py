@@ -17,10 +17,9 @@ from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer
 from tidewolf.kernels.active_set import DROP
 from tidewolf.projection import ActiveSet, closer_to_center
-from tidewolf.projection.active import ExactPoint, factors_of
-from tidewolf.projection.active_set import SPARE, most_idle
+from tidewolf.projection.active import SPARE, ExactPoint, factors_of, most_idle
 from tidewolf.projection.factored import SPARE_IN_FACTOR, FactoredActiveSet, start_active
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS
+from tidewolf.projection.search import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.sets import Box, ConvexSet, L2Ball, Product, Simplex
 
 seeds = st.integers(0, 2**32)

@@ -2,7 +2,7 @@
 that asks a compiled oracle between them.
 
 Rows of a table are a tuple (starts, indices, values): row i has its entries at starts[i] ..
-starts[i + 1] - 1. The mathematics is in projection/weights.py and projection/active_set.py.
+starts[i + 1] - 1. The mathematics is in projection/search.py and projection/active_set.py.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def correct_from(  # type: ignore[no-untyped-def]
     the last bit, and stays where no step is taken.
 
     Returns |x - y|^2 and how many atoms are in use. Reference: `corrected` of
-    projection/weights.py.
+    projection/search.py.
     """
     starts, indices, values = rows
     for e in range(len(x)):

@@ -267,8 +267,8 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
             atoms = atoms.append(row, count)
         made += [ActiveSet(atoms, w, atoms.combine(w, K.center)) for w in points]
     else:
-        table = FactorTable.of(rows, owners)
         first = FactoredActiveSet.start(K)
+        table = FactorTable.of(rows, owners, first.places)
         for w in points:
             at = first.at(table, w, K.center, None)
             made.append(first.at(table, w, at.mean_of(w), None))

@@ -19,8 +19,15 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Vertex, require_saved_numbers
-from tidewolf.projection.active import SAVED_ROUNDING, Active, ExactPoint, Remembered, is_warm
-from tidewolf.projection.active_set import ActiveSet, most_idle
+from tidewolf.projection.active import (
+    SAVED_ROUNDING,
+    Active,
+    ExactPoint,
+    Remembered,
+    is_warm,
+    most_idle,
+)
+from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.factored import FactoredActiveSet, start_active
 
 Mean: TypeAlias = ActiveSet | FactoredActiveSet

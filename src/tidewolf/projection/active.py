@@ -28,11 +28,14 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 
+SPARE = 32
+AFFORDABLE = 10**7
+"""Numbers looked at, about, to see whether the vertices of a saved set are members."""
 DENSE_ENTRIES = 4096
 """Products up to this size keep vertices that are not sparse as rows, too."""
 SAVED_ROUNDING = 1e-6
 """How far the weights of a saved set may be from those of a mean, and its point from the mean."""
-_DOUBLE = np.dtype(np.float64)
+DOUBLE = np.dtype(np.float64)
 
 
 Kept = TypeVar("Kept", bound="Active")
@@ -50,9 +53,8 @@ class Active(Stored):
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[Self]:
         """A member within sqrt(tol) of an infeasible iterate of y, or as near as the budget of
-        oracle calls
-        allows; y is finite, of the right shape, and the caller's to give away. `shared`: its table
-        of vertices serves others, too, so no row leaves it.
+        oracle calls allows; y is finite, of the right shape, and the caller's to give away.
+        `shared`: its table of vertices serves others, too, so no row leaves it.
         """
 
     @abstractmethod
@@ -82,9 +84,12 @@ class Combination(Active):
     def __len__(self) -> int:
         return int(np.count_nonzero(self.weights))
 
-    @abstractmethod
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
+
     def at(self, table: Any, weights: Floats, x: Array, warm: Any) -> Self:
         """Another point, on the first rows of a table."""
+        return type(self)(table, weights, x, warm)
 
     def mean_of(self, weights: Floats) -> Array:
         mean: Array = self.atoms.combine(weights, self.x)
@@ -94,20 +99,27 @@ class Combination(Active):
         """The same point on a table that holds just these rows, which are all that are in use."""
         return self.at(table, self.weights[rows], self.x, self.warm)
 
+    def without_idle(self) -> Self:
+        used = np.flatnonzero(self.weights)
+        return self.only(self.atoms.only(used), used)
+
     def require_mean(self, totals: NDArray, reach: float) -> None:
         """Refuse what was saved, by a ValueError, if weights are below 0 or these sums of them not
         1, or if x is another point; vertices have this size.
         """
-        if not (
-            self.weights.min() >= -SAVED_ROUNDING
-            and bool((np.abs(totals - 1.0) <= SAVED_ROUNDING).all())
-        ):
+        ones = bool((np.abs(totals - 1.0) <= SAVED_ROUNDING).all())
+        if not ones or not self.weights.min() >= -SAVED_ROUNDING:
             raise ValueError("the weights of an active set are at least 0 and add up to 1")
         if not is_warm(self.warm):
             raise ValueError("what the next oracle call starts from is no array")
         apart, least = norm(self.mean_of(self.weights) - self.x), 1e4 * eps_of(self.x)
         if not apart <= max(SAVED_ROUNDING, least) * max(reach, norm(self.x)):
             raise ValueError("the point of an active set is not the mean of its vertices")
+
+
+def most_idle(used: int, dimension: int) -> int:
+    """How many idle rows a table may have beside those in use."""
+    return max(used + 2 * SPARE, dimension // 2)
 
 
 def is_warm(warm: Any) -> bool:
@@ -150,7 +162,7 @@ def factors_of(K: HasLMO) -> Factors | None:
     factors = K.factors if isinstance(K, ConvexSet) else None
     if factors is None or len(factors.starts) < 2 or isinstance(K, CostlyMembership):
         return None
-    if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE:
+    if type(K.center) is not np.ndarray or K.center.dtype != DOUBLE:
         return None
     if factors.exact or math.prod(K.shape) <= DENSE_ENTRIES or type(K.atom(K.center)) is Sparse:
         return factors
@@ -217,7 +229,6 @@ class ExactPoint(Active):
         return cls(parts["x"])
 
     def require_of(self, K: HasLMO) -> None:
-        if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed_infeasibility(
-            K, K.center
-        ):
+        allowed = allowed_infeasibility(K, K.center)
+        if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed:
             raise ValueError("its point is no member of the set")

@@ -1,7 +1,7 @@
 """Approximately feasible projection with a warm start: x as a convex combination of vertices, kept
 between calls.
 
-Before the oracle is asked, corrective steps inside the active set (see weights.py); they cost no
+Before the oracle is asked, corrective steps inside the active set (see search.py); they cost no
 call. After a call at least the Frank-Wolfe line-search step is taken, so the count of the one-shot
 method stays, 8 R^2/tol + 4: every step only brings x nearer to y. When a call meets the tolerance
 or ends the budget, y is shifted first and the step is taken against the shifted y (the direction is
@@ -25,28 +25,22 @@ from tidewolf.core.arrays import as_number, frozen, inner
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers, table_for
+from tidewolf.core.types import Array, Bools
+from tidewolf.core.vertices import SparseAtoms, Vertex, require_saved_numbers, table_for
 from tidewolf.projection.active import (
+    AFFORDABLE,
+    DOUBLE,
     SAVED_ROUNDING,
+    SPARE,
     Combination,
     Remembered,
     emptied,
     is_free_of,
+    most_idle,
 )
-from tidewolf.projection.compiled import search, supports
-from tidewolf.projection.one_shot import (
-    as_budget,
-    as_member,
-    as_near,
-)
-from tidewolf.projection.search import search_any
-from tidewolf.projection.weights import caratheodory
+from tidewolf.projection.one_shot import as_budget, as_member, as_near
+from tidewolf.projection.search import caratheodory, search, search_any
 from tidewolf.sets.base import Compiled
-
-SPARE = 32
-AFFORDABLE = 10**7
-"""Numbers looked at, about, to see whether the vertices of a saved set are members."""
 
 
 @final
@@ -100,9 +94,6 @@ class ActiveSet(Combination):
         atoms = table_for(atom, point).append(atom, 0)
         return cls(atoms, weights, atoms.combine(weights, point))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ActiveSet, (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
-
     def __repr__(self) -> str:
         return f"ActiveSet({len(self)} atoms)"
 
@@ -143,18 +134,20 @@ class ActiveSet(Combination):
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
         """
-        start = self.atoms, self.weights, self.x
-        if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
-            found = search(K, start, y, tol, float(budget))._replace(warm=self.warm)
+        atoms, weights, x = self.atoms, self.weights, self.x
+        known = (
+            type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == x.dtype == DOUBLE
+        )
+        if isinstance(K, Compiled) and known:
+            found = search(K, (atoms, weights, x), y, tol, float(budget))._replace(warm=self.warm)
         else:
-            found = search_any(K, (*start, self.warm), y, tol, budget)
-        y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, found.warm)
-        distance2 = found.distance2
+            found = search_any(K, (atoms, weights, x, self.warm), y, tol, budget)
+        y, active = frozen(found.y), self.at(found.atoms, found.weights, found.x, found.warm)
         if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
             active = active.reduced(found.used, K, shared)
+        distance2 = found.distance2
         if active.x is not found.x:
-            r = active.x - y
-            distance2 = inner(r, r)
+            distance2 = inner(active.x - y, active.x - y)
         return Remembered(active.x, y, found.calls, distance2, active)
 
     def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
@@ -172,30 +165,20 @@ class ActiveSet(Combination):
         if self.atoms.find(vertex, count) is not None:
             return self
         atoms = self.atoms.append(vertex, count)
-        return ActiveSet(atoms, np.append(self.weights, 0.0), self.x, self.warm)
-
-    def at(self, table: Atoms, weights: Floats, x: Array, warm: Any) -> ActiveSet:
-        return ActiveSet(table, weights, x, warm)
+        return self.at(atoms, np.append(self.weights, 0.0), self.x, self.warm)
 
     def reduced(self, count: int, K: Any, shared: bool = False) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, if there are `count`, and at most 2 SPARE
         more idle ones than those, unless others use them.
         """
-        dimension = K.dimension
-        if count > dimension + 1 + SPARE:
-            used = np.flatnonzero(self.weights)
-            weights = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
-            if shared:
-                every = np.zeros(len(self.weights))
-                every[used] = weights
-                return ActiveSet(self.atoms, every, self.atoms.combine(every, self.x), self.warm)
-            kept = np.flatnonzero(weights)
-            atoms, weights = self.atoms.only(used[kept]), weights[kept]
-            return ActiveSet(atoms, weights, atoms.combine(weights, self.x), self.warm)
-        if not shared and len(self.weights) > count + most_idle(count, dimension):
-            used = np.flatnonzero(self.weights)
-            return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
-        return self
+        active, crowded = self, count > K.dimension + 1 + SPARE
+        if crowded:
+            used, weights = np.flatnonzero(self.weights), np.zeros(len(self.weights))
+            weights[used] = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
+            active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
+        if shared or not (crowded or len(self.weights) > count + most_idle(count, K.dimension)):
+            return active
+        return active.without_idle()
 
     def parts(self) -> dict[str, Any]:
         vertices = self.atoms.vertices[: len(self.weights)]
@@ -203,22 +186,15 @@ class ActiveSet(Combination):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> ActiveSet:
-        vertices, weights = parts["vertices"], parts["weights"]
-        x, warm = parts["x"], parts["warm"]
+        vertices, weights, x, warm = (parts[k] for k in ("vertices", "weights", "x", "warm"))
         require_saved_numbers(x)
         require_saved_numbers(weights, 1)
-        if not (
-            type(vertices) is tuple
-            and len(vertices) == len(weights) > 0
-            and type(weights) is np.ndarray
-        ):
+        kinds = type(vertices) is tuple and type(weights) is np.ndarray
+        if not kinds or not len(vertices) == len(weights) > 0:
             raise ValueError("an active set has a weight for each of its vertices")
-        if any(
-            not isinstance(vertex, Vertex) or vertex.shape != tuple(x.shape) for vertex in vertices
-        ):
-            raise ValueError(
-                f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point"
-            )
+        shape = tuple(x.shape)
+        if not all(isinstance(vertex, Vertex) and vertex.shape == shape for vertex in vertices):
+            raise ValueError(f"an active set of a point of shape {shape} has vertices of another")
         atoms = table_for(vertices[0], x)
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
@@ -245,8 +221,3 @@ class ActiveSet(Combination):
             )
             if far or (affordable and not K.infeasibility(vertex.dense(center)) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")
-
-
-def most_idle(used: int, dimension: int) -> int:
-    """How many idle rows a table may have beside those in use."""
-    return max(used + 2 * SPARE, dimension // 2)

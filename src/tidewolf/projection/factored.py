@@ -34,6 +34,7 @@ from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers
 from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
 from tidewolf.projection.active import (
+    AFFORDABLE,
     SAVED_ROUNDING,
     Active,
     Combination,
@@ -42,10 +43,11 @@ from tidewolf.projection.active import (
     emptied,
     factors_in,
     factors_of,
+    most_idle,
 )
-from tidewolf.projection.active_set import AFFORDABLE, ActiveSet, most_idle
+from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.one_shot import as_member, oracle_error
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
+from tidewolf.projection.search import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
 from tidewolf.sets.base import Factors
 
 SPARE_IN_FACTOR = 8
@@ -60,16 +62,22 @@ def start_active(K: HasLMO, x0: Array | None = None) -> Active:
 
 class FactorTable(SparseAtoms):
     """Vertices of the factors of a product: row i is one of factor owners[i], with its entries as
-    the product counts them.
+    the product counts them. `places` are the first entries of the factors, and the number of
+    entries.
     """
+
+    places: Int64s
 
     def __init__(self) -> None:
         super().__init__()
         self.owners = np.zeros(self.room, dtype=np.int64)
 
     @classmethod
-    def of(cls, vertices: Sequence[Sparse], owners: Sequence[int] | Int64s) -> FactorTable:
+    def of(
+        cls, vertices: Sequence[Sparse], owners: Sequence[int] | Int64s, places: Int64s
+    ) -> FactorTable:
         table = cls()
+        table.places = frozen(places)
         for row, (vertex, owner) in enumerate(zip(vertices, owners, strict=True)):
             table._append(vertex)
             table.owners[row] = owner
@@ -85,7 +93,7 @@ class FactorTable(SparseAtoms):
 
     def only(self, rows: NDArray) -> Self:
         table = super().only(rows)
-        table.owners = _padded(self.owners[rows], table.room)
+        table.places, table.owners = self.places, _padded(self.owners[rows], table.room)
         return table
 
     def with_room(self, count: int, more: int, entries: int) -> FactorTable:
@@ -99,38 +107,25 @@ class FactorTable(SparseAtoms):
 
 @final
 class FactoredActiveSet(Combination):
-    """A member of a product as a convex combination of vertices of each factor.
-
-    `weights` are those of the first rows of the table, 1 in all within each factor; `places` are
-    the first entries of the factors, and the number of entries.
+    """A member of a product as a convex combination of vertices of each factor: `weights` are those
+    of the first rows of a `FactorTable`, 1 in all within each factor.
     """
 
     tag: ClassVar = "factored active set"
-    __slots__ = ("places",)
-
-    def __init__(
-        self,
-        atoms: FactorTable,
-        places: Int64s,
-        weights: Floats,
-        x: Array,
-        warm: Array | None = None,
-    ) -> None:
-        super().__init__(atoms, weights, x, warm)
-        self.places = frozen(places)
+    __slots__ = ()
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> FactoredActiveSet:
-        point = K.center if x0 is None else as_member(K, x0)
-        factors = factors_in(K)
+        point, factors = K.center if x0 is None else as_member(K, x0), factors_in(K)
         parts = parts_of(as_sparse(K.atom(point), K), factors)
-        atoms = FactorTable.of(parts, range(len(parts)))
         places = np.append(factors.starts, math.prod(K.shape)).astype(np.int64)
-        weights = np.ones(len(parts))
-        return cls(atoms, places, weights, atoms.combine(weights, np.zeros(K.shape)))
+        atoms, weights = FactorTable.of(parts, range(len(parts)), places), np.ones(len(parts))
+        return cls(atoms, weights, atoms.combine(weights, np.zeros(K.shape)))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FactoredActiveSet, (self.atoms, self.places, self.weights, self.x, self.warm)
+    @property
+    def places(self) -> Int64s:
+        places: Int64s = self.atoms.places
+        return places
 
     def __repr__(self) -> str:
         return f"FactoredActiveSet({len(self)} atoms of {len(self.places) - 1} factors)"
@@ -169,7 +164,7 @@ class FactoredActiveSet(Combination):
             if worse >= 0:
                 raise oracle_error(vertex.inner(r), answer.error, inner(r, x))
             weights, moved = weights[:count], moved or shifted
-        active = FactoredActiveSet(atoms, places, weights, x.reshape(K.shape), warm)
+        active = self.at(atoms, weights, x.reshape(K.shape), warm)
         after = frozen(y.reshape(K.shape)) if moved else given
         distance2, reduced = float(distances2.sum()), active._reduced(K.dimension, shared)
         if reduced.x is not active.x:
@@ -210,9 +205,6 @@ class FactoredActiveSet(Combination):
                 table, count = grown, count + 1
         return self.at(table, _padded(self.weights, count), self.x, self.warm)
 
-    def at(self, table: FactorTable, weights: Floats, x: Array, warm: Any) -> FactoredActiveSet:
-        return FactoredActiveSet(table, self.places, weights, x, warm)
-
     def _reduced(self, dimension: int, shared: bool) -> FactoredActiveSet:
         """Not too many rows in use in any factor, nor, unless others use them, idle in all."""
         active, used = self, np.flatnonzero(self.weights)
@@ -228,7 +220,7 @@ class FactoredActiveSet(Combination):
             active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
             used = np.flatnonzero(weights)
         if not shared and len(self.weights) > len(used) + most_idle(len(used), dimension):
-            return active.only(self.atoms.only(used), used)
+            return active.without_idle()
         return active
 
     def parts(self) -> dict[str, Any]:
@@ -249,16 +241,15 @@ class FactoredActiveSet(Combination):
     def restored(cls, parts: dict[str, Any]) -> FactoredActiveSet:
         """Indices are checked, for compiled loops follow them wherever they lead."""
         x, weights, values, warm = (parts[name] for name in ("x", "weights", "values", "warm"))
-        require_saved_numbers(x)
-        for numbers in (weights, values):
-            require_saved_numbers(numbers, 1)
-        places, owners, starts = (parts[name] for name in ("places", "owners", "starts"))
-        indices = parts["indices"]
-        kinds = ((places, np.int64), (owners, np.int64), (starts, np.int64), (indices, np.int32))
+        whole = [parts[name] for name in ("places", "owners", "starts", "indices")]
+        places, owners, starts, indices = whole
+        for numbers, axes in ((x, None), (weights, 1), (values, 1)):
+            require_saved_numbers(numbers, axes)
+        arrays = all(type(a) is np.ndarray for a in (x, weights, values, *whole))
         sound = (
-            all(type(a) is np.ndarray and a.ndim == 1 and a.dtype == kind for a, kind in kinds)
-            and type(x) is type(weights) is type(values) is np.ndarray
-            and x.dtype == weights.dtype == values.dtype == np.float64
+            arrays
+            and all(a.dtype == np.float64 for a in (x, weights, values))
+            and [(a.ndim, a.dtype) for a in whole] == [*[(1, np.int64)] * 3, (1, np.int32)]
             and len(owners) == len(weights) == len(starts) - 1 > 0
             and len(indices) == len(values) == int(starts[-1])
             and len(places) > 1
@@ -275,8 +266,8 @@ class FactoredActiveSet(Combination):
             )
         cuts = starts[1:-1]
         pairs = zip(np.split(indices, cuts), np.split(values, cuts), strict=True)
-        table = FactorTable.of([Sparse(tuple(x.shape), *part) for part in pairs], owners)
-        active = cls(table, places, weights, x, warm)
+        rows = [Sparse(tuple(x.shape), *part) for part in pairs]
+        active = cls(FactorTable.of(rows, owners, places), weights, x, warm)
         totals = np.bincount(owners, weights=weights, minlength=len(places) - 1)
         active.require_mean(totals, norm(values))
         return active

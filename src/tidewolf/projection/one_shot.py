@@ -220,15 +220,23 @@ class FrankWolfeGap(NamedTuple):
 
 
 def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> FrankWolfeGap:
-    """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is
-    refused.
+    """The gap and the segment to the vertex."""
+    x2, vertex = inner(x, x), answer.vertex
+    products = inner(r, x), vertex.inner(r), answer.error
+    return checked_gap(r, *products, distance2, x2, vertex.distance2(x, x2))
+
+
+def checked_gap(
+    r: Array, at_x: float, at_v: float, error: float, distance2: float, x2: float, length2: float
+) -> FrankWolfeGap:
+    """From <r, x>, <r, v>, |r|^2, |x|^2 and |x - v|^2; an answer worse than x itself beyond
+    rounding is refused.
     """
-    at_x, at_v, x2 = inner(r, x), answer.vertex.inner(r), inner(x, x)
-    drop, length2 = at_x - at_v, answer.vertex.distance2(x, x2)
+    drop = at_x - at_v
     rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
-    if not drop + answer.error >= -rounding:
-        raise oracle_error(at_v, answer.error, at_x)
-    return FrankWolfeGap(max(drop + answer.error, 0.0), drop, length2)
+    if not drop + error >= -rounding:
+        raise oracle_error(at_v, error, at_x)
+    return FrankWolfeGap(max(drop + error, 0.0), drop, length2)
 
 
 def oracle_error(at_v: float, error: float, at_x: float) -> OracleError:
