@@ -40,8 +40,7 @@ from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState
 from tidewolf.methods.steps.slopes import Slopes
-from tidewolf.projection.active import Active, ExactPoint, factors_of
-from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.active import Active, ActiveSet, ExactPoint, factors_of
 from tidewolf.projection.search import address_of, as_bytes, make_way, refuse, tie_margin
 from tidewolf.sets.base import CompiledGeometry, KernelGeometry
 from tidewolf.sets.calculus import Product

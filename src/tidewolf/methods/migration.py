@@ -28,8 +28,7 @@ from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.methods.base import Bound, Learner, refuse_state
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
-from tidewolf.projection.active import Active, ExactPoint, factors_of
-from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.active import Active, ActiveSet, ExactPoint, factors_of
 from tidewolf.projection.factored import FactoredActiveSet, FactorTable, as_sparse, parts_of
 from tidewolf.sets.base import Projectable, membership_tolerance
 

@@ -22,12 +22,12 @@ from tidewolf.core.vertices import Vertex, require_saved_numbers
 from tidewolf.projection.active import (
     SAVED_ROUNDING,
     Active,
+    ActiveSet,
     ExactPoint,
     Remembered,
     is_warm,
     most_idle,
 )
-from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.factored import FactoredActiveSet, start_active
 
 Mean: TypeAlias = ActiveSet | FactoredActiveSet

@@ -2,7 +2,7 @@
 
     K = K_1 x ... x K_q,    x_b = sum of weights times vertices of K_b, kept between calls
 
-Every factor projects as in active_set.py, on its own: corrective steps among its own vertices, then
+Every factor projects as in active.py, on its own: corrective steps among its own vertices, then
 the gap, half-space shift and line search of its part of the oracle's answer at x - y. An answer of
 K answers for all factors and counts once. With
 
@@ -15,7 +15,7 @@ that may err by e in all errs by at most e in each, so e is added to each gap. F
 ask in the direction 0.
 
 Vertices of factors are rows of one append-only table of sparse vertices, which active sets share
-as they do that of active_set.py. Past its number of entries + 1 + `SPARE_IN_FACTOR` rows in use a
+as they do that of active.py. Past its number of entries + 1 + `SPARE_IN_FACTOR` rows in use a
 factor is reduced by Caratheodory's theorem.
 """
 
@@ -37,6 +37,7 @@ from tidewolf.projection.active import (
     AFFORDABLE,
     SAVED_ROUNDING,
     Active,
+    ActiveSet,
     Combination,
     ExactPoint,
     Remembered,
@@ -45,7 +46,6 @@ from tidewolf.projection.active import (
     factors_of,
     most_idle,
 )
-from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.one_shot import as_member, oracle_error
 from tidewolf.projection.search import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
 from tidewolf.sets.base import Factors
@@ -55,9 +55,9 @@ SPARE_IN_FACTOR = 8
 
 def start_active(K: HasLMO, x0: Array | None = None) -> Active:
     factors = factors_of(K)
-    if factors is None:
-        return ActiveSet.start(K, x0)
-    return (ExactPoint if factors.exact else FactoredActiveSet).start(K, x0)
+    if factors is not None and factors.exact:
+        return ExactPoint(K.center if x0 is None else as_member(K, x0))
+    return (ActiveSet if factors is None else FactoredActiveSet).start(K, x0)
 
 
 class FactorTable(SparseAtoms):
@@ -225,17 +225,11 @@ class FactoredActiveSet(Combination):
 
     def parts(self) -> dict[str, Any]:
         atoms, count = self.atoms, len(self.weights)
-        stop = int(atoms.starts[count])
-        return {
-            "places": self.places,
-            "owners": atoms.owners[:count].copy(),
-            "starts": atoms.starts[: count + 1].copy(),
-            "indices": atoms.indices[:stop].copy(),
-            "values": atoms.values[:stop].copy(),
-            "weights": self.weights,
-            "x": self.x,
-            "warm": self.warm,
-        }
+        stops = {"owners": count, "starts": count + 1}
+        stops |= dict.fromkeys(("indices", "values"), int(atoms.starts[count]))
+        rows = {name: getattr(atoms, name)[:stop].copy() for name, stop in stops.items()}
+        point = {"weights": self.weights, "x": self.x, "warm": self.warm}
+        return {"places": self.places, **rows, **point}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> FactoredActiveSet:
@@ -276,12 +270,8 @@ class FactoredActiveSet(Combination):
         """Its rows are no farther from the center than the radius of their factor, and, while that
         costs little, members.
         """
-        factors = factors_of(K)
-        if (
-            factors is None
-            or tuple(self.x.shape) != K.shape
-            or not np.array_equal(self.places[:-1], factors.starts)
-        ):
+        factors = factors_of(K) if tuple(self.x.shape) == K.shape else None
+        if factors is None or not np.array_equal(self.places[:-1], factors.starts):
             raise ValueError("a factored active set stands where the set has other factors")
         allowed = allowed_infeasibility(K, K.center)
         far = (1.0 + SAVED_ROUNDING) * factors.radii + allowed
@@ -291,9 +281,8 @@ class FactoredActiveSet(Combination):
             flat(point)[self.places[b] : self.places[b + 1]] = 0.0
             entries = slice(self.atoms.starts[row], self.atoms.starts[row + 1])
             flat(point)[self.atoms.indices[entries]] = self.atoms.values[entries]
-            if norm(point - K.center) > far[b] or (
-                affordable and not K.infeasibility(point) <= allowed
-            ):
+            near = norm(point - K.center) <= far[b]
+            if not near or (affordable and not K.infeasibility(point) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")
 
 

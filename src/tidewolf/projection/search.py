@@ -1,4 +1,4 @@
-"""The search of active_set.py: corrective steps among known vertices, oracle calls between them.
+"""The search of active.py: corrective steps among known vertices, oracle calls between them.
 
 Corrective steps in weight space bring x = sum_i w_i a_i nearer to y without asking the oracle:
 
