@@ -25,16 +25,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    as_number,
-    eps_of,
-    frozen,
-    inner,
-    is_array,
-    like,
-    norm,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, like, norm, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import WrongShape

@@ -129,8 +129,7 @@ class FlowNetwork(Value):
         of them is left.
         """
         full, nodes = costs < 0, len(self.supply)
-        kinds = np.where(full, -1, 1), np.zeros(nodes)
-        basis = np.concatenate(kinds).astype(np.int8)
+        basis = np.append(np.where(full, -1, 1), np.zeros(nodes)).astype(np.int8)
         left = self.left - self.balance(np.where(full, self.room, 0.0))
         given = np.concatenate([costs / (2 * nodes), np.ones(nodes)])
         flow, gap = self._improved(given, self._with_root(left), basis, self._limit)
@@ -500,10 +499,6 @@ class CapacitatedFlow(Flows):
         return replace(net, lower=lower, upper=upper)
 
     @cached_property
-    def _center(self) -> Floats:
-        return np.asarray(to_numpy(self.center), dtype=np.float64)
-
-    @cached_property
     def _ranges(self) -> tuple[Floats, Floats]:
         """What each arc can carry, at least and at most; its bounds if there are many free
         arcs.
@@ -541,12 +536,10 @@ class CapacitatedFlow(Flows):
     def diameter(self) -> float:
         if self.dimension == 0:
             return 0.0
-        low, high = self._ranges
-        unit = self._unit
+        (low, high), unit = self._ranges, self._unit
         w = (high - low) / unit
-        most = min(self._most(w, low) / unit, self._most(-w, high) / unit)
-        squared = min(float(w @ w), 2.0 * most)
-        return min(2.0 * self.radius, unit * math.sqrt(max(0.0, squared)))
+        most = min(self._most(w, low), self._most(-w, high)) / unit
+        return min(2.0 * self.radius, unit * math.sqrt(max(0.0, min(float(w @ w), 2.0 * most))))
 
     def _most(self, d: Floats, start: Floats) -> float:
         """An upper bound on <d, x - start> over K."""
@@ -626,8 +619,7 @@ class CapacitatedFlow(Flows):
         kept = np.delete(np.arange(count), parts)
         arcs = np.arange(m, dtype=np.int32)
         balance = graphs.incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()
-        bounds = net.lower.copy(), net.upper.copy()
-        return LinearDescription(*bounds, A_eq=balance, b_eq=net.supply[kept])
+        return LinearDescription(net.lower.copy(), net.upper.copy(), balance, net.supply[kept])
 
     @classmethod
     def examples(cls) -> Sequence[CapacitatedFlow]:

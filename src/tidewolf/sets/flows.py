@@ -66,6 +66,10 @@ class Flows(SparseSet, Polyhedral, Relaxable):
     @abstractmethod
     def _hull(self) -> HullProjection: ...
 
+    @cached_property
+    def _center(self) -> Floats:
+        return np.asarray(to_numpy(self.center), dtype=np.float64)
+
     def tangent(self, direction: Array) -> Array:
         """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE`
         relative.
@@ -80,14 +84,6 @@ class Flows(SparseSet, Polyhedral, Relaxable):
         if (infeasibility := self.infeasibility(flow)) > max(1e-6, share) * size:
             raise NotAMember(f"Only members split into paths; this is off by {infeasibility:.3g}.")
         return flow, share
-
-
-def flow_infeasibility(
-    x: NDArray, arcs: Int32s, tails: Int32s, heads: Int32s, supply: Floats
-) -> float:
-    amounts, nodes = x[arcs], len(supply)
-    left = supply - np.bincount(tails, amounts, nodes) + np.bincount(heads, amounts, nodes)
-    return float(max(0.0, -amounts.min(initial=0.0), np.abs(left).max(initial=0.0)))
 
 
 def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
@@ -167,8 +163,8 @@ class DagFlows(Flows):
 
     @cached_property
     def stack(self) -> Stack:
-        begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
-        ranks = np.cumsum([0, *(len(dag.arcs) for dag in self.dags)]).astype(np.int32)
+        sizes = [(0, 0), *((len(dag.order), len(dag.arcs)) for dag in self.dags)]
+        begins, ranks = np.cumsum(sizes, axis=0).astype(np.int32).T.copy()
         moved = list(zip(self.dags, begins, ranks, self.starts, strict=False))
         first = [dag.first[:-1] + rank for dag, _, rank, _ in moved]
         return Stack(
@@ -226,10 +222,6 @@ class DagFlows(Flows):
         return frozen(point)
 
     @cached_property
-    def _center(self) -> Floats:
-        return np.asarray(to_numpy(self.center), dtype=np.float64)
-
-    @cached_property
     def _radii2(self) -> Floats:
         """The squared radius of each commodity's flows, measured in `_unit`."""
         c = self._center / self._unit
@@ -261,8 +253,8 @@ class DagFlows(Flows):
     def inner_radius(self) -> float:
         centers = np.split(self._center, self.starts[1:-1])
         parts = zip(self.dags, centers, self._demands, self._dimensions, strict=True)
-        several = [part for *part, free in parts if free > 0]
-        return min((float(d) * _inner_radius(dag, c / d) for dag, c, d in several), default=0.0)
+        several = (float(d) * _inner_radius(dag, c / d) for dag, c, d, free in parts if free > 0)
+        return min(several, default=0.0)
 
     @cached_property
     def _hull(self) -> HullProjection:
@@ -283,9 +275,10 @@ class DagFlows(Flows):
         """The largest negative flow, unbalanced node of a commodity, or flow on a link that leads
         nowhere; without cycles, balanced flows of no demand are 0.
         """
-        x = to_numpy(x)
-        worst = flow_infeasibility(x, *self._arcs, self._supply)
-        return max(worst, float(np.abs(x[self._idle]).max(initial=0.0)))
+        x, (arcs, tails, heads), supply = to_numpy(x), self._arcs, self._supply
+        amounts, nodes, idle = x[arcs], len(supply), np.abs(x[self._idle]).max(initial=0.0)
+        left = supply - np.bincount(tails, amounts, nodes) + np.bincount(heads, amounts, nodes)
+        return float(max(0.0, -amounts.min(initial=0.0), np.abs(left).max(initial=0.0), idle))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         return Answer(self._vertex(to_numpy(direction)))
@@ -505,9 +498,8 @@ def links_used(
         some, of_some = [pairs[e] for e in links], [steps[e] for e in links]
         return [links[i] for i in leading_away(some, source=source, lengths=of_some)]
 
-    used = list[Int32s]()
+    used, every = list[Int32s](), range(len(tails))
     for i, commodity in enumerate(commodities):
-        every = range(len(tails))
         chosen = every if commodity.links is None else _chosen_links(i, commodity, every)
         ends = commodity.source, commodity.target
         try:
@@ -634,16 +626,11 @@ class MultiFlow(DagFlows):
         asked: Sequence[Any] = tuple(commodities)
         nodes, tails, heads = graphs.number_nodes(edges)
         used = links_used(asked, tails, heads, nodes, lengths)
-        return cls(
-            tails,
-            heads,
-            np.array([nodes.index(commodity.source) for commodity in asked], dtype=np.int32),
-            np.array([nodes.index(commodity.target) for commodity in asked], dtype=np.int32),
-            tuple(commodity.demand for commodity in asked),
-            np.cumsum([0, *map(len, used)]).astype(np.int32),
-            np.concatenate(used),
-            nodes,
-        )
+        numbers = graphs.numbers_of(nodes)
+        sources, targets, demands, _ = zip(*asked, strict=True)
+        begin, end = (np.array([numbers[node] for node in side]) for side in (sources, targets))
+        starts = np.cumsum([0, *map(len, used)], dtype=np.int32)
+        return cls(tails, heads, begin, end, demands, starts, np.concatenate(used), nodes)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -683,12 +670,10 @@ class MultiFlow(DagFlows):
     def dags(self) -> tuple[Dag, ...]:
         """The graph of each commodity in topological order; its arcs count from `starts`."""
         parts = np.split(self.links, self.starts[1:-1])
-        ends = zip(self.sources, self.targets, parts, strict=True)
+        ends = ([self.nodes[i] for i in numbers] for numbers in (self.sources, self.targets))
         return tuple(
-            graphs.build_dag(
-                self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t]
-            )
-            for s, t, part in ends
+            graphs.build_dag(self.tails[part], self.heads[part], self.nodes, source, target)
+            for part, source, target in zip(parts, *ends, strict=True)
         )
 
     @cached_property
