@@ -418,9 +418,8 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
             break
     else:  # x* keeps the last ones, whatever a solver makes of them
         total = float(flattened(stream.losses.values(point)).sum())
-        best = Comparator(
-            frozen(point), -math.inf, total, True, None, "the point of least violation"
-        )
+        how = "the point of least violation"
+        best = Comparator(frozen(point), -math.inf, total, True, None, how)
     return LeastBreach(min(lower, upper), upper, point, frozen(np.flatnonzero(kept)), count, best)
 
 

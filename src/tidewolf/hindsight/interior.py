@@ -50,19 +50,19 @@ _SIGNS = (1.0, -1.0)
 
 
 class MatrixProgram(NamedTuple):
-    """A program; sizes near 1 are best."""
+    """A program; sizes near 1 are best.
+
+    C is n x n, symmetric; A has sparse rows of flattened symmetric matrices, the equations first,
+    which are independent; `give` has a number for each of those, 0 for an equation; `cap` is the
+    diagonal of the cap; `start` is positive definite and below it.
+    """
 
     C: Floats
-    """n x n, symmetric"""
     A: Any
-    """sparse rows of flattened symmetric matrices, the equations, which are independent, first"""
     b: Floats
     give: Floats
-    """one for each of the first rows: 0 for an equation"""
     cap: Floats | None
-    """the diagonal of the cap"""
     start: Floats
-    """positive definite, below the cap"""
 
     def blocks(self, X: Floats) -> tuple[Floats, ...]:
         return (X,) if self.cap is None else (X, np.diag(self.cap) - X)

@@ -35,7 +35,7 @@ from tidewolf.core.arrays import eps_of
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.task import Solution, Task, flattened, joining, moved_inside, positive
+from tidewolf.hindsight.task import Solution, Task, flattened, joining, positive
 from tidewolf.sets.base import Polyhedral
 
 _GAP, _ITERATIONS, CALLS = 1e-7, 100, 200
@@ -119,16 +119,9 @@ class _Search:
         """Steps from x for the total loss, or for the largest limit alone; its point is None if
         it found none inside.
         """
-        task, lam, weight, lower, upper = (
-            self.task,
-            np.zeros(len(self.task.b)),
-            0.0,
-            -np.inf,
-            np.inf,
-        )
-        best = Solution(None, lam, None, x)
-        if costs:
-            upper, best = task.total(x), best._replace(point=x)
+        task, lam = self.task, np.zeros(len(self.task.b))
+        weight, lower, upper = 0.0, -np.inf, task.total(x) if costs else np.inf
+        best = Solution(x if costs else None, lam, None, x)
         row = self._add_atom(task.K.atom(task.unflattened(x)))
         w = np.eye(1, len(self.atoms), row)[0]
         for _ in range(_ITERATIONS if task.c is None else CALLS):
@@ -145,10 +138,7 @@ class _Search:
             value, vertex = task.least(below + task.tangent(x) if costs else below)
             if value > lower:
                 lower, best = value, best._replace(lam=lam, anchor=x)
-            mixed = x
-            if self.inside is not None:
-                margin = -self._largest(self.inside)
-                mixed = moved_inside(x, self.inside, self._largest(x), margin)
+            mixed = x if self.inside is None else self._moved_inside(x, self.inside)
             merit = self._merit(mixed, 0.0, costs)
             if merit < upper and (not costs or task.is_feasible(mixed)):
                 upper, best = merit, best._replace(point=mixed)
@@ -173,6 +163,15 @@ class _Search:
 
     def _largest(self, x: Floats) -> float:
         return float(self._values(x).max())
+
+    def _moved_inside(self, x: Floats, inside: Floats) -> Floats:
+        """x, moved towards a point that satisfies every constraint with a margin, twice as far as
+        it takes to satisfy them all.
+        """
+        breach, margin = self._largest(x), -self._largest(inside)
+        if breach <= 0.0 or margin <= 0.0:
+            return x
+        return x + min(1.0, 2.0 * breach / (breach + margin)) * (inside - x)
 
     def _merit(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""

@@ -218,14 +218,14 @@ def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
 
 
 class Sides(NamedTuple):
-    """Bounds A x <= b, or equations A x = b, rows of norm 1."""
+    """Bounds A x <= b, or equations A x = b, rows of norm 1, and the given rows that positive and
+    negative multipliers are of.
+    """
 
     A: Any
     b: Floats
     up: Int64s
-    """the given row that a positive multiplier is of"""
     down: Int64s
-    """the same of a negative one"""
 
     def take(self, some: Any) -> Sides:
         return Sides(*(each[some] for each in self))

@@ -49,16 +49,15 @@ second, in eps, is rounding.
 
 
 class Minorant(NamedTuple):
-    """<slope, x> + offset, an affine function below another."""
+    """<slope, x> + offset, an affine function below another; of each entry of the slope, and of the
+    offset, the sum of the absolute values of its terms, and how many there are.
+    """
 
     slope: Floats
     offset: float
     sizes: Floats
-    """of each entry of the slope, the sum of the absolute values of its terms"""
     terms: float
-    """the same of the offset"""
     added: int
-    """how many terms there are"""
 
     def __add__(self, other: Minorant) -> Minorant:  # type: ignore[override]
         pairs: Any = zip(self, other, strict=True)
@@ -77,46 +76,47 @@ def combined(parts: Sequence[Minorant], shares: Floats) -> Minorant:
 
 
 class Solution(NamedTuple):
-    """What a method proposes; the task checks what it is worth."""
+    """What a method proposes; the task checks what it is worth.
+
+    A point that should be feasible, a multiplier for each constraint; if no point seems feasible,
+    weights of the constraints that show it; for curved functions, the point whose tangents prove
+    the bounds; an affine function below F, None: F itself, or its tangent at the anchor.
+    """
 
     point: Floats | None
-    """one that should be feasible"""
     lam: Floats
     weights: Floats | None = None
-    """if no point seems feasible, weights of the constraints that show it"""
     anchor: Floats | None = None
-    """for curved functions, the point whose tangents prove the bounds"""
     below: Minorant | None = None
-    """an affine function below F; None: F itself, or its tangent at the anchor"""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Task:
+    """Minimise the sum of the losses over the points of K that satisfy the constraints.
+
+    A, b: the constraints as half-spaces A x <= b, dense, sparse or `ManyRows`; A is None if they
+    are curved. c, constant: of linear losses under half-spaces, which sum to <c, x> + constant.
+    pieces: of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces.
+    """
+
     K: HasLMO
     losses: Batch
     constraints: Batch
     A: Any
-    """the constraints as half-spaces A x <= b: dense, sparse or `ManyRows`; None if curved"""
     b: Floats
     rounds: Int64s
     c: Floats | None = None
-    """of linear losses under half-spaces, which sum to <c, x> + constant"""
     constant: float = 0.0
     pieces: Halfspaces | None = None
-    """of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces"""
 
     @classmethod
     def of(cls, K: HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
         K = with_exact_oracle(K)
-        rows = _half_spaces(K, constraints)
-        if rows is None:
-            none = np.zeros(len(constraints))
-            task = cls(K, losses, constraints, None, none, np.arange(len(constraints)))
-            require_moderate("constraints", _steepest(K, constraints))
-        else:
-            task = cls(K, losses, constraints, *rows)
-            require_moderate("constraints", task.of_rows(largest_of_rows))
+        rows, count = _half_spaces(K, constraints), len(constraints)
+        task = cls(K, losses, constraints, *(rows or (None, np.zeros(count), np.arange(count))))
+        steepest = task.of_rows(largest_of_rows) if rows else _steepest(K, constraints)
+        require_moderate("constraints", steepest)
         if own:
             return task
         linear = [part for part in parts_of(losses) if isinstance(part, LinearTotal)]
@@ -205,10 +205,10 @@ class Task:
 
     def lower_bound(self, proposed: Solution) -> float:
         """What the multipliers prove every feasible point to lose at least."""
-        below = proposed.below
-        if below is None and self.pieces is not None:
-            below = self.below_pieces(np.zeros(len(self.pieces.b)))
-        below = below or self.tangent(proposed.anchor)
+        below, pieces = proposed.below, self.pieces
+        if below is None:
+            none = None if pieces is None else np.zeros(len(pieces.b))
+            below = self.tangent(proposed.anchor) if none is None else self.below_pieces(none)
         return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
 
     def tangent(self, x: Floats | None) -> Minorant:
@@ -333,15 +333,6 @@ def with_exact_oracle(K: HasLMO) -> HasLMO:
 def positive(sizes: Any) -> Any:
     """Sizes to divide by: 1 in place of 0."""
     return np.where(sizes > 0, sizes, 1.0)
-
-
-def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Floats:
-    """x, moved towards a point that satisfies every constraint with this margin, twice as far as it
-    takes for a point with a violation of `violation` to satisfy them all.
-    """
-    if breach <= 0.0 or margin <= 0.0:
-        return x
-    return x + min(1.0, 2.0 * breach / (breach + margin)) * (inside - x)
 
 
 def flattened(x: Array) -> Floats:

@@ -83,10 +83,8 @@ class FlowNetwork(Value):
 
     def balance(self, x: NDArray) -> Floats:
         """What leaves every node less what enters it."""
-        count = len(self.supply)
-        return np.asarray(
-            np.bincount(self.tails, x, count) - np.bincount(self.heads, x, count), dtype=np.float64
-        )
+        out, into = (np.bincount(at, x, len(self.supply)) for at in (self.tails, self.heads))
+        return np.asarray(out - into, dtype=np.float64)
 
     @cached_property
     def floor(self) -> float:
@@ -190,13 +188,13 @@ class FlowNetwork(Value):
 
 
 class PhaseOne(NamedTuple):
-    """A basis to start from; where `unsent` is not 0, no flow exists."""
+    """A basis to start from, its flow above the lower bounds, and what every node could not send,
+    or did not get: where that is not 0, no flow exists.
+    """
 
     basis: Basis
     flow: Floats
-    """above the lower bounds"""
     unsent: Floats
-    """by every node: what it could not send, or did not get"""
 
 
 class CheapestFlow(NamedTuple):
@@ -468,8 +466,8 @@ class CapacitatedFlow(Flows):
     @cached_property
     def _free(self) -> Int32s:
         net, loose = self.network, self._loose
-        free: Int32s = loose[~graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
-        return free
+        fixed = graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))
+        return np.asarray(loose[~fixed])
 
     @cached_property
     def _hull(self) -> HullProjection:

@@ -100,16 +100,18 @@ def _inner_radius(dag: Dag, center: Floats) -> float:
 
 
 class Stack(NamedTuple):
-    """The graphs of all commodities end to end: positions and arcs of one, then of the next."""
+    """The graphs of all commodities end to end: positions and arcs of one, then of the next.
+
+    Commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target); `arcs` are
+    entries of a point, sorted by head position within it; those into position v are first[v] ..
+    first[v + 1].
+    """
 
     begins: Int32s
-    """commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target)"""
     arcs: Int32s
-    """entries of a point, commodity by commodity, sorted by head position"""
     tails: Int32s
     heads: Int32s
     first: Int32s
-    """arcs into position v are first[v] .. first[v + 1]"""
 
 
 class DagFlows(Flows):

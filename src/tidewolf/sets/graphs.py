@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -46,12 +46,11 @@ def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) 
     for i, link in enumerate(links):
         try:
             tail, head = tuple[Any, ...]() if isinstance(link, str) else link
-            hash((tail, head))
+            pairs.append((tail, head))
+            hash(pairs[-1])
         except (TypeError, ValueError):
-            raise WrongType(
-                f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
-            ) from None
-        pairs.append((tail, head))
+            words = f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
+            raise WrongType(words) from None
     return pairs
 
 
@@ -162,8 +161,7 @@ class Node(Check):
         except TypeError:
             words = f"{what} must be a name that can be hashed, not {shown(value)}."
             raise WrongType(words) from None
-        name: Hashable = value
-        return name
+        return cast(Hashable, value)
 
     def read(self, value: Any) -> str | int | None:
         return value if _is_name(value) else None
@@ -330,22 +328,19 @@ elsewhere it is at most 1 - 1/value.
 
 
 class Dag(NamedTuple):
-    """The useful part of a graph, in order."""
+    """The useful part of a graph, in order: the node of each position; the useful arcs, sorted by
+    head position, and the positions of their ends; arcs into position v are first[v] .. first[v +
+    1]; `by_tail` has the arcs' ranks again, sorted by tail position, those out of position u from
+    first_out[u] on.
+    """
 
     order: Int32s
-    """node of each position"""
     arcs: Int32s
-    """useful arcs, sorted by head position"""
     tails: Int32s
-    """position of the tail of each useful arc"""
     heads: Int32s
-    """position of its head"""
     first: Int32s
-    """arcs into position v are first[v] .. first[v + 1]"""
     by_tail: Int32s
-    """the useful arcs' ranks again, sorted by tail position"""
     first_out: Int32s
-    """ranks of arcs out of position u are by_tail[first_out[u] .. first_out[u + 1]]"""
 
     def covering_flow(self) -> Floats:
         """A unit flow that is positive on every useful arc, by rank.
@@ -360,8 +355,7 @@ class Dag(NamedTuple):
             flow[into[v]] *= max(1.0, flow[out[v]].sum() / flow[into[v]].sum())
         for v in inner:
             flow[out[v]] *= flow[into[v]].sum() / flow[out[v]].sum()
-        scaled: Floats = flow / flow[out[0]].sum()
-        return scaled
+        return np.asarray(flow / flow[out[0]].sum())
 
     def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
@@ -394,18 +388,11 @@ def build_dag(
     position[order] = np.arange(len(order), dtype=np.int32)
     useful = np.flatnonzero(useful_node[tails] & useful_node[heads])
     arcs = useful[np.argsort(position[heads[useful]], kind="stable")].astype(np.int32)
-    tail_positions, head_positions = position[tails[arcs]], position[heads[arcs]]
-    by_tail = np.argsort(tail_positions, kind="stable").astype(np.int32)
-    counting = np.arange(len(order) + 1)
-    return Dag(
-        order=order,
-        arcs=arcs,
-        tails=tail_positions,
-        heads=head_positions,
-        first=np.searchsorted(head_positions, counting).astype(np.int32),
-        by_tail=by_tail,
-        first_out=np.searchsorted(tail_positions[by_tail], counting).astype(np.int32),
-    )
+    tails, heads, counting = position[tails[arcs]], position[heads[arcs]], np.arange(len(order) + 1)
+    by_tail = np.argsort(tails, kind="stable").astype(np.int32)
+    first = np.searchsorted(heads, counting).astype(np.int32)
+    first_out = np.searchsorted(tails[by_tail], counting).astype(np.int32)
+    return Dag(order, arcs, tails, heads, first, by_tail, first_out)
 
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
@@ -469,18 +456,14 @@ class Blocks(NamedTuple):
     number: int
 
 
-class Incidence(NamedTuple):
-    """Edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is there twice."""
-
-    first: Int32s
-    edges: Int32s
-
-
-def incidence(ends: Int32s, nodes: int) -> Incidence:
+def incidence(ends: Int32s, nodes: int) -> tuple[Int32s, Int32s]:
+    """`first` and `edges`: edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is
+    there twice.
+    """
     touched = ends.T.reshape(-1)
     by_node = np.argsort(touched, kind="stable")
     first = np.searchsorted(touched[by_node], np.arange(nodes + 1)).astype(np.int32)
-    return Incidence(first, (by_node % len(ends)).astype(np.int32))
+    return first, (by_node % len(ends)).astype(np.int32)
 
 
 def blocks(ends: Int32s, nodes: int) -> Blocks:
@@ -519,8 +502,7 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
 def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
     """Which arcs lie on no cycle, directions aside: blocks of one arc that is no loop."""
     label = blocks(frozen(np.stack([tails, heads], axis=1)), nodes).of_edge
-    alone: Bools = (np.bincount(label)[label] == 1) & (tails != heads)
-    return alone
+    return np.asarray((np.bincount(label)[label] == 1) & (tails != heads))
 
 
 def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
@@ -543,8 +525,5 @@ def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, ent
     """
     from scipy.sparse import csr_array
 
-    signs = np.repeat([1.0, -1.0], len(arcs))
-    return csr_array(
-        (signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))),
-        shape=(nodes, entries),
-    )
+    places = np.concatenate([tails, heads]), np.tile(arcs, 2)
+    return csr_array((np.repeat([1.0, -1.0], len(arcs)), places), shape=(nodes, entries))

@@ -28,7 +28,7 @@ from tidewolf.sets.base import (
     clipped,
     membership_tolerance,
 )
-from tidewolf.sets.graphs import Blocks, Incidence
+from tidewolf.sets.graphs import Blocks
 from tidewolf.sets.laplacian import HullProjection, dense_laplacian
 
 
@@ -58,10 +58,8 @@ class _EdgeSet(SparseSet, Polyhedral, Relaxable):
 
 def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
     if len(names) != count:
-        raise WrongShape(
-            f"{setting} must be one name for each of {count} nodes; {len(names)} were given.",
-            setting=setting,
-        )
+        words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
+        raise WrongShape(words, setting=setting)
 
 
 # Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
@@ -275,11 +273,9 @@ class Matching(_EdgeSet):
     def _sums(self) -> Any:
         from scipy.sparse import csc_array
 
-        m = len(self.edges)
-        return csc_array(
-            (np.ones(2 * m), (self._touched, np.tile(np.arange(m), 2))),
-            shape=(len(self.lefts) + len(self.rights), m),
-        )
+        m, nodes = len(self.edges), len(self.lefts) + len(self.rights)
+        places = self._touched, np.tile(np.arange(m), 2)
+        return csc_array((np.ones(2 * m), places), shape=(nodes, m))
 
     @cached_property
     def _edge_counts(self) -> NDArray:
@@ -455,9 +451,8 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
             inverse[:-1, :-1] = np.linalg.inv(dense_laplacian(a, b, nodes)[:-1, :-1])
             resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
             c[edges] = resistance * ((nodes - 1) / resistance.sum())
-            infeasibility += float(np.abs(c[edges] - resistance).sum()) + _handed_beyond(
-                inverse, a, b
-            )
+            infeasibility += float(np.abs(c[edges] - resistance).sum())
+            infeasibility += _handed_beyond(inverse, a, b)
         off = abs(float(c.sum()) - (len(self.nodes) - 1))
         return frozen(c), max(infeasibility, off, -float(c.min()))
 
@@ -508,9 +503,10 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
     def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
-        known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
-        tails, heads = self.edges[edges].T if known else self.edges[:0].T
-        return bool(known) and not graphs.connected_parts(tails, heads, len(self.nodes)).any()
+        if edges.min(initial=0) < 0 or edges.max(initial=0) >= len(self.edges):
+            return False
+        tails, heads = self.edges[edges].T
+        return not graphs.connected_parts(tails, heads, len(self.nodes)).any()
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         tree = self._tree(to_numpy(direction))
@@ -582,7 +578,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         return graphs.blocks(self.edges, len(self.nodes))
 
     @cached_property
-    def _incidence(self) -> Incidence:
+    def _incidence(self) -> tuple[Int32s, Int32s]:
         return graphs.incidence(self.edges, len(self.nodes))
 
     @cached_property
