@@ -263,7 +263,6 @@ def _is_own(losses: Batch, constraints: Batch) -> bool:
 
 
 def _solved(task: Task, first: int) -> Comparator:
-    """The task by the first method that decides, or the best that did not."""
     best, easier = None, task.for_solvers()
     for method in METHODS:
         if not method.supports(task):

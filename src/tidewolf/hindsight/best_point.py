@@ -87,8 +87,6 @@ class Objective(NamedTuple):
 
 
 class LimitRows(NamedTuple):
-    """The rows A v of constraints, each of size 1."""
-
     A: Any
     sizes: Floats
     """what each row is multiplied by so that all of them have one unit, in which the largest is 1;
@@ -115,8 +113,6 @@ class Program(NamedTuple):
 
 
 class BestPoint(Described):
-    """The best point of a set for given losses and limits; `who` asks for it, in messages."""
-
     method = "simplex"
 
     def __init__(self, K: Any, who: str) -> None:
@@ -126,11 +122,9 @@ class BestPoint(Described):
         self.K, self.who = cast(ConvexSet, K), who
 
     def __call__(self, losses: Batch, constraints: Batch) -> Array:
-        """A best point of these rounds, read-only; they passed `require_program`."""
         return self.best(self.prepared(objective(losses, self.who), half_spaces(constraints))).x
 
     def prepared(self, loss: Objective, limits: HalfSpaces) -> Program:
-        """The program in units of the set's size, variables of maxima after those of the set."""
         d, more = self._description, np.full(loss.maxima, np.inf)
         lower, upper = np.append(d.lower / self.unit, -more), np.append(d.upper / self.unit, more)
         c, pieces, cost = self._costs(loss)
@@ -277,9 +271,6 @@ class BestPoint(Described):
         return along, (A - along) @ to_numpy(self.K.center).reshape(-1)
 
     def _along(self, rows: Floats) -> Floats:
-        """Flat rows, those within aff(K) that are mostly across it; the same array if none
-        is.
-        """
         if self.K.dimension == rows.shape[1]:
             return rows
         points = [like(row.reshape(self.K.shape), self.K.center) for row in rows]
@@ -301,12 +292,10 @@ class BestPoint(Described):
                 return None
             upper = np.maximum(upper, p.lower)
             return self._model(len(p.c))(p.c, p.lower, upper, p.pieces, basis)
-        rows = HalfSpaces(p.rows.A, (p.b + s) / p.rows.sizes)
+        A, b = p.rows.A, (p.b + s) / p.rows.sizes
         if p.pieces is not None:
-            rows = HalfSpaces(
-                stack_rows((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b))
-            )
-        return self._model(len(p.c))(p.c, p.lower, p.upper, rows, basis)
+            A, b = stack_rows((p.pieces.A, A)), np.concatenate((p.pieces.b, b))
+        return self._model(len(p.c))(p.c, p.lower, p.upper, HalfSpaces(A, b), basis)
 
     def nearest(
         self, p: Program, best: Floats, level: float, size: float, accuracy: float
@@ -343,25 +332,19 @@ class BestPoint(Described):
         """The least s, the last variable, such that a point violations no limit by more."""
         from scipy.sparse import eye_array
 
-        n = len(p.c)
-        A = eye_array(len(p.b), n, format="csr")
-        if p.rows is not None:
-            A = rows_times(p.rows.A, p.rows.sizes)
-        A = beside(compact(A), -np.ones((len(p.b), 1)))
+        n, rows, own = len(p.c), p.rows, eye_array(len(p.b), len(p.c), format="csr")
+        A = compact(own if rows is None else rows_times(rows.A, rows.sizes))
+        limits = HalfSpaces(beside(A, -np.ones((len(p.b), 1))), p.b)
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        costs, rows = np.append(np.zeros(n), 1.0), HalfSpaces(A, p.b)
-        return self._model(n + 1)(costs, lower, upper, rows, basis)
+        return self._model(n + 1)(np.append(np.zeros(n), 1.0), lower, upper, limits, basis)
 
     def _model(self, columns: int) -> WarmModel:
-        if columns not in self._models:
-            self._models[columns] = WarmModel.of(self._description, self.unit, columns)
-            self._models[columns].method = self.method
-        return self._models[columns]
-
-    @cached_property
-    def _models(self) -> dict[int, WarmModel]:
-        return {}
+        models: dict[int, WarmModel] = self.__dict__.setdefault("_models", {})
+        if columns not in models:
+            models[columns] = WarmModel.of(self._description, self.unit, columns)
+            models[columns].method = self.method
+        return models[columns]
 
     def member(self, x: Floats) -> Array:
         """This flat point, or the member nearest to it where it is one only up to tolerances."""
@@ -381,9 +364,6 @@ class BestPoint(Described):
 
 
 def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInformation:
-    """The feedback, unless it is of another kind, on too many rounds, of the wrong shape, or of
-    functions that make no linear program.
-    """
     functions = require_full_information(feedback, K.shape, most)
     known = LinearTotal | PiecewiseLinear, PiecewiseLinear
     for batch, kind in zip(functions, known, strict=True):
@@ -427,15 +407,12 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
     """What each half-space of some rounds keeps in hand, given what each limit of a round keeps;
     the most of all where the rows do not tell which limit they are of.
     """
-    rows = []
+    rows, kinds = [], len(headroom)
     for part in parts_of(constraints):
         assert isinstance(part, PiecewiseLinear)
         entries = int(np.prod(part.shape))
         count = entries if isinstance(part, Capacity) else len(part.offsets())
-        if count == len(headroom):
-            rows.append(headroom)
-        elif count == len(headroom) * len(part):
-            rows.append(np.tile(headroom, len(part)))
-        else:
-            rows.append(np.full(count, headroom.max(initial=0.0)))
+        told = count in (kinds, kinds * len(part))
+        each = headroom if told else headroom.max(initial=0.0, keepdims=True)
+        rows.append(np.tile(each, count // max(1, len(each))))
     return np.concatenate(rows)

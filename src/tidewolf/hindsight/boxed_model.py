@@ -33,7 +33,6 @@ from tidewolf.sets.highs import HalfSpaces
 MOST_ROWS = 200
 """Rows of a program with a dense inverse at most."""
 MOST_ENTRIES = 20_000
-"""Entries of a point at most."""
 _TOP = 4
 """The place of upper bounds in the data of a program."""
 _ACCURACY = 2.5e3
@@ -74,7 +73,6 @@ class BoxedProgram(NamedTuple):
     data: Any
     cold: BoxedBasis
     more_costs: Floats
-    """those of the variables for maxima"""
 
 
 class Solutions(NamedTuple):
@@ -83,8 +81,6 @@ class Solutions(NamedTuple):
 
 
 class BoxedModel:
-    """Programs over a set; `of` makes one if the set has the equations and boxes for that."""
-
     def __init__(self, K: Any, description: LinearDescription) -> None:
         self.K, self._description = K, description
         shift = 0.0 if description.shift is None else description.shift
@@ -162,13 +158,11 @@ class BoxedModel:
 
     @cached_property
     def tol(self) -> float:
-        """How far a variable may be outside its bounds."""
         size = max(float(self.K.radius), float(np.abs(to_numpy(self.K.center)).max()))
         return max(_ACCURACY * float(np.finfo(float).eps) * size / self._unit, 1e-14)
 
     @cached_property
     def _set_rows(self) -> _Rows:
-        """The set's equations, and its inequalities with a slack each."""
         d, rows = self._description, _Rows(self._top)
         for A, b, slack in ((d.A_eq, d.b_eq, False), (d.A_ub, d.b_ub, True)):
             if A is not None and b is not None and len(b):
@@ -227,8 +221,6 @@ class BoxedModel:
 
 
 class _Rows:
-    """Rows of a program, each of size 1, and the upper bounds of its variables."""
-
     def __init__(self, top: Floats) -> None:
         self.entries = list[tuple[Int64s, Int64s, Floats]]()
         self.b, self.top, self.basis = np.zeros(0), top, np.zeros(0, dtype=np.int64)

@@ -46,7 +46,6 @@ LOOKS, GAP = 100, 1e-6
 MANY_LOOKS, MANY_GAP = 400, 1e-9
 """Evaluations of F, and the gap; the second are for pieces, which are evaluated quickly."""
 _LEVEL = 0.3
-"""Where the level is between the model's least value and the best one."""
 _EXACT = 1e-10
 """The violation, in units, from which on a half-space joins."""
 _WHO = "The best point in hindsight"
@@ -128,7 +127,6 @@ class CuttingPlanes:
                 self.solver = BestOfVertices(self.task.K, _WHO, several, self.solver)
 
     def _program(self) -> Program:
-        """The least of the cuts, less the value at the center, under the half-spaces in use."""
         slopes, offsets = map(np.array, zip(*(cut[:2] for cut in self.cuts), strict=True))
         which = np.zeros(len(offsets), dtype=np.int64)
         loss = Objective(0.0 * self.center, slopes, self.base - offsets, which, 1)
@@ -141,7 +139,6 @@ class CuttingPlanes:
         return bool(len(more))
 
     def _master(self) -> tuple[Floats, float, Floats, Floats] | None:
-        """The least of the model: where, how much, and the multipliers of cuts and half-spaces."""
         while True:
             program, lam = self._program(), np.zeros(len(self.task.b))
             if (found := self.solver.feasible_best(program)) is None:

@@ -178,7 +178,6 @@ class _Newton:
         self.left, self.dual_left = _residuals(program, state)
 
     def change(self, mu: float, ahead: _Change | None) -> _Change:
-        """The direction to a point with this mu, with the second-order terms of `ahead`."""
         A, state, e = self.program.A, self.state, self.e
         lam, pairs, B = state.y[e:], self.pairs, -self.dual_left
         second: list[Any] = [0.0] * len(pairs)
@@ -204,7 +203,6 @@ class _Newton:
         return _Change(to, [(pairs[0].primal(dX), pairs[0].dual(dZ)), *capped])
 
     def step_lengths(self, change: _Change, share: float) -> tuple[float, float]:
-        """How far X and the slacks may go, and the multipliers, given a share of the way out."""
         e, scaled = self.e, zip(self.pairs, change.scaled, strict=True)
         both = [[pair.longest(each) for each in ways] for pair, ways in scaled]
         primal, dual = map(min, zip(*both, strict=True))
@@ -255,7 +253,6 @@ def _stepped(state: _State, to: _State, primal: float, dual: float) -> _State:
 
 
 def _mu(program: MatrixProgram, state: _State) -> float:
-    """The mean of all products that are to become 0."""
     lam, blocks = state.y[len(program.give) :], zip(program.blocks(state.X), state.Z, strict=True)
     total = float(state.s @ lam) + sum(float((block * Z).sum()) for block, Z in blocks)
     return total / (len(lam) + len(state.X) * len(state.Z))

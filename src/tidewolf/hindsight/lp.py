@@ -40,8 +40,6 @@ _BASIC = 1
 
 @final
 class LinearProgramming:
-    """For sets with a linear description, and losses that are linear or maxima of pieces."""
-
     name = "linear program"
 
     def supports(self, task: Task) -> bool:

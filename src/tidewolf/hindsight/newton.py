@@ -46,7 +46,6 @@ _STEP, _LEVEL = 1e-5, 0.5
 _HALVINGS = 12
 _EXACT = 1e-10
 _IDLE = 1e-9
-"""The share of the largest multiplier that counts as 0."""
 
 
 class _OverAtoms:
@@ -76,8 +75,6 @@ class LevelBundle(_OverAtoms):
 
 @final
 class NewtonSteps(_OverAtoms):
-    """For functions that are known beyond their values."""
-
     name = "Newton steps over vertices of the oracle"
 
     def supports(self, task: Task) -> bool:
@@ -283,7 +280,6 @@ class _Search:
         return model, target, lam
 
     def _multipliers(self, own: Floats, costs: bool) -> Floats:
-        """Those of all limits, given those in use in units, whose sum is 1 without costs."""
         whole, used = np.zeros(len(self.task.b)), self.used[: len(own)]
         whole[used] = own * (self.cost if costs else 1.0 / own.sum()) / self.sizes[used]
         return whole

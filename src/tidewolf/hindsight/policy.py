@@ -79,7 +79,6 @@ class PolicyBatch(Batch):
     f: Batch
     phi: Any
     reference: Array
-    """a point of the set that f is asked at members of"""
 
     def __len__(self) -> int:
         return len(self.f)
@@ -119,7 +118,6 @@ class PolicyBatch(Batch):
         return [(g, chained([self.f.view(slice(t, t + 1)) for t in g.tolist()])) for g in groups]
 
     def _at(self, W: Array) -> Iterator[tuple[Int64s, Batch, Array, Int64s, Floats]]:
-        """Of each group the rounds, their functions, where those are asked, and the features."""
         for rounds, f in self._groups:
             part = slice(*self.phi.indptr[rounds[0] : rounds[0] + 2])
             point = self._mixes(W, rounds[:1])[0, ...]

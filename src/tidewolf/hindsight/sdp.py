@@ -52,7 +52,6 @@ MAX_ORDER, MAX_LARGE, FEW = 200, 1000, 4
 `MAX_LARGE`, where losses are linear and rows at most `FEW` times the order: a max-cut relaxation
 has twice as many."""
 MAX_ENTRIES = 4000
-"""Up to this many entries with squared losses."""
 _ITERATIONS, _FEW_ROWS, _MANY_ROWS = 40, 16, 300
 """How often bounds may join, how many at the least, and how many may at once."""
 _JOIN, _IDLE = 1e-9, 1e-6
@@ -282,8 +281,6 @@ def _key(A: Any, i: Any) -> bytes:
 
 
 class Span:
-    """Equations that do not depend on each other, and what they imply."""
-
     def __init__(self, sides: Sides) -> None:
         from scipy.linalg import cho_factor
         from scipy.linalg.lapack import dpstrf
@@ -312,7 +309,6 @@ class Span:
         return np.asarray(X + change.reshape(X.shape))
 
     def _infeasibility(self, others: Sides) -> Floats:
-        """What rows in the span are above their b."""
         return others.breach(np.asarray(self.sides.A.T @ self._solved(self.sides.b)))
 
     def _solved(self, right: Floats) -> Floats:
@@ -325,7 +321,6 @@ class Span:
 
 
 def order_of(K: HasLMO) -> int | None:
-    """The order of the matrices a set is described by; None if it has no such description."""
     if type(K.center) is not np.ndarray or (isinstance(K, Fantope) and K.k == K.n):  # {I}
         return None
     if isinstance(K, BoundedPSD | Spectraplex | Fantope):
@@ -370,7 +365,6 @@ class Lifted(NamedTuple):
         return bare._replace(cost=cost, C=C / cost)
 
     def _with_squares(self, times: Floats, sums: Floats) -> Lifted:
-        """With squared errors: how often each entry was seen, and the sum of what was seen."""
         from scipy.sparse import csr_array
 
         if self._corner == 0:  # entries above and below the diagonal are one
@@ -410,7 +404,6 @@ class Lifted(NamedTuple):
         return found
 
     def limits(self) -> tuple[Any, Floats]:
-        """All rows on X: the task's, then the trace, from above and, where it is given, below."""
         from scipy.sparse import csr_array, vstack
 
         signs = np.array([1.0, -1.0] if self.trace else [1.0])

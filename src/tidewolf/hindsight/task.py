@@ -64,7 +64,6 @@ class Minorant(NamedTuple):
         return Minorant(*(mine + theirs for mine, theirs in pairs))
 
     def rounding(self, terms: float, eps: float) -> float:
-        """What rounding may add to terms of this size."""
         return 2.0 * (self.slope.size + self.added) * eps * terms
 
 
@@ -135,7 +134,6 @@ class Task:
         return task
 
     def of_rows(self, number: Any) -> Floats:
-        """A number of each row of A, which `number` finds for those of a table."""
         return self.A.each(number) if isinstance(self.A, ManyRows) else number(self.A)
 
     @cached_property
@@ -212,7 +210,6 @@ class Task:
         return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
 
     def tangent(self, x: Floats | None) -> Minorant:
-        """The tangent of F at a point; F itself if it is linear."""
         if self.c is not None:
             return Minorant(self.c, self.constant, np.abs(self.c), abs(self.constant), 0)
         assert x is not None
@@ -262,7 +259,6 @@ class Task:
         return float(values.max()) <= tolerance * float(sizes.max())
 
     def unflattened(self, x: Floats) -> Array:
-        """A flattened point in the shape and library of the set, in float64 if that is NumPy."""
         x = x.reshape(self.K.shape)
         return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
 

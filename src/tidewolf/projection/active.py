@@ -111,7 +111,6 @@ class Combination(Active):
         return mean
 
     def only(self, table: Any, rows: Int64s) -> Self:
-        """The same point on a table that holds just these rows, which are all that are in use."""
         return self.at(table, self.weights[rows], self.x, self.warm)
 
     def without_idle(self) -> Self:
@@ -133,7 +132,6 @@ class Combination(Active):
 
 
 def most_idle(used: int, dimension: int) -> int:
-    """How many idle rows a table may have beside those in use."""
     return max(used + 2 * SPARE, dimension // 2)
 
 

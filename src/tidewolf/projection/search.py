@@ -79,7 +79,6 @@ class SearchResult(NamedTuple):
     calls: int
     distance2: float
     used: int
-    """how many atoms have weight"""
     warm: Array | None = None
     """what a next call at a nearby direction may start from"""
 

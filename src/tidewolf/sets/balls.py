@@ -89,7 +89,6 @@ class NormBall(ClosedForm, SparseSet, Relaxable):
 
     @property
     def reach(self) -> float:
-        """The largest entry of a member."""
         return self.tau
 
     def infeasibility(self, x: Array) -> float:
@@ -102,9 +101,8 @@ class NormBall(ClosedForm, SparseSet, Relaxable):
 
 def require_at_most(K: ConvexSet, k: int, n: int) -> None:
     if k > n:
-        raise InvalidInput(
-            f"k of {type(K).__name__} must be at most n = {n}, not {k}.", setting="k"
-        )
+        words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
+        raise InvalidInput(words, setting="k")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:

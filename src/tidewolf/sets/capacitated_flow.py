@@ -82,7 +82,6 @@ class FlowNetwork(Value):
         return np.where(np.abs(left) <= 1e-3 * ROUNDING * at_node, 0.0, left)
 
     def balance(self, x: NDArray) -> Floats:
-        """What leaves every node less what enters it."""
         out, into = (np.bincount(at, x, len(self.supply)) for at in (self.tails, self.heads))
         return np.asarray(out - into, dtype=np.float64)
 
@@ -198,8 +197,6 @@ class PhaseOne(NamedTuple):
 
 
 class CheapestFlow(NamedTuple):
-    """A flow, how much cheaper another could be at most, and the basis it came from."""
-
     x: Floats
     gap: float
     basis: Basis
@@ -222,7 +219,6 @@ class CheapestFlow(NamedTuple):
 
 
 def residual_arcs(net: FlowNetwork) -> tuple[Int32s, Int32s, Bools]:
-    """Tails and heads of the residual graph of the flow of phase one, and which arcs can change."""
     flow = net.start.flow
     nothing = net.nothing(flow)
     more, less = flow < net.room - nothing, flow > nothing
@@ -498,9 +494,6 @@ class CapacitatedFlow(Flows):
 
     @cached_property
     def _ranges(self) -> tuple[Floats, Floats]:
-        """What each arc can carry, at least and at most; its bounds if there are many free
-        arcs.
-        """
         net, warm = self.network, None
         low, high = self._center.copy(), self._center.copy()
         low[self._free], high[self._free] = net.lower[self._free], net.upper[self._free]

@@ -78,7 +78,6 @@ class Flows(SparseSet, Polyhedral, Relaxable):
         return projected if type(direction) is np.ndarray else like(projected, direction)
 
     def _as_flow(self, x: Array, tolerance: object, size: float) -> tuple[Floats, float]:
-        """A flow that can be split into paths, and the share below which paths are left out."""
         share = as_number(tolerance, "tolerance of paths", least=0.0)
         flow = to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64)
         if (infeasibility := self.infeasibility(flow)) > max(1e-6, share) * size:
@@ -92,7 +91,6 @@ def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
 
 
 def _inner_radius(dag: Dag, center: Floats) -> float:
-    """That of unit flows on a graph with several paths, around a center that covers its arcs."""
     hull = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
@@ -159,7 +157,6 @@ class DagFlows(Flows):
 
     @cached_property
     def owner(self) -> Int32s:
-        """The commodity of each entry of a point."""
         commodities = np.arange(len(self._demands), dtype=np.int32)
         return frozen(np.repeat(commodities, np.diff(self.starts)))
 
@@ -179,12 +176,10 @@ class DagFlows(Flows):
 
     @property
     def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
-        """Entries of a point, and the positions of their tails and heads."""
         return self.stack.arcs, self.stack.tails, self.stack.heads
 
     @cached_property
     def _idle(self) -> Int64s:
-        """Entries of links that lead nowhere."""
         return np.delete(np.arange(len(self.links)), self.stack.arcs)
 
     @cached_property

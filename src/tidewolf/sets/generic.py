@@ -71,8 +71,6 @@ class HalfSpaces(NamedTuple):
 
 @dataclass(frozen=True)
 class DoubleNumbers(Numbers):
-    """An array of finite numbers, or a sparse matrix of them, kept dense in double precision."""
-
     def __call__(self, value: Any, what: str) -> Floats:
         from scipy.sparse import issparse
 
@@ -188,7 +186,6 @@ def require_nonempty(rows: HalfSpaces, unit: float) -> None:
 
 
 def require_bounded(rows: HalfSpaces) -> None:
-    """Refuse rows with a common ray, naming an entry that moves along it."""
     G, E, (p, n) = rows.G, rows.E, rows.G.shape
     ends = np.repeat([np.inf, 0.0], [n, p]), np.repeat([np.inf, 1.0], [n, p])
     A_ub, A_eq = np.column_stack([G, np.eye(p)]), np.column_stack([E, np.zeros((len(E), p))])
@@ -357,10 +354,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         """The largest violation of an inequality, equation or bound, rows brought to length 1: the
         distance to its half-space or plane.
         """
-        x = to_numpy(x).astype(np.float64)
-        rows = self._rows
+        x, rows = to_numpy(x).astype(np.float64), self._rows
         over, off = rows.G @ x - rows.h, np.abs(rows.E @ x - rows.f)
-        return max(0.0, float(np.max(over, initial=0.0)), float(np.max(off, initial=0.0)))
+        return float(max(np.max(over, initial=0.0), np.max(off, initial=0.0)))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = to_numpy(direction).astype(np.float64)
@@ -476,9 +472,8 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return Frame(middle, 2.0 ** round(math.log2(size)) if size > 0.0 else self._given.unit)
 
     def _program_in(self, frame: Frame) -> LinearDescription:
-        rows, pairs = frame.rows(self._rows), self.bounds
-        if pairs is None:
-            pairs = np.full((*self.shape, 2), (-np.inf, np.inf))
+        rows, none = frame.rows(self._rows), np.full((*self.shape, 2), (-np.inf, np.inf))
+        pairs = none if self.bounds is None else self.bounds
         lower, upper = (pairs.T - frame.origin) / frame.unit
         G, h = rows.G[: rows.general], rows.h[: rows.general]
         return LinearDescription(lower, upper, rows.E, rows.f, G, h)
@@ -500,7 +495,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _box(self) -> Floats:
-        """lo and hi, in units of the set's size."""
         lower, upper = self._program.lower, self._program.upper
         box, basis = np.stack([lower, upper]), None
         if not self.dimension:
@@ -624,18 +618,14 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     def inner_radius(self) -> float:
         if not self.dimension:
             return 0.0
-        unit = self.radius
-        return unit * self._inner_radius((self._spokes / unit) @ self._basis.T)
-
-    def _inner_radius(self, spokes: Floats) -> float:
-        """That of the hull of these points, in coordinates of the affine hull, their mean 0."""
+        # in coordinates of the affine hull, their mean 0
+        spokes = (self._spokes / self.radius) @ self._basis.T
         if self.dimension == 1:
-            return float(min(spokes.max(), -spokes.min()))
+            return self.radius * float(min(spokes.max(), -spokes.min()))
         slopes = np.linalg.norm(spokes @ np.linalg.inv(spokes.T @ spokes), axis=1)
         surely = 1.0 / (len(spokes) * float(np.max(slopes)))
-        if self.dimension > _FLAT or len(spokes) == self.dimension + 1:
-            return surely
-        return max(surely, _nearest_facet(spokes))
+        exact = self.dimension > _FLAT or len(spokes) == self.dimension + 1
+        return self.radius * (surely if exact else max(surely, _nearest_facet(spokes)))
 
     def tangent(self, direction: Array) -> Array:
         basis = like(self._basis, direction)
@@ -666,13 +656,12 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The smallest box around the points."""
-        return clipped(y, *self._box)
+        ends = (bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max))
+        return clipped(y, *ends)
 
     def description(self) -> LinearDescription:
-        k = len(self._rows)
-        return LinearDescription(
-            np.zeros(k), np.ones(k), A_eq=np.ones((1, k)), b_eq=np.ones(1), lift=self._rows.T
-        )
+        ones = np.ones(len(self._rows))
+        return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self._rows.T)
 
     @classmethod
     def examples(cls) -> Sequence[VertexHull]:
@@ -701,11 +690,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
 
     @cached_property
-    def _box(self) -> tuple[Array, Array]:
-        lower, upper = (bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max))
-        return lower, upper
-
-    @cached_property
     def _basis(self) -> Floats:
         """Orthonormal rows that span the differences of the points; what rounding of the points
         alone could cause does not count.
@@ -717,7 +701,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
 
 def _longest(rows: Floats) -> float:
-    """The length of the longest row, without overflow or underflow on the way."""
     size = float(np.max(np.abs(rows)))
     return size * float(np.max(np.linalg.norm(rows / size, axis=1))) if size else 0.0
 

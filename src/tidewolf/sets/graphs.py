@@ -55,7 +55,6 @@ def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) 
 
 
 def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
-    """Node names in order of appearance, and the tail and head of every link as numbers."""
     numbers: dict[Hashable, int] = {}
     ends = [numbers.setdefault(node, len(numbers)) for link in links for node in link]
     pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
@@ -129,12 +128,7 @@ class Commodity(NamedTuple):
 
 @dataclass(frozen=True)
 class Links(Check):
-    """The links of a graph: pairs (tail, head) of hashable names, a graph of networkx, or an edge
-    list in a frame.
-    """
-
     directed: bool = field(default=True, kw_only=True)
-    """whether an edge of a graph that is not directed is a link each way"""
 
     words: ClassVar[str] = "the name of a graph's file, or a list of [tail, head] pairs"
     key: ClassVar[str] = "graph"
@@ -181,8 +175,6 @@ class NodeNames(Check):
 
 @dataclass(frozen=True)
 class Commodities(Check):
-    """What must go from where to where: triples (source, target, demand)."""
-
     words: ClassVar[str] = "the name of a table, or a list of [source, target, demand]"
     key: ClassVar[str] = "commodities"
 
@@ -229,8 +221,6 @@ class Demands(Check):
 
 @dataclass(frozen=True)
 class Supplies(Check):
-    """What nodes send, or draw where it is negative: {name: amount}."""
-
     words: ClassVar[str] = "the name of a table, or amounts by node such as { s = 1.0, t = -1.0 }"
 
     def __call__(self, value: Any, what: str) -> dict[Hashable, float]:
@@ -276,8 +266,6 @@ class LinkLengths(Numbers):
 
 @dataclass(frozen=True)
 class Indices(Numbers):
-    """A vector of places in another array, counted from 0, kept as a read-only copy."""
-
     def __call__(self, value: Any, what: str) -> Int32s:
         given = to_numpy(as_array(value, what))
         whole = given.ndim == 1 and (given == np.rint(given)).all() and given.min(initial=0) >= 0

@@ -175,7 +175,6 @@ class WarmModel:
         return str(self._solver.getModelStatus().name)
 
     def _set_rows(self, rows: HalfSpaces | None) -> None:
-        """Put these rows after the fixed ones; if they are the last ones, their bounds alone."""
         solver, m, old = self._solver, len(self.low), self._rows
         new, b = (None, np.zeros(0)) if rows is None else rows
         least, places = np.full(len(b), -np.inf), np.arange(m, m + len(b), dtype=np.int32)

@@ -145,7 +145,6 @@ class HullProjection:
         return potentials
 
     def _inverse_of_parts(self, part: NDArray) -> Any:
-        """The inverse of a Laplacian in small parts, sparse, with zeros at grounded nodes."""
         from scipy.sparse import coo_array
 
         order, ends = np.argsort(part, kind="stable"), np.cumsum([0, *np.bincount(part)])

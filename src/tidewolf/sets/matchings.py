@@ -267,7 +267,6 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _touched(self) -> NDArray:
-        """The left node of every edge and then the right node of every edge, numbered together."""
         return np.concatenate([self.edges[:, 0], len(self.lefts) + self.edges[:, 1]])
 
     def _sums(self) -> Any:
@@ -299,7 +298,6 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _ends(self) -> tuple[Int32s, Int32s]:
-        """The left and the right node of every open edge, numbered together."""
         left, right = np.ascontiguousarray(self.edges[self._open].T)
         return left, (len(self.lefts) + right).astype(np.int32)
 
@@ -442,7 +440,6 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
 
     @cached_property
     def _centered(self) -> tuple[Array, float]:
-        """The center, and what its excess is at most."""
         c, infeasibility = np.ones(self.shape), 0.0
         c[self._loops] = 0.0
         for edges, ends, nodes in self._blocks_with_choice():

@@ -332,9 +332,8 @@ class Transportation(Plans):
         super().__post_init__()
         for name in ("rows", "columns"):
             if (least := float(to_numpy(getattr(self, name)).min())) < 0.0:
-                raise EmptySet(
-                    f"{name} of Transportation must be at least 0, not {least:g}.", setting=name
-                )
+                words = f"{name} of Transportation must be at least 0, not {least:g}."
+                raise EmptySet(words, setting=name)
         a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
         if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
             words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
@@ -420,7 +419,6 @@ class Transportation(Plans):
 
     @cached_property
     def _places(self) -> tuple[NDArray, ...]:
-        """Where rows and columns that carry something cross."""
         return np.ix_(np.flatnonzero(self._a), np.flatnonzero(self._b))
 
     @cached_property

@@ -199,8 +199,6 @@ Side: TypeAlias = Annotated[int, Count(most=MOST_SIDE)]
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Spectral(ClosedForm, Projectable):
-    """Abstract: a set of matrices whose oracle is a leading eigenvector."""
-
     tolerance: Annotated[float, Number(above=0.0)] = 1e-2
     failure: Annotated[float, Number(above=0.0, most=1.0)] = 1e-6
     certified: Annotated[bool, Flag()] = False
@@ -300,7 +298,6 @@ class SymmetricSpectral(Spectral):
         """The set of the eigenvalues."""
 
     def atom(self, point: Array) -> Vertex:
-        """The center is known in closed form; any other member by its eigenvectors."""
         if point is self.center:
             return LowRank.ridged(self.n, self.ridge, point)
         return LowRank.of(point)
@@ -314,8 +311,6 @@ class SymmetricSpectral(Spectral):
 
 
 class TraceBound(SymmetricSpectral):
-    """Abstract: positive semidefinite matrices of trace tau, or at most tau."""
-
     at_most: ClassVar[bool]
     tau: float
 
@@ -336,10 +331,9 @@ class TraceBound(SymmetricSpectral):
         A, floor = SymmetricPart(D, size), 0.0 if self.at_most else -math.inf
         found, next_warm = self._leading(A, warm, reference, self.tolerance, floor)
         gap = max(0.0, found.gap + min(0.0, found.value)) if self.at_most else found.gap
-        best = (
-            zero if self.at_most and found.value <= 0.0 else LowRank(root * found.vector[None, :])
-        )
-        return Answer(best, self.tau * size * gap, next_warm)
+        best = LowRank(root * found.vector[None, :])
+        none = self.at_most and found.value <= 0.0
+        return Answer(zero if none else best, self.tau * size * gap, next_warm)
 
     @property
     def spectrum(self) -> Simplex:
@@ -363,7 +357,6 @@ def leading_by_dense(A: Any) -> Found:
 
 
 def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
-    """The k largest eigenvalues, the largest first, and their eigenvectors as columns."""
     if type(A) is np.ndarray:
         from scipy.linalg import eigh
 
@@ -646,9 +639,6 @@ class Fantope(SymmetricSpectral):
         return Answer(LowRank(V), size * gap, warm_start(V, calls))
 
     def _iterated(self, A: SymmetricPart, noise: Array, last: Array | None) -> tuple[Array, float]:
-        """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond
-        theirs.
-        """
         xp, V, s = namespace(noise), noise[:0, :], 0.0
         guarantees = self.certified or self.failure < 1.0
         finer = _FINER if guarantees else 1.0
