@@ -199,10 +199,9 @@ class FactoredActiveSet(Combination):
             row = table.find(part, count)
             if row is None or table.owners[row] != b:
                 with table.lock:
-                    grown = table.append(part, count)
-                    assert isinstance(grown, FactorTable)
-                    grown.owners[count] = b
-                table, count = grown, count + 1
+                    table = table.append(part, count)
+                    table.owners[count] = b
+                count += 1
         return self.at(table, _padded(self.weights, count), self.x, self.warm)
 
     def _reduced(self, dimension: int, shared: bool) -> FactoredActiveSet:

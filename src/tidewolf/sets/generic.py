@@ -33,7 +33,7 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Check, Numbers, as_shape
-from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
@@ -656,8 +656,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The smallest box around the points."""
-        ends = (bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max))
-        return clipped(y, *ends)
+        return clipped(y, *self._box)
 
     def description(self) -> LinearDescription:
         ones = np.ones(len(self._rows))
@@ -688,6 +687,10 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _spokes(self) -> Floats:
         return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
+
+    @cached_property
+    def _box(self) -> list[NDArray]:
+        return [bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max)]
 
     @cached_property
     def _basis(self) -> Floats:
