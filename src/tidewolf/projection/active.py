@@ -265,11 +265,9 @@ class ActiveSet(Combination):
             As `Projected`, with the active set to go on from as `active`.
         """
         y = as_near(y, as_set(K, "A projection"), "The point to project")
-        if self.x.shape != K.shape:
-            raise WrongShape(
-                f"The active set is of a point of shape {tuple(self.x.shape)}; the set has points "
-                f"of shape {K.shape}."
-            )
+        if (shape := tuple(self.x.shape)) != K.shape:
+            words = f"The active set has points of shape {shape}, the set of shape {K.shape}."
+            raise WrongShape(words)
         tol = as_number(tol, "tol", above=0.0)
         return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 
@@ -351,19 +349,14 @@ class ActiveSet(Combination):
         """Its vertices are no farther from the center than the radius, and, while that costs
         little, members.
         """
-        if tuple(self.x.shape) != K.shape:
-            raise ValueError(
-                f"an active set of points of shape {tuple(self.x.shape)} stands where those have "
-                f"shape {K.shape}"
-            )
+        if (shape := tuple(self.x.shape)) != K.shape:
+            raise ValueError(f"an active set has points of shape {shape}, the set of {K.shape}")
         vertices, center = self.atoms.vertices[: len(self.weights)], K.center
         allowed, center2 = allowed_infeasibility(K, center), inner(center, center)
         affordable = len(vertices) * math.prod(K.shape) * max(K.shape[1:], default=1) <= AFFORDABLE
+        reach = (1.0 + SAVED_ROUNDING) * K.radius + allowed
         for vertex in vertices:
-            far = (
-                math.sqrt(max(0.0, vertex.distance2(center, center2)))
-                > (1.0 + SAVED_ROUNDING) * K.radius + allowed
-            )
+            far = math.sqrt(max(0.0, vertex.distance2(center, center2))) > reach
             if far or (affordable and not K.infeasibility(vertex.dense(center)) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")
 

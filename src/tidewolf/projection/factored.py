@@ -302,8 +302,7 @@ def _shares(radii: Floats) -> Floats:
     """R_b^2 / sum R^2; 0 for a single point."""
     most = float(radii.max())
     squares = (radii / (most or 1.0)) ** 2
-    shares: Floats = squares / (float(squares.sum()) or 1.0)
-    return shares
+    return np.asarray(squares / (float(squares.sum()) or 1.0))
 
 
 def _padded(array: Any, count: int) -> Any:

@@ -283,8 +283,6 @@ def as_budget(budget: int | None, K: HasLMO, tol: float) -> float:
     """A number of oracle calls; None is what is always enough, so that rounding cannot ask for
     more.
     """
-    return (
-        8.0 * K.radius * (K.radius / tol) + 4.0
-        if budget is None
-        else as_count(budget, "A budget of oracle calls", least=0)
-    )
+    if budget is None:
+        return 8.0 * K.radius * (K.radius / tol) + 4.0
+    return as_count(budget, "A budget of oracle calls", least=0)

@@ -493,10 +493,8 @@ class Product(Composed, ConvexSet):
         if isinstance(self.whole, SimplexProduct):
             return self.whole.answer(direction)
         starts = warm or (None,) * len(self.parts)
-        answers = [
-            part.answer(d, start)
-            for (part, d), start in zip(self._along(direction), starts, strict=True)
-        ]
+        asked = zip(self._along(direction), starts, strict=True)
+        answers = [part.answer(d, start) for (part, d), start in asked]
         vertices, errors, after = zip(*answers, strict=True)
         warm = None if all(start is None for start in after) else after
         return Answer(join_vertices(vertices), sum(errors), warm)

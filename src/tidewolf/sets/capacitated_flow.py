@@ -243,10 +243,9 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
     needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
     names = listed([repr(net.nodes[v]) for v in np.flatnonzero(members)], 6)
-    return (
-        f"No flow exists: the nodes {names} supply {needed:g} in all, and the arcs out of them "
-        f"take at most {most:g}. Change bounds or supplies by {needed - most:g}."
-    )
+    why = f"the nodes {names} supply {needed:g} in all, and the arcs out of them take"
+    fix = f"Change bounds or supplies by {needed - most:g}."
+    return f"No flow exists: {why} at most {most:g}. {fix}"
 
 
 # A flow on any graph as weighted paths: from a node that supplies along arcs that carry something

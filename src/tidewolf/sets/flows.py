@@ -515,11 +515,8 @@ def _chosen_links(i: int, commodity: Commodity, every: range) -> tuple[int, ...]
     links = commodity.links
     chosen = tuple(links) if isinstance(links, Iterable) else (-1,)
     if not all(isinstance(e, int | np.integer) and e in every for e in chosen):
-        raise InvalidInput(
-            f"{commodity.called(i)}: links must be places from 0 to {every[-1]}, not "
-            f"{shown(links)}.",
-            setting="commodities",
-        )
+        words = f"links must be places from 0 to {every[-1]}, not {shown(links)}."
+        raise InvalidInput(f"{commodity.called(i)}: {words}", setting="commodities")
     return tuple(sorted(set(chosen)))
 
 

@@ -109,11 +109,9 @@ def require_pairs(A: Any, b: Any, name: str) -> None:
         return
     fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
     if not fits or np.shape(b) != np.shape(A)[:1]:
-        raise WrongShape(
-            f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}; they must be (p, n) and "
-            "(p,), both or neither.",
-            setting=f"b_{name}" if A is None else f"A_{name}",
-        )
+        given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
+        words = f"{given}; they must be (p, n) and (p,), both or neither."
+        raise WrongShape(words, setting=f"{'b' if A is None else 'A'}_{name}")
 
 
 def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
@@ -252,10 +250,8 @@ class Frame(NamedTuple):
 
     def rows(self, rows: HalfSpaces) -> HalfSpaces:
         with np.errstate(over="ignore"):  # a side that is beyond all numbers is no bound
-            return rows._replace(
-                h=(rows.h - rows.G @ self.origin) / self.unit,
-                f=(rows.f - rows.E @ self.origin) / self.unit,
-            )
+            h, f = rows.h - rows.G @ self.origin, rows.f - rows.E @ self.origin
+            return rows._replace(h=h / self.unit, f=f / self.unit)
 
     def point(self, u: Floats) -> Floats:
         return self.origin + self.unit * u

@@ -19,6 +19,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
@@ -102,13 +103,9 @@ def is_symmetric(D: NDArray) -> bool:
     n = len(D)
     if not np.array_equal(D[0], D[:, 0]):
         return False
-    corners = range(0, n, _TILE)
-    return all(
-        np.array_equal(D[i : i + _TILE, j : j + _TILE], D[j : j + _TILE, i : i + _TILE].T)
-        for i in corners
-        for j in corners
-        if j >= i
-    )
+    tiles = [slice(i, i + _TILE) for i in range(0, n, _TILE)]
+    pairs = combinations_with_replacement(tiles, 2)
+    return all(np.array_equal(D[rows, columns], D[columns, rows].T) for rows, columns in pairs)
 
 
 @final
