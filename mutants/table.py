@@ -786,7 +786,7 @@ PATCHES = (
     ),
     Patch(
         "rounding chooses between vertices that tie outside of kernels",
-        "projection/compiled.py",
+        "projection/search.py",
         "found.drop - tie_margin(K) * distance",
         "found.drop",
         "tests/test_projection.py::test_rounding_does_not_choose_between_vertices_that_tie",

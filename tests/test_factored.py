@@ -17,10 +17,9 @@ from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer
 from tidewolf.kernels.active_set import DROP
 from tidewolf.projection import ActiveSet, closer_to_center
-from tidewolf.projection.active import ExactPoint, factors_of
-from tidewolf.projection.active_set import IDLE
+from tidewolf.projection.active import IDLE, ExactPoint, factors_of
 from tidewolf.projection.factored import SPARE_IN_FACTOR, FactoredActiveSet, start_active
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS
+from tidewolf.projection.search import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.sets import Box, ConvexSet, L2Ball, Product, Simplex
 
 seeds = st.integers(0, 2**32)
@@ -310,7 +309,7 @@ def test_where_projections_take_a_product_as_one():
 def test_a_start_is_a_member():
     K = Product(Simplex(2), Simplex(2))
     x0 = np.array([1.0, 0.0, 0.25, 0.75])
-    for start in (FactoredActiveSet.start, ExactPoint.start, start_active):
+    for start in (FactoredActiveSet.start, start_active):
         np.testing.assert_array_equal(start(K, x0).x, x0)
         with pytest.raises(NotAMember):
             start(K, np.ones(4))

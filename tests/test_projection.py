@@ -21,10 +21,9 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels import active_set
 from tidewolf.projection import ActiveSet, afp, afp_paper, closer_to_all, closer_to_center
-from tidewolf.projection.active_set import IDLE, SPARE
-from tidewolf.projection.compiled import tie_margin
+from tidewolf.projection.active import IDLE, SPARE
 from tidewolf.projection.paper import paper_calls
-from tidewolf.projection.weights import caratheodory, corrected
+from tidewolf.projection.search import caratheodory, corrected, tie_margin
 from tidewolf.sets import Box, CappedSimplex, Compiled, ConvexSet, L2Ball, Simplex, VertexHull
 
 POLYTOPES = {

@@ -34,7 +34,6 @@ _GAP = 1e-6
 is small.
 """
 _ITERATIONS, _CHECK_EVERY = 5000, 50
-"""At most, and between two looks at both bounds."""
 
 
 @final
@@ -87,7 +86,6 @@ class AlternatingDirections:
 
 
 def entry_totals(losses: Squared) -> tuple[Floats, Floats]:
-    """How often each entry was seen, and the sum of what was seen, in the shape of a point."""
     seen, size = losses.places >= 0, int(np.prod(losses.shape))
     places, targets = losses.places[seen], to_numpy(losses.targets)[seen].astype(np.float64)
     n = np.bincount(places, minlength=size).astype(np.float64)

@@ -263,7 +263,6 @@ def _is_own(losses: Batch, constraints: Batch) -> bool:
 
 
 def _solved(task: Task, first: int) -> Comparator:
-    """The task by the first method that decides, or the best that did not."""
     best, easier = None, task.for_solvers()
     for method in METHODS:
         if not method.supports(task):
@@ -299,7 +298,6 @@ def _squares(K: HasLMO, losses: Batch, squares: Squared, first: int) -> Comparat
 
 
 def _checked(task: Task, proposed: Solution, first: int) -> Comparator:
-    """What a method's proposals are worth."""
     if (proof := _infeasibility(task, proposed, first)) is not None:
         return Comparator(None, math.inf, math.inf, False, proof)
     lower, point = task.lower_bound(proposed), proposed.point
@@ -310,7 +308,6 @@ def _checked(task: Task, proposed: Solution, first: int) -> Comparator:
 
 
 def _infeasibility(task: Task, proposed: Solution, first: int) -> Infeasibility | None:
-    """The proof that no point is feasible, or None if the weights prove nothing."""
     if proposed.weights is None or proposed.weights.max() <= 0.0:
         return None
     weights = proposed.weights
@@ -420,14 +417,12 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
             break
     else:  # x* keeps the last ones, whatever a solver makes of them
         total = float(flattened(stream.losses.values(point)).sum())
-        best = Comparator(
-            frozen(point), -math.inf, total, True, None, "the point of least violation"
-        )
+        how = "the point of least violation"
+        best = Comparator(frozen(point), -math.inf, total, True, None, how)
     return LeastBreach(min(lower, upper), upper, point, frozen(np.flatnonzero(kept)), count, best)
 
 
 def _positive_part(limits: Batch) -> Batch:
-    """max(0, g_t), round by round."""
     from scipy.sparse import csr_array
 
     shape = (len(limits), *limits.shape)

@@ -50,7 +50,6 @@ point
 again.
 """
 _STEPS = 40
-"""Steps of the solver of a quadratic program."""
 
 
 class Bases(NamedTuple):
@@ -61,7 +60,6 @@ class Bases(NamedTuple):
 
 
 COLD = Bases()
-"""Nothing is known: the programs start from nothing."""
 
 
 class Best(NamedTuple):
@@ -89,8 +87,6 @@ class Objective(NamedTuple):
 
 
 class LimitRows(NamedTuple):
-    """The rows A v of constraints, each of size 1."""
-
     A: Any
     sizes: Floats
     """what each row is multiplied by so that all of them have one unit, in which the largest is 1;
@@ -117,10 +113,7 @@ class Program(NamedTuple):
 
 
 class BestPoint(Described):
-    """The best point of a set for given losses and limits; `who` asks for it, in messages."""
-
     method = "simplex"
-    """of HiGHS"""
 
     def __init__(self, K: Any, who: str) -> None:
         as_set(K, who)
@@ -129,11 +122,9 @@ class BestPoint(Described):
         self.K, self.who = cast(ConvexSet, K), who
 
     def __call__(self, losses: Batch, constraints: Batch) -> Array:
-        """A best point of these rounds, read-only; they passed `require_program`."""
         return self.best(self.prepared(objective(losses, self.who), half_spaces(constraints))).x
 
     def prepared(self, loss: Objective, limits: HalfSpaces) -> Program:
-        """The program in units of the set's size, variables of maxima after those of the set."""
         d, more = self._description, np.full(loss.maxima, np.inf)
         lower, upper = np.append(d.lower / self.unit, -more), np.append(d.upper / self.unit, more)
         c, pieces, cost = self._costs(loss)
@@ -199,7 +190,6 @@ class BestPoint(Described):
         return best.x if found is None else self.member(self.flat_point(found))
 
     def flat_point(self, found: Solved) -> Floats:
-        """The point that a program's variables make, a member up to tolerances."""
         d = self._description
         u = np.clip(self.unit * found.v[: len(d.lower)], d.lower, d.upper)
         x = u if d.lift is None else d.lift @ u
@@ -254,7 +244,6 @@ class BestPoint(Described):
         return LimitRows(rows_times(A, 1.0 / sizes), sizes / second, first * shift, first * second)
 
     def _on_variables(self, A: Any) -> tuple[Any, Floats]:
-        """Rows on points as rows on variables, and how much less their values are there."""
         d, (A, shift) = self._description, self._rows_along(A)
         if d.shift is not None:
             shift = shift + A @ d.shift
@@ -282,9 +271,6 @@ class BestPoint(Described):
         return along, (A - along) @ to_numpy(self.K.center).reshape(-1)
 
     def _along(self, rows: Floats) -> Floats:
-        """Flat rows, those within aff(K) that are mostly across it; the same array if none
-        is.
-        """
         if self.K.dimension == rows.shape[1]:
             return rows
         points = [like(row.reshape(self.K.shape), self.K.center) for row in rows]
@@ -306,12 +292,10 @@ class BestPoint(Described):
                 return None
             upper = np.maximum(upper, p.lower)
             return self._model(len(p.c))(p.c, p.lower, upper, p.pieces, basis)
-        rows = HalfSpaces(p.rows.A, (p.b + s) / p.rows.sizes)
+        A, b = p.rows.A, (p.b + s) / p.rows.sizes
         if p.pieces is not None:
-            rows = HalfSpaces(
-                stack_rows((p.pieces.A, rows.A)), np.concatenate((p.pieces.b, rows.b))
-            )
-        return self._model(len(p.c))(p.c, p.lower, p.upper, rows, basis)
+            A, b = stack_rows((p.pieces.A, A)), np.concatenate((p.pieces.b, b))
+        return self._model(len(p.c))(p.c, p.lower, p.upper, HalfSpaces(A, b), basis)
 
     def nearest(
         self, p: Program, best: Floats, level: float, size: float, accuracy: float
@@ -348,26 +332,19 @@ class BestPoint(Described):
         """The least s, the last variable, such that a point violations no limit by more."""
         from scipy.sparse import eye_array
 
-        n = len(p.c)
-        A = eye_array(len(p.b), n, format="csr")
-        if p.rows is not None:
-            A = rows_times(p.rows.A, p.rows.sizes)
-        A = beside(compact(A), -np.ones((len(p.b), 1)))
+        n, rows, own = len(p.c), p.rows, eye_array(len(p.b), len(p.c), format="csr")
+        A = compact(own if rows is None else rows_times(rows.A, rows.sizes))
+        limits = HalfSpaces(beside(A, -np.ones((len(p.b), 1))), p.b)
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        costs, rows = np.append(np.zeros(n), 1.0), HalfSpaces(A, p.b)
-        return self._model(n + 1)(costs, lower, upper, rows, basis)
+        return self._model(n + 1)(np.append(np.zeros(n), 1.0), lower, upper, limits, basis)
 
     def _model(self, columns: int) -> WarmModel:
-        """The model with so many variables, the set's first."""
-        if columns not in self._models:
-            self._models[columns] = WarmModel.of(self._description, self.unit, columns)
-            self._models[columns].method = self.method
-        return self._models[columns]
-
-    @cached_property
-    def _models(self) -> dict[int, WarmModel]:
-        return {}
+        models: dict[int, WarmModel] = self.__dict__.setdefault("_models", {})
+        if columns not in models:
+            models[columns] = WarmModel.of(self._description, self.unit, columns)
+            models[columns].method = self.method
+        return models[columns]
 
     def member(self, x: Floats) -> Array:
         """This flat point, or the member nearest to it where it is one only up to tolerances."""
@@ -382,15 +359,11 @@ class BestPoint(Described):
 
     @cached_property
     def unit(self) -> float:
-        """What variables are divided by."""
         bounds = np.abs(np.concatenate([self._description.lower, self._description.upper]))
         return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0)) or 1.0
 
 
 def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInformation:
-    """The feedback, unless it is of another kind, on too many rounds, of the wrong shape, or of
-    functions that make no linear program.
-    """
     functions = require_full_information(feedback, K.shape, most)
     known = LinearTotal | PiecewiseLinear, PiecewiseLinear
     for batch, kind in zip(functions, known, strict=True):
@@ -404,7 +377,6 @@ def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInf
 
 
 def objective(losses: Batch, who: str = "A linear program") -> Objective:
-    """The sum of losses that make a linear program."""
     c, pieces, count = np.zeros(int(np.prod(losses.shape))), [], 0
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         for part in parts_of(losses):
@@ -422,7 +394,6 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
 
 
 def half_spaces(constraints: Batch) -> HalfSpaces:
-    """The limits of these rounds."""
     parts = parts_of(constraints)
     if len(parts) == 1 and isinstance(parts[0], Capacity) and len(parts[0]):
         capacities = to_numpy(parts[0].c).astype(np.float64, copy=False).min(axis=0)
@@ -436,15 +407,12 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
     """What each half-space of some rounds keeps in hand, given what each limit of a round keeps;
     the most of all where the rows do not tell which limit they are of.
     """
-    rows = []
+    rows, kinds = [], len(headroom)
     for part in parts_of(constraints):
         assert isinstance(part, PiecewiseLinear)
         entries = int(np.prod(part.shape))
         count = entries if isinstance(part, Capacity) else len(part.offsets())
-        if count == len(headroom):
-            rows.append(headroom)
-        elif count == len(headroom) * len(part):
-            rows.append(np.tile(headroom, len(part)))
-        else:
-            rows.append(np.full(count, headroom.max(initial=0.0)))
+        told = count in (kinds, kinds * len(part))
+        each = headroom if told else headroom.max(initial=0.0, keepdims=True)
+        rows.append(np.tile(each, count // max(1, len(each))))
     return np.concatenate(rows)

@@ -33,7 +33,6 @@ from tidewolf.sets.highs import HalfSpaces
 MOST_ROWS = 200
 """Rows of a program with a dense inverse at most."""
 MOST_ENTRIES = 20_000
-"""Entries of a point at most."""
 _TOP = 4
 """The place of upper bounds in the data of a program."""
 _ACCURACY = 2.5e3
@@ -71,24 +70,17 @@ class BoxedBasis(Stored):
 
 
 class BoxedProgram(NamedTuple):
-    """What the kernel takes, and the basis that needs no knowledge of it."""
-
     data: Any
     cold: BoxedBasis
     more_costs: Floats
-    """those of the variables for maxima"""
 
 
 class Solutions(NamedTuple):
-    """A point for each headroom, read-only, and where the next programs start."""
-
     points: tuple[Array, ...]
     basis: BoxedBasis
 
 
 class BoxedModel:
-    """Programs over a set; `of` makes one if the set has the equations and boxes for that."""
-
     def __init__(self, K: Any, description: LinearDescription) -> None:
         self.K, self._description = K, description
         shift = 0.0 if description.shift is None else description.shift
@@ -166,13 +158,11 @@ class BoxedModel:
 
     @cached_property
     def tol(self) -> float:
-        """How far a variable may be outside its bounds."""
         size = max(float(self.K.radius), float(np.abs(to_numpy(self.K.center)).max()))
         return max(_ACCURACY * float(np.finfo(float).eps) * size / self._unit, 1e-14)
 
     @cached_property
     def _set_rows(self) -> _Rows:
-        """The set's equations, and its inequalities with a slack each."""
         d, rows = self._description, _Rows(self._top)
         for A, b, slack in ((d.A_eq, d.b_eq, False), (d.A_ub, d.b_ub, True)):
             if A is not None and b is not None and len(b):
@@ -186,12 +176,10 @@ class BoxedModel:
 
     @cached_property
     def plain(self) -> BoxedProgram:
-        """The program of linear costs and capacities."""
         give = np.full(len(self._top), 1.0 / self._unit)
         return self._program(self._set_rows, 0, self._origin, give, np.zeros(0))
 
     def _with_rows(self, loss: Objective, limits: HalfSpaces) -> BoxedProgram:
-        """The program with rows of a round."""
         rows, n, unit, more = self._set_rows.copy(), len(self._top), self._unit, np.zeros(0)
         first, base, give = 0, self._origin, np.full(n, 1.0 / unit)
         if loss.maxima:
@@ -233,8 +221,6 @@ class BoxedModel:
 
 
 class _Rows:
-    """Rows of a program, each of size 1, and the upper bounds of its variables."""
-
     def __init__(self, top: Floats) -> None:
         self.entries = list[tuple[Int64s, Int64s, Floats]]()
         self.b, self.top, self.basis = np.zeros(0), top, np.zeros(0, dtype=np.int64)
@@ -245,7 +231,6 @@ class _Rows:
         return made
 
     def add_columns(self, top: Floats) -> Int64s:
-        """Variables with these upper bounds; their numbers."""
         self.top = np.concatenate([self.top, top])
         return np.arange(len(self.top) - len(top), len(self.top))
 
@@ -284,7 +269,6 @@ class _Rows:
 
 
 def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
-    """The rows, columns and values of a matrix's entries."""
     starts, places, values = nonzeros(A.tocsr() if is_sparse(A) else np.asarray(A))
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return rows, places.astype(np.int64), values.astype(np.float64, copy=False)

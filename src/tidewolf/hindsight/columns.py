@@ -30,7 +30,6 @@ from tidewolf.sets.base import LinearDescription
 from tidewolf.sets.highs import Basis, HalfSpaces, Solved
 
 IN_USE = 1e-12
-"""A vertex with a smaller weight is not in use."""
 
 
 class Pricing(NamedTuple):
@@ -73,7 +72,6 @@ class BestOfVertices(BestPoint):
         return (dense - mean[:, None] if mean.any() else A), mean
 
     def weights(self, found: Best | Solved) -> Floats:
-        """The weights of the vertices: at least 0, and 1 in all."""
         end = found.end if isinstance(found, Best) else found
         w = np.clip(end.v[: len(self.vertices)], 0.0, 1.0)
         return np.asarray(w / w.sum())

@@ -46,15 +46,12 @@ LOOKS, GAP = 100, 1e-6
 MANY_LOOKS, MANY_GAP = 400, 1e-9
 """Evaluations of F, and the gap; the second are for pieces, which are evaluated quickly."""
 _LEVEL = 0.3
-"""Where the level is between the model's least value and the best one."""
 _EXACT = 1e-10
 """The violation, in units, from which on a half-space joins."""
 _WHO = "The best point in hindsight"
 
 
 class CuttingPlanes:
-    """Cuts, half-spaces and vertices in use."""
-
     def __init__(self, task: Task) -> None:
         K = task.K
         self.task, self.center, self.radius = task, flattened(K.center), float(positive(K.radius))
@@ -73,7 +70,6 @@ class CuttingPlanes:
         return replace(self.task, c=cut.slope, constant=cut.offset, pieces=None)
 
     def minimise(self, start: Floats) -> Solution:
-        """From a feasible point."""
         task, looks, lower, upper = self.task, 0, -np.inf, np.inf
         self._add_vertex(task.K.atom(task.unflattened(start)))
         best, found = start, Solution(start, np.zeros(len(task.b)), below=self.cuts[0])
@@ -131,7 +127,6 @@ class CuttingPlanes:
                 self.solver = BestOfVertices(self.task.K, _WHO, several, self.solver)
 
     def _program(self) -> Program:
-        """The least of the cuts, less the value at the center, under the half-spaces in use."""
         slopes, offsets = map(np.array, zip(*(cut[:2] for cut in self.cuts), strict=True))
         which = np.zeros(len(offsets), dtype=np.int64)
         loss = Objective(0.0 * self.center, slopes, self.base - offsets, which, 1)
@@ -139,13 +134,11 @@ class CuttingPlanes:
         return self.solver.prepared(loss, limits)
 
     def _joined(self, x: Floats) -> bool:
-        """Whether a point violates half-spaces that were not in use; the worst join."""
         more = proofs.joining(self.task.violations(x) / self.radius, self.used, _EXACT)
         self.used = np.concatenate([self.used, more])
         return bool(len(more))
 
     def _master(self) -> tuple[Floats, float, Floats, Floats] | None:
-        """The least of the model: where, how much, and the multipliers of cuts and half-spaces."""
         while True:
             program, lam = self._program(), np.zeros(len(self.task.b))
             if (found := self.solver.feasible_best(program)) is None:
@@ -156,9 +149,6 @@ class CuttingPlanes:
                 return x, max(float(c.slope @ x) + c.offset for c in self.cuts), mu, lam
 
     def _nearest(self, best: Floats, level: float) -> Floats | None:
-        """The point nearest to the best one whose cuts are at most the level; None if the solver
-        finds none.
-        """
         while True:
             program = self._program()
             over = (level - self.base) / (program.cost_unit * self.solver.unit)

@@ -39,8 +39,6 @@ _RIDGE = 1e-12
 
 
 class Described:
-    """What solves programs over a set with a linear description."""
-
     K: ConvexSet
 
     @cached_property
@@ -50,8 +48,6 @@ class Described:
 
 
 class ExactProjection(Described):
-    """The nearest member of a set."""
-
     def __init__(self, K: ConvexSet) -> None:
         if not isinstance(K, Projectable | Polyhedral):
             raise NotSupported(
@@ -107,13 +103,11 @@ class ExactProjection(Described):
         import piqp
         from scipy.sparse import csc_matrix, eye
 
-        d = self._description
-        n = len(d.lower)
+        d, n = self._description, len(self._description.lower)
         P = eye(n, format="csc")
         if d.lift is not None:
             P = csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
-        A = None if d.A_eq is None else csc_matrix(d.A_eq)
-        G = None if d.A_ub is None else csc_matrix(d.A_ub)
+        A, G = (None if rows is None else csc_matrix(rows) for rows in (d.A_eq, d.A_ub))
         solver = piqp.SparseSolver()
         settings = solver.settings
         settings.eps_abs = settings.eps_rel = PROJECTION_ACCURACY

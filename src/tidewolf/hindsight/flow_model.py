@@ -9,6 +9,7 @@ by v, with q arcs out of it that s widens, shows that s must grow by v/q at leas
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,9 @@ from tidewolf.sets.capacitated_flow import CapacitatedFlow, FlowNetwork, cut_cap
 from tidewolf.sets.flows import DagFlows
 
 _CUTS = 100
-"""Cuts that may raise s in one program."""
 
 
 class FlowModel:
-    """Programs over the flows of a graph; `of` makes one if the set is such."""
-
     def __init__(self, K: Any, network: FlowNetwork, entries: Any) -> None:
         self.K, self.network, self.entries = K, network, entries
         self._others = np.delete(np.arange(K.shape[0]), entries)
@@ -62,11 +60,11 @@ class FlowModel:
     def _cheapest(self, c: Floats, capacities: Floats, tree: Any) -> tuple[Array, Array]:
         net, kept = self.network, capacities[self.entries]
         # entries that never carry anything have capacities, too
-        s = max(float((net.lower - kept).max()), -float(capacities[self._others].min(initial=0.0)))
-        s = max(0.0, s)
+        others = -float(capacities[self._others].min(initial=0.0))
+        s = max(0.0, float((net.lower - kept).max()), others)
         for _ in range(_CUTS):
             upper = np.maximum(net.lower, np.minimum(net.upper, kept + s))
-            tight = FlowNetwork(net.tails, net.heads, net.lower, upper, net.supply, net.nodes)
+            tight = replace(net, upper=upper)
             try:
                 found = tight.cheapest(c, tree)
             except SolverFailed:

@@ -45,30 +45,26 @@ _ACCURACY = 1e-9
 _BETTER, _IDLE = 0.9, 6
 """It also ends after so many iterations in which that did not fall to this share."""
 _REFINED = 3
-"""How often a direction is refined."""
 _BLOCK = 2**22
-"""Numbers in a block of products, at most."""
 _SIGNS = (1.0, -1.0)
-"""How the blocks change with X."""
 
 
 class MatrixProgram(NamedTuple):
-    """A program; sizes near 1 are best."""
+    """A program; sizes near 1 are best.
+
+    C is n x n, symmetric; A has sparse rows of flattened symmetric matrices, the equations first,
+    which are independent; `give` has a number for each of those, 0 for an equation; `cap` is the
+    diagonal of the cap; `start` is positive definite and below it.
+    """
 
     C: Floats
-    """n x n, symmetric"""
     A: Any
-    """sparse rows of flattened symmetric matrices, the equations, which are independent, first"""
     b: Floats
     give: Floats
-    """one for each of the first rows: 0 for an equation"""
     cap: Floats | None
-    """the diagonal of the cap"""
     start: Floats
-    """positive definite, below the cap"""
 
     def blocks(self, X: Floats) -> tuple[Floats, ...]:
-        """The matrices that are to be positive definite."""
         return (X,) if self.cap is None else (X, np.diag(self.cap) - X)
 
 
@@ -101,7 +97,6 @@ class _Pair(NamedTuple):
 
     R: Floats
     back: Floats
-    """the inverse of R"""
     d: Floats
 
     @classmethod
@@ -125,7 +120,6 @@ class _Pair(NamedTuple):
         return np.asarray(2.0 * right / (self.d[:, None] + self.d[None, :]))
 
     def unscaled(self, S: Floats) -> Floats:
-        """A scaled matrix among the Z."""
         return _symmetric(self.back.T @ S @ self.back)
 
     def longest(self, scaled: Floats) -> float:
@@ -137,14 +131,11 @@ class _Pair(NamedTuple):
 class _State(NamedTuple):
     X: Floats
     Z: tuple[Floats, ...]
-    """of each block"""
     s: Floats
     y: Floats
 
 
 class _Change(NamedTuple):
-    """A direction, and both scaled changes of each block."""
-
     to: _State
     scaled: list[tuple[Floats, Floats]]
 
@@ -162,8 +153,6 @@ def _predictor_corrector(program: MatrixProgram, state: _State) -> _State:
 
 
 class _Newton:
-    """The scaling and the system of an iteration."""
-
     def __init__(self, program: MatrixProgram, state: _State) -> None:
         from scipy.linalg import cho_factor
 
@@ -189,7 +178,6 @@ class _Newton:
         self.left, self.dual_left = _residuals(program, state)
 
     def change(self, mu: float, ahead: _Change | None) -> _Change:
-        """The direction to a point with this mu, with the second-order terms of `ahead`."""
         A, state, e = self.program.A, self.state, self.e
         lam, pairs, B = state.y[e:], self.pairs, -self.dual_left
         second: list[Any] = [0.0] * len(pairs)
@@ -215,7 +203,6 @@ class _Newton:
         return _Change(to, [(pairs[0].primal(dX), pairs[0].dual(dZ)), *capped])
 
     def step_lengths(self, change: _Change, share: float) -> tuple[float, float]:
-        """How far X and the slacks may go, and the multipliers, given a share of the way out."""
         e, scaled = self.e, zip(self.pairs, change.scaled, strict=True)
         both = [[pair.longest(each) for each in ways] for pair, ways in scaled]
         primal, dual = map(min, zip(*both, strict=True))
@@ -226,7 +213,6 @@ class _Newton:
         return min(1.0, share * primal), min(1.0, share * dual)
 
     def _inverse(self, Y: Floats) -> Floats:
-        """inv(H) Y."""
         return _symmetric(self.T @ (self.theta * (self.T.T @ Y @ self.T)) @ self.T.T)
 
     def _solved(self, right: Floats) -> Floats:
@@ -267,7 +253,6 @@ def _stepped(state: _State, to: _State, primal: float, dual: float) -> _State:
 
 
 def _mu(program: MatrixProgram, state: _State) -> float:
-    """The mean of all products that are to become 0."""
     lam, blocks = state.y[len(program.give) :], zip(program.blocks(state.X), state.Z, strict=True)
     total = float(state.s @ lam) + sum(float((block * Z).sum()) for block, Z in blocks)
     return total / (len(lam) + len(state.X) * len(state.Z))

@@ -33,7 +33,6 @@ from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces
 MANY = 5_000
 """From so many pieces on HiGHS is asked for its interior-point method."""
 _VIOLATED = 2.0 * TOLERANCE
-"""A row of size 1 that is violated by more is added."""
 _WHO = "The best point in hindsight"
 _BASIC = 1
 """HiGHS's status of a row that no point needs to touch."""
@@ -41,8 +40,6 @@ _BASIC = 1
 
 @final
 class LinearProgramming:
-    """For sets with a linear description, and losses that are linear or maxima of pieces."""
-
     name = "linear program"
 
     def supports(self, task: Task) -> bool:
@@ -50,7 +47,6 @@ class LinearProgramming:
         return flat and isinstance(task.K, Polyhedral)
 
     def solve(self, task: Task) -> Solution | None:
-        """The solver's point and multipliers, or its weights if it found no point."""
         if task.pieces is None:
             loss = Objective(np.asarray(task.c), None, np.zeros(0), None, 0)
         else:
@@ -103,7 +99,6 @@ def _violated(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:
 
 
 def _with_rows(basis: Basis | None, more: int) -> Basis | None:
-    """Where the program with so many more rows starts."""
     if basis is None:
         return None
     statuses = np.append(basis.statuses, np.full(more, _BASIC, dtype=np.int8))

@@ -35,7 +35,7 @@ from tidewolf.core.arrays import eps_of
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.task import Solution, Task, flattened, joining, moved_inside, positive
+from tidewolf.hindsight.task import Solution, Task, flattened, joining, positive
 from tidewolf.sets.base import Polyhedral
 
 _GAP, _ITERATIONS, CALLS = 1e-7, 100, 200
@@ -44,16 +44,11 @@ small; calls for either part, of curved functions and of linear ones.
 """
 _STEP, _LEVEL = 1e-5, 0.5
 _HALVINGS = 12
-"""How often a step is halved."""
 _EXACT = 1e-10
-"""The solver's accuracy."""
 _IDLE = 1e-9
-"""The share of the largest multiplier that counts as 0."""
 
 
 class _OverAtoms:
-    """What both methods do; any set will."""
-
     def solve(self, task: Task) -> Solution:
         """A point inside every limit and the best member and multipliers found, or weights that
         show there is none, or what is left.
@@ -80,8 +75,6 @@ class LevelBundle(_OverAtoms):
 
 @final
 class NewtonSteps(_OverAtoms):
-    """For functions that are known beyond their values."""
-
     name = "Newton steps over vertices of the oracle"
 
     def supports(self, task: Task) -> bool:
@@ -100,8 +93,6 @@ class _Model(NamedTuple):
 
 
 class _Search:
-    """Atoms seen and limits in use."""
-
     def __init__(self, task: Task) -> None:
         self.task, K, center = task, task.K, flattened(task.K.center)
         self.reference = task.unflattened(center)
@@ -125,16 +116,9 @@ class _Search:
         """Steps from x for the total loss, or for the largest limit alone; its point is None if
         it found none inside.
         """
-        task, lam, weight, lower, upper = (
-            self.task,
-            np.zeros(len(self.task.b)),
-            0.0,
-            -np.inf,
-            np.inf,
-        )
-        best = Solution(None, lam, None, x)
-        if costs:
-            upper, best = task.total(x), best._replace(point=x)
+        task, lam = self.task, np.zeros(len(self.task.b))
+        weight, lower, upper = 0.0, -np.inf, task.total(x) if costs else np.inf
+        best = Solution(x if costs else None, lam, None, x)
         row = self._add_atom(task.K.atom(task.unflattened(x)))
         w = np.eye(1, len(self.atoms), row)[0]
         for _ in range(_ITERATIONS if task.c is None else CALLS):
@@ -151,10 +135,7 @@ class _Search:
             value, vertex = task.least(below + task.tangent(x) if costs else below)
             if value > lower:
                 lower, best = value, best._replace(lam=lam, anchor=x)
-            mixed = x
-            if self.inside is not None:
-                margin = -self._largest(self.inside)
-                mixed = moved_inside(x, self.inside, self._largest(x), margin)
+            mixed = x if self.inside is None else self._moved_inside(x, self.inside)
             merit = self._merit(mixed, 0.0, costs)
             if merit < upper and (not costs or task.is_feasible(mixed)):
                 upper, best = merit, best._replace(point=mixed)
@@ -175,11 +156,19 @@ class _Search:
         return upper - lower <= _GAP or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
 
     def _values(self, x: Floats) -> Floats:
-        """The limits at a point, in units."""
         return np.asarray(self.task.values(x) / self.sizes)
 
     def _largest(self, x: Floats) -> float:
         return float(self._values(x).max())
+
+    def _moved_inside(self, x: Floats, inside: Floats) -> Floats:
+        """x, moved towards a point that satisfies every constraint with a margin, twice as far as
+        it takes to satisfy them all.
+        """
+        breach, margin = self._largest(x), -self._largest(inside)
+        if breach <= 0.0 or margin <= 0.0:
+            return x
+        return x + min(1.0, 2.0 * breach / (breach + margin)) * (inside - x)
 
     def _merit(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""
@@ -204,7 +193,6 @@ class _Search:
         return w
 
     def _add_atom(self, atom: Vertex) -> int:
-        """One atom more, unless it is there; its row."""
         count = len(self.atoms)
         if (row := self.atoms.find(atom, count)) is not None:
             return int(row)
@@ -215,7 +203,6 @@ class _Search:
         return flattened(self.atoms.combine(w, self.reference))
 
     def _along(self, x: Floats, slope: Floats) -> Floats:
-        """How much a linear function changes from a point to each atom."""
         found: Floats = self.atoms.inner(self.task.unflattened(slope), len(self.atoms))
         return found - float(slope @ x)
 
@@ -293,7 +280,6 @@ class _Search:
         return model, target, lam
 
     def _multipliers(self, own: Floats, costs: bool) -> Floats:
-        """Those of all limits, given those in use in units, whose sum is 1 without costs."""
         whole, used = np.zeros(len(self.task.b)), self.used[: len(own)]
         whole[used] = own * (self.cost if costs else 1.0 / own.sum()) / self.sizes[used]
         return whole
@@ -301,7 +287,6 @@ class _Search:
     def _at_level(
         self, model: _Model, level: float, best: Floats, costs: bool, otherwise: Floats
     ) -> Floats:
-        """The nearest multipliers to the best ones at which the dual model reaches the level."""
         import piqp
 
         m, unit = len(model.values), self.cost if costs else 1.0

@@ -53,7 +53,6 @@ def policy_problem(
 
 
 def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
-    """The features of some rounds of a stream, sparse, (rounds, cells)."""
     from scipy.sparse import csr_array
 
     if not callable(getattr(context, "features", None)) or not hasattr(context, "cells"):
@@ -79,9 +78,7 @@ class PolicyBatch(Batch):
 
     f: Batch
     phi: Any
-    """sparse, (rounds, cells)"""
     reference: Array
-    """a point of the set that f is asked at members of"""
 
     def __len__(self) -> int:
         return len(self.f)
@@ -114,7 +111,6 @@ class PolicyBatch(Batch):
 
     @cached_property
     def _groups(self) -> list[tuple[Int64s, Batch]]:
-        """The rounds with the same features, group by group, and their functions."""
         order, ends = np.argsort(self._kinds, kind="stable"), np.cumsum(np.bincount(self._kinds))
         if len(ends) <= 1:
             return [(order, self.f)] if len(order) else []
@@ -122,14 +118,12 @@ class PolicyBatch(Batch):
         return [(g, chained([self.f.view(slice(t, t + 1)) for t in g.tolist()])) for g in groups]
 
     def _at(self, W: Array) -> Iterator[tuple[Int64s, Batch, Array, Int64s, Floats]]:
-        """Of each group the rounds, their functions, where those are asked, and the features."""
         for rounds, f in self._groups:
             part = slice(*self.phi.indptr[rounds[0] : rounds[0] + 2])
             point = self._mixes(W, rounds[:1])[0, ...]
             yield rounds, f, point, self.phi.indices[part], self.phi.data[part]
 
     def _mixes(self, W: Array, rounds: Any) -> Array:
-        """The points of some rounds."""
         cells = np.asarray(to_numpy(W), dtype=np.float64).reshape(-1, self._size)
         return like((self.phi[rounds, :] @ cells).reshape(-1, *self.f.shape), W)
 
@@ -177,7 +171,6 @@ class PolicyBatch(Batch):
         return self._lifted(Halfspaces(A[kept, :], told.b[kept], told.rounds[kept]))
 
     def epigraph(self) -> Halfspaces:
-        """The pieces of every round."""
         return self._lifted(self._pieces())
 
     def _pieces(self) -> Halfspaces:
@@ -207,7 +200,6 @@ class PolicyBatch(Batch):
 
 
 def policy_batch(f: Batch, phi: Any, reference: Array) -> PolicyBatch:
-    """The functions of a round's mix, with the capabilities that f has."""
     has = tuple(kind for kind in (LinearTotal, PiecewiseLinear) if isinstance(f, kind))
     made: PolicyBatch = with_capabilities(PolicyBatch, has)._unchecked(
         f=f, phi=phi, reference=reference

@@ -52,7 +52,6 @@ MAX_ORDER, MAX_LARGE, FEW = 200, 1000, 4
 `MAX_LARGE`, where losses are linear and rows at most `FEW` times the order: a max-cut relaxation
 has twice as many."""
 MAX_ENTRIES = 4000
-"""Up to this many entries with squared losses."""
 _ITERATIONS, _FEW_ROWS, _MANY_ROWS = 40, 16, 300
 """How often bounds may join, how many at the least, and how many may at once."""
 _JOIN, _IDLE = 1e-9, 1e-6
@@ -198,7 +197,6 @@ def _solve_over_rows(
 
 
 def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
-    """The point of L L', of the rank that Y has, on the equations and the bounds it violations."""
     values, vectors = np.linalg.eigh(Y)
     large = values > _RANK * values.max(initial=0.0)
     L = lifted.basis @ (vectors[:, large] * np.sqrt(values[large]))
@@ -219,20 +217,19 @@ def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
 
 
 class Sides(NamedTuple):
-    """Bounds A x <= b, or equations A x = b, rows of norm 1."""
+    """Bounds A x <= b, or equations A x = b, rows of norm 1, and the given rows that positive and
+    negative multipliers are of.
+    """
 
     A: Any
     b: Floats
     up: Int64s
-    """the given row that a positive multiplier is of"""
     down: Int64s
-    """the same of a negative one"""
 
     def take(self, some: Any) -> Sides:
         return Sides(*(each[some] for each in self))
 
     def breach(self, X: Floats) -> Floats:
-        """How far X is above each."""
         return np.asarray(self.A @ X.reshape(-1) - self.b)
 
 
@@ -260,7 +257,6 @@ class DistinctRows:
         self.low = -self.low
 
     def multipliers(self, sides: Sides, y: Floats) -> Floats:
-        """Those of the rows as given."""
         row, lam = np.where(y > 0.0, sides.up, sides.down), np.zeros(len(self.size))
         np.add.at(lam, row, np.abs(y) / self.size[row])
         return lam
@@ -280,14 +276,11 @@ class DistinctRows:
 
 
 def _key(A: Any, i: Any) -> bytes:
-    """What is the same for rows that are."""
     part = slice(A.indptr[i], A.indptr[i + 1])
     return bytes(A.indices[part].tobytes() + (A.data[part].round(12) + 0.0).tobytes())
 
 
 class Span:
-    """Equations that do not depend on each other, and what they imply."""
-
     def __init__(self, sides: Sides) -> None:
         from scipy.linalg import cho_factor
         from scipy.linalg.lapack import dpstrf
@@ -310,14 +303,12 @@ class Span:
         return known, bool((self._infeasibility(bounds)[known] <= _FEASIBLE).all())
 
     def onto(self, X: Floats) -> Floats:
-        """The nearest matrix that keeps the equations."""
         if self._factor is None:
             return X
         change = self.sides.A.T @ self._solved(-self.sides.breach(X))
         return np.asarray(X + change.reshape(X.shape))
 
     def _infeasibility(self, others: Sides) -> Floats:
-        """What rows in the span are above their b."""
         return others.breach(np.asarray(self.sides.A.T @ self._solved(self.sides.b)))
 
     def _solved(self, right: Floats) -> Floats:
@@ -330,7 +321,6 @@ class Span:
 
 
 def order_of(K: HasLMO) -> int | None:
-    """The order of the matrices a set is described by; None if it has no such description."""
     if type(K.center) is not np.ndarray or (isinstance(K, Fantope) and K.k == K.n):  # {I}
         return None
     if isinstance(K, BoundedPSD | Spectraplex | Fantope):
@@ -343,7 +333,6 @@ class Lifted(NamedTuple):
 
     K: HasLMO
     A: Any
-    """the rows of the task"""
     b: Floats
     n: int
     unit: float
@@ -359,7 +348,6 @@ class Lifted(NamedTuple):
 
     @classmethod
     def of(cls, task: Task) -> Lifted:
-        """A task of linear losses or squared errors."""
         K = task.K
         n, trace, cap = order_of(K) or 0, isinstance(K, Spectraplex | Fantope), None
         if isinstance(K, Fantope):
@@ -377,7 +365,6 @@ class Lifted(NamedTuple):
         return bare._replace(cost=cost, C=C / cost)
 
     def _with_squares(self, times: Floats, sums: Floats) -> Lifted:
-        """With squared errors: how often each entry was seen, and the sum of what was seen."""
         from scipy.sparse import csr_array
 
         if self._corner == 0:  # entries above and below the diagonal are one
@@ -393,7 +380,6 @@ class Lifted(NamedTuple):
 
     @property
     def order(self) -> int:
-        """The order of the Y of a face."""
         return int(self.basis.shape[1])
 
     @property
@@ -418,7 +404,6 @@ class Lifted(NamedTuple):
         return found
 
     def limits(self) -> tuple[Any, Floats]:
-        """All rows on X: the task's, then the trace, from above and, where it is given, below."""
         from scipy.sparse import csr_array, vstack
 
         signs = np.array([1.0, -1.0] if self.trace else [1.0])
@@ -452,9 +437,7 @@ class Lifted(NamedTuple):
         return self._replace(basis=self.basis @ vectors[:, kept], shift=shift)
 
     def matrix(self, Y: Floats) -> Floats:
-        """The X of a Y."""
         return np.asarray(self.basis @ Y @ self.basis.T + self.shift)
 
     def point(self, X: Floats) -> Floats:
-        """A matrix X as a flattened point of K."""
         return np.asarray(self.unit * X[: self.K.shape[0], self._corner :]).reshape(-1)

@@ -49,23 +49,21 @@ second, in eps, is rounding.
 
 
 class Minorant(NamedTuple):
-    """<slope, x> + offset, an affine function below another."""
+    """<slope, x> + offset, an affine function below another; of each entry of the slope, and of the
+    offset, the sum of the absolute values of its terms, and how many there are.
+    """
 
     slope: Floats
     offset: float
     sizes: Floats
-    """of each entry of the slope, the sum of the absolute values of its terms"""
     terms: float
-    """the same of the offset"""
     added: int
-    """how many terms there are"""
 
     def __add__(self, other: Minorant) -> Minorant:  # type: ignore[override]
         pairs: Any = zip(self, other, strict=True)
         return Minorant(*(mine + theirs for mine, theirs in pairs))
 
     def rounding(self, terms: float, eps: float) -> float:
-        """What rounding may add to terms of this size."""
         return 2.0 * (self.slope.size + self.added) * eps * terms
 
 
@@ -77,51 +75,47 @@ def combined(parts: Sequence[Minorant], shares: Floats) -> Minorant:
 
 
 class Solution(NamedTuple):
-    """What a method proposes; the task checks what it is worth."""
+    """What a method proposes; the task checks what it is worth.
+
+    A point that should be feasible, a multiplier for each constraint; if no point seems feasible,
+    weights of the constraints that show it; for curved functions, the point whose tangents prove
+    the bounds; an affine function below F, None: F itself, or its tangent at the anchor.
+    """
 
     point: Floats | None
-    """one that should be feasible"""
     lam: Floats
-    """a multiplier for each constraint"""
     weights: Floats | None = None
-    """if no point seems feasible, weights of the constraints that show it"""
     anchor: Floats | None = None
-    """for curved functions, the point whose tangents prove the bounds"""
     below: Minorant | None = None
-    """an affine function below F; None: F itself, or its tangent at the anchor"""
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Minimise the sum of the losses over the points of K that satisfy the constraints."""
+    """Minimise the sum of the losses over the points of K that satisfy the constraints.
+
+    A, b: the constraints as half-spaces A x <= b, dense, sparse or `ManyRows`; A is None if they
+    are curved. c, constant: of linear losses under half-spaces, which sum to <c, x> + constant.
+    pieces: of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces.
+    """
 
     K: HasLMO
     losses: Batch
     constraints: Batch
     A: Any
-    """the constraints as half-spaces A x <= b: dense, sparse or `ManyRows`; None if curved"""
     b: Floats
     rounds: Int64s
-    """the round of each constraint"""
     c: Floats | None = None
-    """of linear losses under half-spaces, which sum to <c, x> + constant"""
     constant: float = 0.0
     pieces: Halfspaces | None = None
-    """of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces"""
 
     @classmethod
     def of(cls, K: HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
-        """The task of a set and some rounds; of a user's own losses nothing is known."""
         K = with_exact_oracle(K)
-        rows = _half_spaces(K, constraints)
-        if rows is None:
-            none = np.zeros(len(constraints))
-            task = cls(K, losses, constraints, None, none, np.arange(len(constraints)))
-            require_moderate("constraints", _steepest(K, constraints))
-        else:
-            task = cls(K, losses, constraints, *rows)
-            require_moderate("constraints", task.of_rows(largest_of_rows))
+        rows, count = _half_spaces(K, constraints), len(constraints)
+        task = cls(K, losses, constraints, *(rows or (None, np.zeros(count), np.arange(count))))
+        steepest = task.of_rows(largest_of_rows) if rows else _steepest(K, constraints)
+        require_moderate("constraints", steepest)
         if own:
             return task
         linear = [part for part in parts_of(losses) if isinstance(part, LinearTotal)]
@@ -140,7 +134,6 @@ class Task:
         return task
 
     def of_rows(self, number: Any) -> Floats:
-        """A number of each row of A, which `number` finds for those of a table."""
         return self.A.each(number) if isinstance(self.A, ManyRows) else number(self.A)
 
     @cached_property
@@ -149,7 +142,6 @@ class Task:
         return np.asarray(positive(np.sqrt(self.of_rows(lambda A: (A * A).sum(axis=1)))))
 
     def rows(self, some: Int64s) -> Any:
-        """Some rows of A, dense or sparse."""
         return self.A[some] if isinstance(self.A, ManyRows) else self.A[some, :]
 
     def violations(self, x: Floats) -> Floats:
@@ -173,13 +165,11 @@ class Task:
     # ------------------------------------------------------------------------------- functions
 
     def total(self, x: Floats) -> float:
-        """The total loss of a point."""
         if self.c is not None:
             return float(self.c @ x) + self.constant
         return float(to_numpy(self.losses.values(self.unflattened(x))).sum(dtype=np.float64))
 
     def slope(self, x: Floats) -> Floats:
-        """grad F."""
         if self.c is not None:
             return self.c
         return self._weighted(self.losses, x, np.ones(len(self.losses)))
@@ -213,14 +203,13 @@ class Task:
 
     def lower_bound(self, proposed: Solution) -> float:
         """What the multipliers prove every feasible point to lose at least."""
-        below = proposed.below
-        if below is None and self.pieces is not None:
-            below = self.below_pieces(np.zeros(len(self.pieces.b)))
-        below = below or self.tangent(proposed.anchor)
+        below, pieces = proposed.below, self.pieces
+        if below is None:
+            none = None if pieces is None else np.zeros(len(pieces.b))
+            below = self.tangent(proposed.anchor) if none is None else self.below_pieces(none)
         return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
 
     def tangent(self, x: Floats | None) -> Minorant:
-        """The tangent of F at a point; F itself if it is linear."""
         if self.c is not None:
             return Minorant(self.c, self.constant, np.abs(self.c), abs(self.constant), 0)
         assert x is not None
@@ -270,13 +259,11 @@ class Task:
         return float(values.max()) <= tolerance * float(sizes.max())
 
     def unflattened(self, x: Floats) -> Array:
-        """A flattened point in the shape and library of the set, in float64 if that is NumPy."""
         x = x.reshape(self.K.shape)
         return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
 
 
 def joining(breach: Floats, used: Int64s, least: float, most: int = 16) -> Int64s:
-    """The rows that are violated most, by more than `least`, among those that are not in use."""
     breach = breach.copy()
     breach[used] = -np.inf
     more = np.flatnonzero(breach > least)
@@ -296,7 +283,6 @@ def _tangent(slope: Floats, values: Floats, weights: Floats, x: Floats) -> Minor
 
 
 def parts_of(batch: Batch) -> tuple[Batch, ...]:
-    """The parts of a chain, or the batch itself."""
     return batch.parts if isinstance(batch, Chain) else (batch,)
 
 
@@ -330,7 +316,6 @@ def require_moderate(name: str, slopes: Floats) -> None:
 
 
 def _steepest(K: HasLMO, batch: Batch) -> Floats:
-    """The steepest slope at the center, where it may be 0, and beside it."""
     with np.errstate(over="ignore", invalid="ignore"):
         beside = K.answer(batch.gradients(K.center)[0, ...]).vertex.blend(K.center, 0.5)
         return np.array([max(float(batch.slopes(x).max()) for x in (K.center, beside))])
@@ -346,15 +331,5 @@ def positive(sizes: Any) -> Any:
     return np.where(sizes > 0, sizes, 1.0)
 
 
-def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Floats:
-    """x, moved towards a point that satisfies every constraint with this margin, twice as far as it
-    takes for a point with a violation of `violation` to satisfy them all.
-    """
-    if breach <= 0.0 or margin <= 0.0:
-        return x
-    return x + min(1.0, 2.0 * breach / (breach + margin)) * (inside - x)
-
-
 def flattened(x: Array) -> Floats:
-    """A point as a flat array of NumPy, in float64."""
     return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

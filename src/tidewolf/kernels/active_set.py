@@ -2,7 +2,7 @@
 that asks a compiled oracle between them.
 
 Rows of a table are a tuple (starts, indices, values): row i has its entries at starts[i] ..
-starts[i + 1] - 1. The mathematics is in projection/weights.py and projection/active_set.py.
+starts[i + 1] - 1. The mathematics is in projection/search.py and projection/active.py.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def correct_from(  # type: ignore[no-untyped-def]
     the last bit, and stays where no step is taken.
 
     Returns |x - y|^2 and how many atoms are in use. Reference: `corrected` of
-    projection/weights.py.
+    projection/search.py.
     """
     starts, indices, values = rows
     for e in range(len(x)):
@@ -207,7 +207,7 @@ oracle = Indirect(int, ROW, DATA, np.zeros(1, np.int32), ROW)
 def nearest_member(  # type: ignore[no-untyped-def]
     address, rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
 ):
-    """A member near y from the active set of x, in place, as projection/active_set.py says, by the
+    """A member near y from the active set of x, in place, as projection/active.py says, by the
     oracle at this address; rows are appended to the table while there is room and no other state
     has appended any.
 

@@ -63,7 +63,6 @@ _FIRST = 16
 _PACE = 1.1
 """T is looked at when there are this times as many products as the last time, and one more."""
 _SHORT = 32
-"""Up to this size of T the simplest solver is the quickest."""
 SIGMA = 0.03
 """How much of a warm start is random."""
 
@@ -90,10 +89,9 @@ class Found(NamedTuple):
 
 def start(noise: Array, v: Array | None, failure: float) -> Start:
     """v + (SIGMA/sqrt n) noise, or the noise alone; noise is standard normal, v has length 1."""
-    n = noise.shape[0]
-    b, sigma = (
-        (noise / math.sqrt(n), 1.0) if v is None else (v + (SIGMA / math.sqrt(n)) * noise, SIGMA)
-    )
+    n, sigma = noise.shape[0], 1.0 if v is None else SIGMA
+    b = (sigma / math.sqrt(n)) * noise
+    b = b if v is None else v + b
     return Start(b, (failure * sigma) ** 2 * math.pi / (2 * n * inner(b, b)))
 
 
@@ -144,12 +142,9 @@ def above(z: float, A: Array) -> float | None:
     If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for
     some |E| <= (n + 2) eps tr(B).
     """
-    n = int(A.shape[0])
-    return (
-        2.0 * (n + 2) * sys.float_info.epsilon * (n * z - float(namespace(A).linalg.trace(A)))
-        if is_above(z, A)
-        else None
-    )
+    n, trace = int(A.shape[0]), float(namespace(A).linalg.trace(A))
+    slack = 2.0 * (n + 2) * sys.float_info.epsilon * (n * z - trace)
+    return slack if is_above(z, A) else None
 
 
 def is_above(z: float, A: Array) -> bool:
@@ -170,8 +165,6 @@ def is_above(z: float, A: Array) -> bool:
 
 
 class Krylov:
-    """A growing Krylov space of A with its tridiagonal matrix T."""
-
     def __init__(self, A: Any, b: Array, floor: float = 0.0) -> None:
         self.A, self.n, self.floor = A, int(b.shape[0]), floor
         self.rounding = (self.n + 16) * eps_of(b)
@@ -187,16 +180,13 @@ class Krylov:
 
     @property
     def k(self) -> int:
-        """Products so far."""
         return len(self.alpha) + len(self._unread) // 3
 
     @property
     def exhausted(self) -> bool:
-        """Whether the space is as large as it gets."""
         return self.k == self.n or (self.k > 0 and self.beta[-1] <= self.rounding)
 
     def grow(self) -> None:
-        """One product more."""
         k = self.k
         if k == self.Q.shape[0]:
             self.Q = namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
@@ -242,7 +232,6 @@ class Krylov:
                 break
 
     def vector(self) -> Array:
-        """The unit vector whose Rayleigh quotient is theta."""
         top = tridiagonal(self.alpha, self.beta[:-1])[1][:, -1]
         x = like(top, self.Q) @ self.Q[: self.k, :]
         return x / norm(x)
@@ -272,10 +261,8 @@ class Krylov:
             return False
         _, vectors = tridiagonal(self.alpha, self.beta[:-1], quick=True)
         residual = self.beta[-1] * abs(float(vectors[-1, -1]))
-        return (
-            residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual))
-            <= gap
-        )
+        apart = max(float(self.values[-1] - self.values[-2]), residual)
+        return residual * min(1.0, residual / apart) <= gap
 
 
 def tridiagonal_values(diagonal: list[float], beside: list[float]) -> Floats:

@@ -9,7 +9,7 @@ Lyapunov weights (methods/steps/lyapunov.py) on the *played* violation makes one
 that every expert is fed:
 
     y_i <- ball( y_i - k_i eta_i s, softened past a limit )          methods/steps/group.py
-    z_i, y_i <- a member near y_i, by oracle calls on one budget     projection/active_set.py
+    z_i, y_i <- a member near y_i, by oracle calls on one budget     projection/active.py
     p   <- AdaHedge on <s, z_i - x>                                  methods/steps/hedge.py
 
 `LyapunovDescent` is one descent, without a mixer; `Ensemble` mixes several with what else proposes

@@ -40,9 +40,8 @@ from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState
 from tidewolf.methods.steps.slopes import Slopes
-from tidewolf.projection.active import Active, ExactPoint, factors_of
-from tidewolf.projection.active_set import ActiveSet, rows_to_keep
-from tidewolf.projection.compiled import Search, address_of, as_bytes, tie_margin
+from tidewolf.projection.active import Active, ActiveSet, ExactPoint, factors_of, rows_to_keep
+from tidewolf.projection.search import address_of, as_bytes, make_way, refuse, tie_margin
 from tidewolf.sets.base import CompiledGeometry, KernelGeometry
 from tidewolf.sets.calculus import Product
 
@@ -548,7 +547,7 @@ class CompiledRounds:
             arrays = now.arrays
             i = int(scratch.order[int(arrays.s[names.AT_EXPERT]) - (code == TOO_MANY)])
             if code == BAD_ORACLE:
-                Search.refuse(arrays.X[i], arrays.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
+                refuse(arrays.X[i], arrays.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
             if code == TOO_MANY:
                 few = ActiveSet(atoms, weights[i, :count].copy(), arrays.X[i].copy())
                 few = few.reduced(int(at[USED]), self.learner.K, shared=True)
@@ -556,7 +555,7 @@ class CompiledRounds:
                 apart = math.sqrt(float(((arrays.X[i] - arrays.Y[i]) ** 2).sum()))
                 arrays.sums[i, names.APART_OF] = apart
             else:
-                atoms = Search.make_way(code, atoms, count, at)
+                atoms = make_way(code, atoms, count, at)
         now.atoms, now.count, now.weights = atoms, count, weights
         return done, code, columns
 

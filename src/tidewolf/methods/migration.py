@@ -28,8 +28,7 @@ from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.methods.base import Bound, Learner, refuse_state
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
-from tidewolf.projection.active import Active, ExactPoint, factors_of
-from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.active import Active, ActiveSet, ExactPoint, factors_of
 from tidewolf.projection.factored import FactoredActiveSet, FactorTable, as_sparse, parts_of
 from tidewolf.sets.base import Projectable, membership_tolerance
 
@@ -267,8 +266,8 @@ def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Car
             atoms = atoms.append(row, count)
         made += [ActiveSet(atoms, w, atoms.combine(w, K.center)) for w in points]
     else:
-        table = FactorTable.of(rows, owners)
         first = FactoredActiveSet.start(K)
+        table = FactorTable.of(rows, owners, first.places)
         for w in points:
             at = first.at(table, w, K.center, None)
             made.append(first.at(table, w, at.mean_of(w), None))

@@ -19,8 +19,16 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Vertex, require_saved_numbers
-from tidewolf.projection.active import SAVED_ROUNDING, Active, ExactPoint, Remembered, is_warm
-from tidewolf.projection.active_set import IDLE, ActiveSet, rows_to_keep
+from tidewolf.projection.active import (
+    IDLE,
+    SAVED_ROUNDING,
+    Active,
+    ActiveSet,
+    ExactPoint,
+    Remembered,
+    is_warm,
+    rows_to_keep,
+)
 from tidewolf.projection.factored import FactoredActiveSet, start_active
 
 Mean: TypeAlias = ActiveSet | FactoredActiveSet

@@ -2,7 +2,7 @@
 set.
 """
 
-from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.active import ActiveSet
 from tidewolf.projection.one_shot import Projected, afp, closer_to_all, closer_to_center
 from tidewolf.projection.paper import afp_paper
 

@@ -1,8 +1,20 @@
 """What a learner keeps of a projection to start the next one from: a member of the set.
 
 ActiveSet           a convex combination of vertices of the set
-FactoredActiveSet   one for each factor of a product
+FactoredActiveSet   one for each factor of a product (factored.py)
 ExactPoint          the member alone, where exact projection is cheap
+
+With an active set, before the oracle is asked, corrective steps inside it (see search.py); they
+cost no call. After a call at least the Frank-Wolfe line-search step is taken, so the count of the
+one-shot method stays, 8 R^2/tol + 4: every step only brings x nearer to y. When a call meets the
+tolerance or ends the budget, y is shifted first and the step is taken against the shifted y (the
+direction is the same, so the vertex serves).
+
+A vertex whose weight has fallen to 0 stays for a while as a candidate that costs no call; when idle
+ones are more than `IDLE`, the older half of that number leaves. Past
+dimension + 1 + `SPARE` atoms in use the set is reduced by Caratheodory's theorem. So memory does
+not grow with time. The table of vertices is append-only and shared between the sets that came from
+one another.
 """
 
 from __future__ import annotations
@@ -13,14 +25,17 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, frozen, is_array, like, norm, to_numpy
+from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, like, norm, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.conforming import allowed_infeasibility
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
-from tidewolf.core.vertices import Sparse, Vertex, require_saved_numbers
-from tidewolf.projection.one_shot import as_member
+from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers, table_for
+from tidewolf.projection.one_shot import as_budget, as_member, as_near
+from tidewolf.projection.search import caratheodory, search, search_any
 from tidewolf.sets.base import (
+    Compiled,
     ConvexSet,
     CostlyMembership,
     Factors,
@@ -28,11 +43,17 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 
+SPARE = 32
+IDLE = 64
+"""Rows of a table that may be idle. More of them save hardly any oracle calls (0.5 % of the loss at
+most on flows of 10,100 arcs and matrices of 150 rows), and each costs time and memory."""
+AFFORDABLE = 10**7
+"""Numbers looked at, about, to see whether the vertices of a saved set are members."""
 DENSE_ENTRIES = 4096
 """Products up to this size keep vertices that are not sparse as rows, too."""
 SAVED_ROUNDING = 1e-6
 """How far the weights of a saved set may be from those of a mean, and its point from the mean."""
-_DOUBLE = np.dtype(np.float64)
+DOUBLE = np.dtype(np.float64)
 
 
 Kept = TypeVar("Kept", bound="Active")
@@ -50,9 +71,8 @@ class Active(Stored):
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[Self]:
         """A member within sqrt(tol) of an infeasible iterate of y, or as near as the budget of
-        oracle calls
-        allows; y is finite, of the right shape, and the caller's to give away. `shared`: its table
-        of vertices serves others, too, so no row leaves it.
+        oracle calls allows; y is finite, of the right shape, and the caller's to give away.
+        `shared`: its table of vertices serves others, too, so no row leaves it.
         """
 
     @abstractmethod
@@ -62,9 +82,9 @@ class Active(Stored):
         is there.
         """
 
-    @abstractmethod
     def also(self, K: HasLMO, vertex: Vertex) -> Self:
         """The same point with one more vertex to choose from; the same if it has no table."""
+        return self
 
 
 class Combination(Active):
@@ -80,36 +100,45 @@ class Combination(Active):
         self.weights, self.x = frozen(weights), frozen(x)
 
     def __len__(self) -> int:
-        """Atoms in use."""
         return int(np.count_nonzero(self.weights))
 
-    @abstractmethod
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
+
     def at(self, table: Any, weights: Floats, x: Array, warm: Any) -> Self:
         """Another point, on the first rows of a table."""
+        return type(self)(table, weights, x, warm)
 
     def mean_of(self, weights: Floats) -> Array:
-        """The point of these weights on the first rows of its table."""
         mean: Array = self.atoms.combine(weights, self.x)
         return mean
 
     def only(self, table: Any, rows: Int64s) -> Self:
-        """The same point on a table that holds just these rows, which are all that are in use."""
         return self.at(table, self.weights[rows], self.x, self.warm)
+
+    def without_idle(self) -> Self:
+        kept = rows_to_keep(self.weights > 0.0)
+        return self.only(self.atoms.only(kept), kept)
 
     def require_mean(self, totals: NDArray, reach: float) -> None:
         """Refuse what was saved, by a ValueError, if weights are below 0 or these sums of them not
         1, or if x is another point; vertices have this size.
         """
-        if not (
-            self.weights.min() >= -SAVED_ROUNDING
-            and bool((np.abs(totals - 1.0) <= SAVED_ROUNDING).all())
-        ):
+        ones = bool((np.abs(totals - 1.0) <= SAVED_ROUNDING).all())
+        if not ones or not self.weights.min() >= -SAVED_ROUNDING:
             raise ValueError("the weights of an active set are at least 0 and add up to 1")
         if not is_warm(self.warm):
             raise ValueError("what the next oracle call starts from is no array")
         apart, least = norm(self.mean_of(self.weights) - self.x), 1e4 * eps_of(self.x)
         if not apart <= max(SAVED_ROUNDING, least) * max(reach, norm(self.x)):
             raise ValueError("the point of an active set is not the mean of its vertices")
+
+
+def rows_to_keep(in_use: Bools) -> NDArray:
+    """The rows in use, and the newest `IDLE` / 2 of the others."""
+    kept = in_use.copy()
+    kept[np.flatnonzero(~in_use)[-(IDLE // 2) :]] = True
+    return np.flatnonzero(kept)
 
 
 def is_warm(warm: Any) -> bool:
@@ -131,14 +160,12 @@ class Remembered(NamedTuple, Generic[Kept]):
 
 
 def is_free_of(vertex: Vertex, out: Bools, reference: Array) -> bool:
-    """Whether a vertex is exactly 0 in these flat entries."""
     if type(vertex) is Sparse:
         return not bool(vertex.values[out[vertex.indices]].any())
     return not bool(to_numpy(vertex.dense(reference)).reshape(-1)[out].any())
 
 
 def emptied(x: Array, out: Bools) -> Array:
-    """A point with 0 in these flat entries."""
     entries = to_numpy(x).copy()
     entries.reshape(-1)[out] = 0.0
     return frozen(like(entries, x))
@@ -154,7 +181,7 @@ def factors_of(K: HasLMO) -> Factors | None:
     factors = K.factors if isinstance(K, ConvexSet) else None
     if factors is None or len(factors.starts) < 2 or isinstance(K, CostlyMembership):
         return None
-    if type(K.center) is not np.ndarray or K.center.dtype != _DOUBLE:
+    if type(K.center) is not np.ndarray or K.center.dtype != DOUBLE:
         return None
     if factors.exact or math.prod(K.shape) <= DENSE_ENTRIES or type(K.atom(K.center)) is Sparse:
         return factors
@@ -162,10 +189,182 @@ def factors_of(K: HasLMO) -> Factors | None:
 
 
 def factors_in(K: HasLMO) -> Factors:
-    """Those of a set that is known to have some."""
     assert isinstance(K, ConvexSet)
     assert K.factors is not None
     return K.factors
+
+
+@final
+class ActiveSet(Combination):
+    """A member of a set as a convex combination of vertices, which the next projection starts from.
+
+    Never changed: `project` makes another. `ActiveSet.start(K)` makes the first.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        A table of vertices, shared between the active sets that came from one another.
+    weights : array
+        The weights of its first rows, at least 0 and 1 in all.
+    x : array
+        The point that they make.
+    warm : array, optional
+        What the next oracle call may start from. None: nothing is known.
+
+    Examples
+    --------
+    >>> K = tw.sets.Box([0.0, 0.0], [1.0, 1.0])
+    >>> active = tw.projection.ActiveSet.start(K)
+    >>> first = active.project(K, np.array([2.0, 0.3]), tol=1e-4)
+    >>> again = first.active.project(K, np.array([2.0, 0.4]), tol=1e-4)
+    >>> first.calls, again.calls
+    (3, 1)
+    """
+
+    tag: ClassVar = "active set"
+    __slots__ = ()
+
+    @classmethod
+    def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
+        """One atom: the center, or another member.
+
+        Parameters
+        ----------
+        K : ConvexSet
+            The set.
+        x0 : array, optional
+            A member to start from. None: the center.
+
+        Returns
+        -------
+        ActiveSet
+            The active set of that point.
+        """
+        point = as_set(K, "An active set").center if x0 is None else as_member(K, x0)
+        atom, weights = K.atom(point), np.ones(1)
+        atoms = table_for(atom, point).append(atom, 0)
+        return cls(atoms, weights, atoms.combine(weights, point))
+
+    def __repr__(self) -> str:
+        return f"ActiveSet({len(self)} atoms)"
+
+    def project(
+        self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None
+    ) -> Remembered[ActiveSet]:
+        """An approximately feasible projection that starts from this active set.
+
+        Parameters
+        ----------
+        K : ConvexSet
+            The set that it is of.
+        y : array
+            The point to project.
+        tol : float
+            The squared distance between the member and its infeasible iterate at which it ends,
+            above 0.
+        budget : int, optional
+            How many oracle calls it may take. None: as many as are always enough.
+
+        Returns
+        -------
+        Remembered
+            As `Projected`, with the active set to go on from as `active`.
+        """
+        y = as_near(y, as_set(K, "A projection"), "The point to project")
+        if (shape := tuple(self.x.shape)) != K.shape:
+            words = f"The active set has points of shape {shape}, the set of shape {K.shape}."
+            raise WrongShape(words)
+        tol = as_number(tol, "tol", above=0.0)
+        return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
+
+    def nearest(
+        self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+    ) -> Remembered[ActiveSet]:
+        """`project` without its checks: y is finite, of the right shape, and the caller's to give
+        away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
+        """
+        atoms, weights, x = self.atoms, self.weights, self.x
+        known = (
+            type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == x.dtype == DOUBLE
+        )
+        if isinstance(K, Compiled) and known:
+            found = search(K, (atoms, weights, x), y, tol, float(budget))._replace(warm=self.warm)
+        else:
+            found = search_any(K, (atoms, weights, x, self.warm), y, tol, budget)
+        y, active = frozen(found.y), self.at(found.atoms, found.weights, found.x, found.warm)
+        if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
+            active = active.reduced(found.used, K, shared)
+        distance2 = found.distance2
+        if active.x is not found.x:
+            distance2 = inner(active.x - y, active.x - y)
+        return Remembered(active.x, y, found.calls, distance2, active)
+
+    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+        vertices = self.atoms.vertices[: len(self.weights)]
+        free = np.array([is_free_of(one, out, self.x) for one in vertices])
+        weights = np.where(free, self.weights, 0.0)
+        if (total := float(weights.sum())) > 0.0:
+            return emptied(self.atoms.combine(weights / total, self.x), out)
+        if vertex is None and free.any():
+            vertex = vertices[int(np.flatnonzero(free)[-1])]
+        return None if vertex is None else vertex.dense(self.x)
+
+    def also(self, K: HasLMO, vertex: Vertex) -> ActiveSet:
+        count = len(self.weights)
+        if self.atoms.find(vertex, count) is not None:
+            return self
+        atoms = self.atoms.append(vertex, count)
+        return self.at(atoms, np.append(self.weights, 0.0), self.x, self.warm)
+
+    def reduced(self, count: int, K: Any, shared: bool = False) -> ActiveSet:
+        """At most dimension + 1 + SPARE atoms in use, if there are `count`, and IDLE others, unless
+        other points use them.
+        """
+        active, crowded = self, count > K.dimension + 1 + SPARE
+        if crowded:
+            used, weights = np.flatnonzero(self.weights), np.zeros(len(self.weights))
+            weights[used] = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
+            active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
+        if shared or not (crowded or len(self.weights) > count + IDLE):
+            return active
+        return active.without_idle()
+
+    def parts(self) -> dict[str, Any]:
+        vertices = self.atoms.vertices[: len(self.weights)]
+        return {"vertices": vertices, "weights": self.weights, "x": self.x, "warm": self.warm}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> ActiveSet:
+        vertices, weights, x, warm = (parts[k] for k in ("vertices", "weights", "x", "warm"))
+        require_saved_numbers(x)
+        require_saved_numbers(weights, 1)
+        kinds = type(vertices) is tuple and type(weights) is np.ndarray
+        if not kinds or not len(vertices) == len(weights) > 0:
+            raise ValueError("an active set has a weight for each of its vertices")
+        shape = tuple(x.shape)
+        if not all(isinstance(vertex, Vertex) and vertex.shape == shape for vertex in vertices):
+            raise ValueError(f"an active set of a point of shape {shape} has vertices of another")
+        atoms = table_for(vertices[0], x)
+        for count, vertex in enumerate(vertices):
+            atoms = atoms.append(vertex, count)
+        active, squares = cls(atoms, weights, x, warm), np.diag(atoms.gram)[: len(weights)]
+        active.require_mean(weights.sum(), math.sqrt(float(squares.max(initial=0.0))))
+        return active
+
+    def require_of(self, K: HasLMO) -> None:
+        """Its vertices are no farther from the center than the radius, and, while that costs
+        little, members.
+        """
+        if (shape := tuple(self.x.shape)) != K.shape:
+            raise ValueError(f"an active set has points of shape {shape}, the set of {K.shape}")
+        vertices, center = self.atoms.vertices[: len(self.weights)], K.center
+        allowed, center2 = allowed_infeasibility(K, center), inner(center, center)
+        affordable = len(vertices) * math.prod(K.shape) * max(K.shape[1:], default=1) <= AFFORDABLE
+        reach = (1.0 + SAVED_ROUNDING) * K.radius + allowed
+        for vertex in vertices:
+            far = math.sqrt(max(0.0, vertex.distance2(center, center2))) > reach
+            if far or (affordable and not K.infeasibility(vertex.dense(center)) <= allowed):
+                raise ValueError("a vertex of its active set is no member of the set")
 
 
 @final
@@ -180,11 +379,6 @@ class ExactPoint(Active):
 
     def __init__(self, x: Array) -> None:
         self.x = frozen(x)
-
-    @classmethod
-    def start(cls, K: HasLMO, x0: Array | None = None) -> ExactPoint:
-        """The center, or another member."""
-        return cls(K.center if x0 is None else as_member(K, x0))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactPoint, (self.x,)
@@ -211,9 +405,6 @@ class ExactPoint(Active):
         x = emptied(K.project(pushed), out)
         return x if K.infeasibility(x) <= membership_tolerance(x, K.radius) else None
 
-    def also(self, K: HasLMO, vertex: Vertex) -> ExactPoint:
-        return self
-
     def parts(self) -> dict[str, Any]:
         return {"x": self.x}
 
@@ -223,7 +414,6 @@ class ExactPoint(Active):
         return cls(parts["x"])
 
     def require_of(self, K: HasLMO) -> None:
-        if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed_infeasibility(
-            K, K.center
-        ):
+        allowed = allowed_infeasibility(K, K.center)
+        if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed:
             raise ValueError("its point is no member of the set")

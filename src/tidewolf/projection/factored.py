@@ -2,7 +2,7 @@
 
     K = K_1 x ... x K_q,    x_b = sum of weights times vertices of K_b, kept between calls
 
-Every factor projects as in active_set.py, on its own: corrective steps among its own vertices, then
+Every factor projects as in active.py, on its own: corrective steps among its own vertices, then
 the gap, half-space shift and line search of its part of the oracle's answer at x - y. An answer of
 K answers for all factors and counts once. With
 
@@ -15,7 +15,7 @@ that may err by e in all errs by at most e in each, so e is added to each gap. F
 ask in the direction 0.
 
 Vertices of factors are rows of one append-only table of sparse vertices, which active sets share
-as they do that of active_set.py. Past its number of entries + 1 + `SPARE_IN_FACTOR` rows in use a
+as they do that of active.py. Past its number of entries + 1 + `SPARE_IN_FACTOR` rows in use a
 factor is reduced by Caratheodory's theorem. Every call may add a row for each factor, so idle rows
 may be as many as those in use, and `IDLE` more.
 """
@@ -35,8 +35,11 @@ from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers
 from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
 from tidewolf.projection.active import (
+    AFFORDABLE,
+    IDLE,
     SAVED_ROUNDING,
     Active,
+    ActiveSet,
     Combination,
     ExactPoint,
     Remembered,
@@ -44,35 +47,38 @@ from tidewolf.projection.active import (
     factors_in,
     factors_of,
 )
-from tidewolf.projection.active_set import AFFORDABLE, IDLE, ActiveSet
 from tidewolf.projection.one_shot import as_member, oracle_error
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
+from tidewolf.projection.search import CORRECTIVE_GAP, CORRECTIVE_STEPS, caratheodory
 from tidewolf.sets.base import Factors
 
 SPARE_IN_FACTOR = 8
 
 
 def start_active(K: HasLMO, x0: Array | None = None) -> Active:
-    """The member of K that projections begin from, the center unless told otherwise."""
     factors = factors_of(K)
-    if factors is None:
-        return ActiveSet.start(K, x0)
-    return (ExactPoint if factors.exact else FactoredActiveSet).start(K, x0)
+    if factors is not None and factors.exact:
+        return ExactPoint(K.center if x0 is None else as_member(K, x0))
+    return (ActiveSet if factors is None else FactoredActiveSet).start(K, x0)
 
 
 class FactorTable(SparseAtoms):
     """Vertices of the factors of a product: row i is one of factor owners[i], with its entries as
-    the product counts them.
+    the product counts them. `places` are the first entries of the factors, and the number of
+    entries.
     """
+
+    places: Int64s
 
     def __init__(self) -> None:
         super().__init__()
         self.owners = np.zeros(self.room, dtype=np.int64)
 
     @classmethod
-    def of(cls, vertices: Sequence[Sparse], owners: Sequence[int] | Int64s) -> FactorTable:
-        """These vertices of these factors, a row each."""
+    def of(
+        cls, vertices: Sequence[Sparse], owners: Sequence[int] | Int64s, places: Int64s
+    ) -> FactorTable:
         table = cls()
+        table.places = frozen(places)
         for row, (vertex, owner) in enumerate(zip(vertices, owners, strict=True)):
             table._append(vertex)
             table.owners[row] = owner
@@ -80,7 +86,6 @@ class FactorTable(SparseAtoms):
 
     @property
     def rows(self) -> tuple[Int64s, NDArray, Floats]:
-        """As kernels read it."""
         return self.starts, self.indices, self.values
 
     def make_room(self, rows: int, entries: int) -> None:
@@ -89,7 +94,7 @@ class FactorTable(SparseAtoms):
 
     def only(self, rows: NDArray) -> Self:
         table = super().only(rows)
-        table.owners = _padded(self.owners[rows], table.room)
+        table.places, table.owners = self.places, _padded(self.owners[rows], table.room)
         return table
 
     def with_room(self, count: int, more: int, entries: int) -> FactorTable:
@@ -103,39 +108,25 @@ class FactorTable(SparseAtoms):
 
 @final
 class FactoredActiveSet(Combination):
-    """A member of a product as a convex combination of vertices of each factor.
-
-    `weights` are those of the first rows of the table, 1 in all within each factor; `places` are
-    the first entries of the factors, and the number of entries.
+    """A member of a product as a convex combination of vertices of each factor: `weights` are those
+    of the first rows of a `FactorTable`, 1 in all within each factor.
     """
 
     tag: ClassVar = "factored active set"
-    __slots__ = ("places",)
-
-    def __init__(
-        self,
-        atoms: FactorTable,
-        places: Int64s,
-        weights: Floats,
-        x: Array,
-        warm: Array | None = None,
-    ) -> None:
-        super().__init__(atoms, weights, x, warm)
-        self.places = frozen(places)
+    __slots__ = ()
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> FactoredActiveSet:
-        """One vertex of each factor: its part of the center, or of another member."""
-        point = K.center if x0 is None else as_member(K, x0)
-        factors = factors_in(K)
+        point, factors = K.center if x0 is None else as_member(K, x0), factors_in(K)
         parts = parts_of(as_sparse(K.atom(point), K), factors)
-        atoms = FactorTable.of(parts, range(len(parts)))
         places = np.append(factors.starts, math.prod(K.shape)).astype(np.int64)
-        weights = np.ones(len(parts))
-        return cls(atoms, places, weights, atoms.combine(weights, np.zeros(K.shape)))
+        atoms, weights = FactorTable.of(parts, range(len(parts)), places), np.ones(len(parts))
+        return cls(atoms, weights, atoms.combine(weights, np.zeros(K.shape)))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FactoredActiveSet, (self.atoms, self.places, self.weights, self.x, self.warm)
+    @property
+    def places(self) -> Int64s:
+        places: Int64s = self.atoms.places
+        return places
 
     def __repr__(self) -> str:
         return f"FactoredActiveSet({len(self)} atoms of {len(self.places) - 1} factors)"
@@ -174,7 +165,7 @@ class FactoredActiveSet(Combination):
             if worse >= 0:
                 raise oracle_error(vertex.inner(r), answer.error, inner(r, x))
             weights, moved = weights[:count], moved or shifted
-        active = FactoredActiveSet(atoms, places, weights, x.reshape(K.shape), warm)
+        active = self.at(atoms, weights, x.reshape(K.shape), warm)
         after = frozen(y.reshape(K.shape)) if moved else given
         distance2, reduced = float(distances2.sum()), active._reduced(shared)
         if reduced.x is not active.x:
@@ -209,14 +200,10 @@ class FactoredActiveSet(Combination):
             row = table.find(part, count)
             if row is None or table.owners[row] != b:
                 with table.lock:
-                    grown = table.append(part, count)
-                    assert isinstance(grown, FactorTable)
-                    grown.owners[count] = b
-                table, count = grown, count + 1
+                    table = table.append(part, count)
+                    table.owners[count] = b
+                count += 1
         return self.at(table, _padded(self.weights, count), self.x, self.warm)
-
-    def at(self, table: FactorTable, weights: Floats, x: Array, warm: Any) -> FactoredActiveSet:
-        return FactoredActiveSet(table, self.places, weights, x, warm)
 
     def _reduced(self, shared: bool) -> FactoredActiveSet:
         """Not too many rows in use in any factor, nor, unless others use them, idle in all."""
@@ -233,37 +220,30 @@ class FactoredActiveSet(Combination):
             active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
             used = np.flatnonzero(weights)
         if not shared and len(self.weights) > 2 * len(used) + IDLE:
-            return active.only(self.atoms.only(used), used)
+            return active.without_idle()
         return active
 
     def parts(self) -> dict[str, Any]:
         atoms, count = self.atoms, len(self.weights)
-        stop = int(atoms.starts[count])
-        return {
-            "places": self.places,
-            "owners": atoms.owners[:count].copy(),
-            "starts": atoms.starts[: count + 1].copy(),
-            "indices": atoms.indices[:stop].copy(),
-            "values": atoms.values[:stop].copy(),
-            "weights": self.weights,
-            "x": self.x,
-            "warm": self.warm,
-        }
+        stops = {"owners": count, "starts": count + 1}
+        stops |= dict.fromkeys(("indices", "values"), int(atoms.starts[count]))
+        rows = {name: getattr(atoms, name)[:stop].copy() for name, stop in stops.items()}
+        point = {"weights": self.weights, "x": self.x, "warm": self.warm}
+        return {"places": self.places, **rows, **point}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> FactoredActiveSet:
         """Indices are checked, for compiled loops follow them wherever they lead."""
         x, weights, values, warm = (parts[name] for name in ("x", "weights", "values", "warm"))
-        require_saved_numbers(x)
-        for numbers in (weights, values):
-            require_saved_numbers(numbers, 1)
-        places, owners, starts = (parts[name] for name in ("places", "owners", "starts"))
-        indices = parts["indices"]
-        kinds = ((places, np.int64), (owners, np.int64), (starts, np.int64), (indices, np.int32))
+        whole = [parts[name] for name in ("places", "owners", "starts", "indices")]
+        places, owners, starts, indices = whole
+        for numbers, axes in ((x, None), (weights, 1), (values, 1)):
+            require_saved_numbers(numbers, axes)
+        arrays = all(type(a) is np.ndarray for a in (x, weights, values, *whole))
         sound = (
-            all(type(a) is np.ndarray and a.ndim == 1 and a.dtype == kind for a, kind in kinds)
-            and type(x) is type(weights) is type(values) is np.ndarray
-            and x.dtype == weights.dtype == values.dtype == np.float64
+            arrays
+            and all(a.dtype == np.float64 for a in (x, weights, values))
+            and [(a.ndim, a.dtype) for a in whole] == [*[(1, np.int64)] * 3, (1, np.int32)]
             and len(owners) == len(weights) == len(starts) - 1 > 0
             and len(indices) == len(values) == int(starts[-1])
             and len(places) > 1
@@ -280,8 +260,8 @@ class FactoredActiveSet(Combination):
             )
         cuts = starts[1:-1]
         pairs = zip(np.split(indices, cuts), np.split(values, cuts), strict=True)
-        table = FactorTable.of([Sparse(tuple(x.shape), *part) for part in pairs], owners)
-        active = cls(table, places, weights, x, warm)
+        rows = [Sparse(tuple(x.shape), *part) for part in pairs]
+        active = cls(FactorTable.of(rows, owners, places), weights, x, warm)
         totals = np.bincount(owners, weights=weights, minlength=len(places) - 1)
         active.require_mean(totals, norm(values))
         return active
@@ -290,12 +270,8 @@ class FactoredActiveSet(Combination):
         """Its rows are no farther from the center than the radius of their factor, and, while that
         costs little, members.
         """
-        factors = factors_of(K)
-        if (
-            factors is None
-            or tuple(self.x.shape) != K.shape
-            or not np.array_equal(self.places[:-1], factors.starts)
-        ):
+        factors = factors_of(K) if tuple(self.x.shape) == K.shape else None
+        if factors is None or not np.array_equal(self.places[:-1], factors.starts):
             raise ValueError("a factored active set stands where the set has other factors")
         allowed = allowed_infeasibility(K, K.center)
         far = (1.0 + SAVED_ROUNDING) * factors.radii + allowed
@@ -305,9 +281,8 @@ class FactoredActiveSet(Combination):
             flat(point)[self.places[b] : self.places[b + 1]] = 0.0
             entries = slice(self.atoms.starts[row], self.atoms.starts[row + 1])
             flat(point)[self.atoms.indices[entries]] = self.atoms.values[entries]
-            if norm(point - K.center) > far[b] or (
-                affordable and not K.infeasibility(point) <= allowed
-            ):
+            near = norm(point - K.center) <= far[b]
+            if not near or (affordable and not K.infeasibility(point) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")
 
 
@@ -321,7 +296,6 @@ def parts_of(vertex: Sparse, factors: Factors) -> list[Sparse]:
 
 
 def as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
-    """A vertex by its nonzero entries."""
     return vertex if type(vertex) is Sparse else Sparse.of(vertex.dense(K.center))
 
 
@@ -329,12 +303,10 @@ def _shares(radii: Floats) -> Floats:
     """R_b^2 / sum R^2; 0 for a single point."""
     most = float(radii.max())
     squares = (radii / (most or 1.0)) ** 2
-    shares: Floats = squares / (float(squares.sum()) or 1.0)
-    return shares
+    return np.asarray(squares / (float(squares.sum()) or 1.0))
 
 
 def _padded(array: Any, count: int) -> Any:
-    """The same with zeros up to so many."""
     padded = np.zeros(count, dtype=array.dtype)
     padded[: len(array)] = array
     return padded

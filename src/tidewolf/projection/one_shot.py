@@ -133,7 +133,6 @@ def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
 
 
 def _both(K: HasLMO, before: Array, after: Array, who: str) -> tuple[Array, Array]:
-    """Both points, checked, in the array library and dtype of the first."""
     before = as_near(before, as_set(K, who), "The point before")
     return before, like(as_near(after, K, "The point after"), before)
 
@@ -220,19 +219,26 @@ class FrankWolfeGap(NamedTuple):
 
 
 def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> FrankWolfeGap:
-    """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is
-    refused.
+    """The gap and the segment to the vertex."""
+    x2, vertex = inner(x, x), answer.vertex
+    products = inner(r, x), vertex.inner(r), answer.error
+    return checked_gap(r, *products, distance2, x2, vertex.distance2(x, x2))
+
+
+def checked_gap(
+    r: Array, at_x: float, at_v: float, error: float, distance2: float, x2: float, length2: float
+) -> FrankWolfeGap:
+    """From <r, x>, <r, v>, |r|^2, |x|^2 and |x - v|^2; an answer worse than x itself beyond
+    rounding is refused.
     """
-    at_x, at_v, x2 = inner(r, x), answer.vertex.inner(r), inner(x, x)
-    drop, length2 = at_x - at_v, answer.vertex.distance2(x, x2)
+    drop = at_x - at_v
     rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
-    if not drop + answer.error >= -rounding:
-        raise oracle_error(at_v, answer.error, at_x)
-    return FrankWolfeGap(max(drop + answer.error, 0.0), drop, length2)
+    if not drop + error >= -rounding:
+        raise oracle_error(at_v, error, at_x)
+    return FrankWolfeGap(max(drop + error, 0.0), drop, length2)
 
 
 def oracle_error(at_v: float, error: float, at_x: float) -> OracleError:
-    """What is raised where an answer is worse than a known member."""
     return OracleError(
         f"The oracle answered with <d, v> = {at_v:.9g} (error {error:.3g}), worse than {at_x:.9g} "
         "at a known member of the set: it does not minimise. `tidewolf.testing.check_set` shows "
@@ -257,14 +263,12 @@ def line_search(found: FrankWolfeGap, shift: float = 0.0) -> float:
 
 
 def as_projection_points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
-    """Copies of both points, checked, in the array library and dtype of y."""
     y = as_near(y, as_set(K, "A projection"), "The point to project")
     x = like(as_member(K, x0), y)
     return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
 
 
 def as_member(K: HasLMO, x0: Array) -> Array:
-    """x0, if it is a member."""
     point = as_point(x0, as_set(K, "A projection").shape, "The starting point")
     infeasibility = K.infeasibility(point)
     if infeasibility > membership_tolerance(point, K.radius):
@@ -278,8 +282,6 @@ def as_budget(budget: int | None, K: HasLMO, tol: float) -> float:
     """A number of oracle calls; None is what is always enough, so that rounding cannot ask for
     more.
     """
-    return (
-        8.0 * K.radius * (K.radius / tol) + 4.0
-        if budget is None
-        else as_count(budget, "A budget of oracle calls", least=0)
-    )
+    if budget is None:
+        return 8.0 * K.radius * (K.radius / tol) + 4.0
+    return as_count(budget, "A budget of oracle calls", least=0)

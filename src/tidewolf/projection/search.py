@@ -1,9 +1,26 @@
-"""The search of active_set.py for any set, through its `answer`, in any array library.
+"""The search of active.py: corrective steps among known vertices, oracle calls between them.
 
-Reading a number costs more on a device than the work of the host, so between two oracle calls
-nothing is asked of the points: with r = x - y, W the weights and G the Gram matrix of the atoms,
-corrective steps and a step s towards the vertex v, after y moved the share h of the way to x,
-change the slopes <a_i, r> to
+Corrective steps in weight space bring x = sum_i w_i a_i nearer to y without asking the oracle:
+
+    slope_i = <a_i, x - y>;
+    move weight from the atom j of largest slope among those with weight to the atom i of smallest:
+
+    step = min(w_j, (slope_j - slope_i)/|a_i - a_j|^2),      slope += step (gram_i - gram_j)
+
+Idle atoms take part where their slope is below the average <x, x - y>. Each step lowers |x - y|.
+Weights up to `DROP` become 0 and the rest are rescaled to sum to 1, so nothing drifts; x is rebuilt
+from them.
+
+`search` is one compiled pass, for sets that bring a compiled oracle (`sets.base.Compiled`):
+corrective steps, oracle, shift and step follow one another inside a kernel on the rows of a sparse
+table (kernels/active_set.py), which appends the vertices it meets and comes back when it is done,
+or where the table is full or another's.
+
+`search_any` does the same for any set, through its `answer`, in any array library; results agree up
+to rounding. Reading a number costs more on a device than the work of the host, so between two
+oracle calls nothing is asked of the points: with r = x - y, W the weights and G the Gram matrix of
+the atoms, corrective steps and a step s towards the vertex v, after y moved the share h of the way
+to x, change the slopes <a_i, r> to
 
     <a_i, r> + (G (W' - W))_i        and        (1 - h) <a_i, r> + s (G_iv - (G W)_i)
 
@@ -15,11 +32,12 @@ atoms, one difference and three sums of products.
 from __future__ import annotations
 
 import math
+from functools import cache
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 
 from tidewolf.core.arrays import (
-    eps_of,
     flat,
     frozen,
     inner,
@@ -30,18 +48,116 @@ from tidewolf.core.arrays import (
     plus,
     to_numpy,
 )
+from tidewolf.core.jit import Kernel, kernel
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats
-from tidewolf.core.vertices import Atoms, Dense, Sparse, Vertex
-from tidewolf.kernels.active_set import ORACLE_SLACK
-from tidewolf.projection.compiled import SearchResult, tied_row
+from tidewolf.core.types import Array, Floats, NDArray
+from tidewolf.core.vertices import Atoms, Dense, Sparse, SparseAtoms, Vertex
+from tidewolf.kernels import active_set as kernels
 from tidewolf.projection.one_shot import (
     FrankWolfeGap,
+    checked_gap,
     halfspace_shift,
     line_search,
     oracle_error,
 )
-from tidewolf.projection.weights import CORRECTIVE_GAP, CORRECTIVE_STEPS, corrected
+from tidewolf.sets.base import Compiled
+
+CORRECTIVE_STEPS = 30
+CORRECTIVE_GAP = 0.1
+"""Corrective steps end when the pairwise gap is below this share of the tolerance."""
+TIE_SHARE = 1e-10
+"""Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
+differ by less than this share of |x - y| radius tie, and the first row wins.
+"""
+
+
+class SearchResult(NamedTuple):
+    atoms: Atoms
+    weights: Floats
+    x: Array
+    y: Array
+    calls: int
+    distance2: float
+    used: int
+    warm: Array | None = None
+    """what a next call at a nearby direction may start from"""
+
+
+def make_way(code: int, atoms: SparseAtoms, count: int, at: Floats) -> SparseAtoms:
+    """A table with room for the vertex that waits: one of its own where others have appended to
+    this one.
+    """
+    if code == kernels.TABLE_TAKEN:
+        atoms = atoms.only(np.arange(count))
+    with atoms.lock:
+        atoms.make_room(count + 1, int(atoms.starts[count]) + int(at[kernels.WAITING]) - 1)
+    return atoms
+
+
+def refuse(x: Floats, y: Floats, answer: tuple[NDArray, NDArray], at: Floats) -> Never:
+    """Where a compiled oracle answered with less than what was known."""
+    size, r = int(at[kernels.WAITING]) - 1, x - y
+    vertex = Sparse(x.shape, answer[0][:size].copy(), answer[1][:size].copy())
+    raise oracle_error(vertex.inner(r), 0.0, inner(r, x))
+
+
+def search(
+    K: Compiled,
+    start: tuple[SparseAtoms, Floats, Floats],
+    y: Floats,
+    tol: float,
+    budget: float,
+) -> SearchResult:
+    """From a table, weights and their point x towards y, all in double precision."""
+    atoms, weights, x = start
+    at, n, count = np.zeros(kernels.PLACES), len(x), len(weights)
+    at[kernels.COUNT], at[kernels.BUDGET] = count, budget
+    x, moved = x.copy(), y.copy()
+    answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
+    by, data = address_of(K), as_bytes(K)
+    numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, tie_margin(K))
+    while True:
+        with atoms.lock:  # others may make it larger until then
+            room = len(atoms.gram)
+            grown = np.zeros(room)
+            grown[:count] = weights[:count]
+            weights = grown
+            work = (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
+            rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
+            found = (x, moved, data, answer, work, numbers, at)
+            code = kernels.nearest_member.ready(by, rows, atoms.gram, atoms.filled, weights, *found)
+            count = int(at[kernels.COUNT])
+            atoms.appended(count)
+        if code == kernels.DONE:
+            break
+        if code == kernels.BAD_ORACLE:
+            refuse(x, moved, answer, at)
+        atoms = make_way(code, atoms, count, at)
+    ends = (int(at[kernels.CALLS]), float(at[kernels.DISTANCE2]), int(at[kernels.USED]))
+    return SearchResult(atoms, weights[:count], x, moved if at[kernels.LAST] > 0.0 else y, *ends)
+
+
+def tie_margin(K: Any) -> float:
+    """By how much slopes may differ, over |x - y|, and still tie."""
+    return TIE_SHARE * float(K.radius)
+
+
+def address_of(K: Compiled) -> Any:
+    return kernels.oracle.address(_on_bytes(K.oracle, K.kernel_data.dtype))
+
+
+def as_bytes(K: Compiled) -> NDArray:
+    """The data of a set for its oracle: callers of oracles are compiled for one kind of array."""
+    return frozen(K.kernel_data.view(np.uint8))
+
+
+@cache
+def _on_bytes(minimiser: Kernel[int], dtype: np.dtype[Any]) -> Kernel[int]:
+    @kernel
+    def on_bytes(d, data, indices, values):  # type: ignore[no-untyped-def]
+        return np.int64(minimiser(d, data.view(dtype), indices, values))
+
+    return on_bytes
 
 
 def search_any(
@@ -73,11 +189,7 @@ def search_any(
         answer = K.answer(r, warm)
         vertex, calls, warm = answer.vertex, calls + 1, answer.warm
         at_v, length2 = _products(vertex, r, x, x2)
-        drop = at_x - at_v
-        rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
-        if not drop + answer.error >= -rounding:
-            raise oracle_error(at_v, answer.error, at_x)
-        found = FrankWolfeGap(max(drop + answer.error, 0.0), drop, length2)
+        found = checked_gap(r, at_x, at_v, answer.error, distance2, x2, length2)
         last = found.gap**2 <= tol * distance2 or calls >= budget
         shift = halfspace_shift(found.gap, distance2) if last else 0.0
         if shift > 0.0:
@@ -99,6 +211,24 @@ def search_any(
     return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
 
+def tied_row(
+    K: Any, atoms: Atoms, weights: Floats, slopes: Floats, found: FrankWolfeGap, distance: float
+) -> tuple[int | None, FrankWolfeGap]:
+    """The first row whose slope ties with that of the oracle's answer, and the segment to it, as in
+    `nearest_member`; None if the answer is better than every row. `slopes` may be off by a number
+    that is the same for all rows.
+    """
+    drops = weights @ slopes - slopes
+    tied = np.flatnonzero(drops >= found.drop - tie_margin(K) * distance)
+    if len(tied) == 0:
+        return None, found
+    row = int(tied[0])
+    away = -weights
+    away[row] += 1.0
+    length2 = float(away @ atoms.gram[: len(away), : len(away)] @ away)
+    return row, FrankWolfeGap(found.gap, float(drops[row]), max(0.0, length2))
+
+
 def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
     """<v, r> and |x - v|^2, given <x, x>; in one look for vertices that are arrays, or of few
     entries.
@@ -118,3 +248,37 @@ def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, flo
         there = xp.stack([xp.take(flat(r), places, axis=0), xp.take(flat(x), places, axis=0)])
     at_v, at_x = (float(values.dot(each)) for each in to_numpy(there))
     return at_v, max(0.0, x2 - 2.0 * at_x + float(values.dot(values)))
+
+
+def corrected(atoms: Atoms, weights: Floats, slopes: Floats, steps: int, stop: float) -> Floats:
+    """The weights after up to `steps` pairwise steps from these slopes, which stay as they are,
+    until the pairwise gap is at most `stop`.
+    """
+    weights, chosen = weights.copy(), np.empty(len(weights), dtype=np.int64)
+    kernels.pairwise_steps(atoms.gram, weights, slopes.copy(), chosen, steps, stop)
+    kernels.rescale(weights)
+    return weights
+
+
+def caratheodory(gram: NDArray, weights: Floats) -> Floats:
+    """Weights of the same point on atoms that are affinely independent, 0 for the others; all given
+    weights are positive.
+
+    A null vector of gram + 1 is an affine dependence of the atoms; moving the weights along it
+    until one vanishes keeps the point.
+    """
+    scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
+    values, vectors = np.linalg.eigh(gram / scale + 1.0)
+    dependences = vectors[:, values <= 1e-12 * max(1.0, float(values[-1]))]
+    weights, alive = weights.copy(), np.ones(len(weights), dtype=bool)
+    while dependences.shape[1]:
+        c, dependences = dependences[:, 0], dependences[:, 1:]
+        falling = np.flatnonzero(alive & (c > 1e-9))
+        if len(falling) == 0:
+            continue
+        first = falling[np.argmin(weights[falling] / c[falling])]
+        weights = np.maximum(weights - (weights[first] / c[first]) * c, 0.0)
+        weights[first], alive[first] = 0.0, False
+        dependences = dependences - np.outer(c, dependences[first] / c[first])
+    kernels.rescale(weights)
+    return weights

@@ -56,7 +56,7 @@ Entries: TypeAlias = Annotated[int | Shape, Size()]
 Bound: TypeAlias = Annotated[float, Number(above=0.0)]
 
 
-class NormBall(SparseSet, Relaxable):
+class NormBall(ClosedForm, SparseSet, Relaxable):
     """Abstract: { x : norm(x) <= tau }.
 
     A subclass is a frozen dataclass with fields tau and n, or with a `shape` of its own.
@@ -79,12 +79,9 @@ class NormBall(SparseSet, Relaxable):
         """The radius and the inner radius."""
 
     @cached_property
-    def radius(self) -> float:
-        return self._radii[0]
-
-    @cached_property
-    def inner_radius(self) -> float:
-        return self._radii[1]
+    def _sizes(self) -> Sizes:
+        radius, inside = self._radii
+        return Sizes(math.prod(self.shape), radius, 2.0 * radius, inside)
 
     @cached_property
     def center(self) -> Array:
@@ -92,11 +89,9 @@ class NormBall(SparseSet, Relaxable):
 
     @property
     def reach(self) -> float:
-        """The largest entry of a member."""
         return self.tau
 
     def infeasibility(self, x: Array) -> float:
-        """The norm above tau."""
         return max(0.0, self.norm(x) - self.tau)
 
     def relax(self, y: Array) -> Array:
@@ -105,44 +100,29 @@ class NormBall(SparseSet, Relaxable):
 
 
 def require_at_most(K: ConvexSet, k: int, n: int) -> None:
-    """Refuse a setting k above n."""
     if k > n:
-        raise InvalidInput(
-            f"k of {type(K).__name__} must be at most n = {n}, not {k}.", setting="k"
-        )
-
-
-def largest_places(sizes: NDArray, k: int) -> Int32s:
-    """The places of the k largest sizes, in order; ties go to the earlier one."""
-    rank = len(sizes) - k
-    least = np.partition(sizes, rank)[rank]
-    above = np.flatnonzero(sizes > least)
-    ties = np.flatnonzero(sizes == least)[: k - len(above)]
-    return np.sort(np.concatenate([above, ties])).astype(np.int32)
+        words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
+        raise InvalidInput(words, setting="k")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
-    """The places of the k entries largest in size, as `largest_places` finds them, and the entries;
-    of a point on a device no more than those come here.
+    """The places of the k entries largest in size, in order, and the entries; ties go to the
+    earlier one. Of a point on a device no more than those come here.
     """
     d = flat(direction)
     xp = namespace(d)
-    sizes = xp.abs(d)
+    sizes, rank = xp.abs(d), int(d.shape[0]) - k
     if k == 1:
         largest = int(xp.argmax(sizes))
         return np.array([largest], dtype=np.int32), to_numpy(d[largest : largest + 1])
-    if type(d) is np.ndarray:
-        places = largest_places(sizes, k)
-        return places, d[places]
-    least = xp.sort(sizes)[int(d.shape[0]) - k]
-    above = xp.nonzero(sizes > least)[0]
-    ties = xp.nonzero(sizes == least)[0][: k - int(above.shape[0])]
+    ordered = np.partition(sizes, rank) if type(d) is np.ndarray else xp.sort(sizes)
+    above = xp.nonzero(sizes > ordered[rank])[0]
+    ties = xp.nonzero(sizes == ordered[rank])[0][: k - int(above.shape[0])]
     chosen = xp.sort(xp.concat([above, ties]))
     return to_numpy(chosen).astype(np.int32), to_numpy(xp.take(d, chosen, axis=0))
 
 
 def signed(sizes: Array, y: Array) -> Array:
-    """Entries of these sizes with the signs of y."""
     return namespace(y).where(y < 0, -sizes, sizes)
 
 
@@ -362,7 +342,6 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
 
     @cached_property
     def _widths(self) -> Floats:
-        """Half of those of the smallest box around it."""
         basis = self._eigen[1]
         if basis is None:
             return self._semiaxes
@@ -470,8 +449,6 @@ class LpBall(NormBall):
 
 
 class _FewEntries(NormBall, Projectable, Polyhedral):
-    """Abstract: the convex hull of arrays with at most k nonzero entries, each at most tau."""
-
     k: int
 
     @property
@@ -506,8 +483,8 @@ class _FewEntries(NormBall, Projectable, Polyhedral):
 
         n = math.prod(self.shape)
         lift, row = hstack([eye_array(n), -eye_array(n)], format="csr"), np.ones((1, 2 * n))
-        bounds, total = (np.zeros(2 * n), np.full(2 * n, self.tau)), np.array([self.k * self.tau])
-        return LinearDescription(*bounds, A_ub=row, b_ub=total, lift=lift)
+        upper, total = np.full(2 * n, self.tau), np.array([self.k * self.tau])
+        return LinearDescription(0.0 * upper, upper, A_ub=row, b_ub=total, lift=lift)
 
 
 @final
@@ -627,11 +604,10 @@ class _Ordered(NormBall, Projectable):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = _numbers(direction)
-        sizes = np.abs(d)
-        falling = np.sort(sizes)[::-1]
+        falling = np.sort(np.abs(d))[::-1]
         k = int(np.argmax(np.cumsum(falling / (falling[0] or 1.0)) / self._sums)) + 1
-        chosen, size = largest_places(sizes, k), self.tau / float(self._sums[k - 1])
-        return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
+        (chosen, entries), size = largest_entries(d, k), self.tau / float(self._sums[k - 1])
+        return Answer(Sparse(self.shape, chosen, np.where(entries < 0, size, -size)))
 
     def project(self, y: Array) -> Array:
         """The sizes pooled and lowered by t w, with the signs of y."""
@@ -643,15 +619,11 @@ class _Ordered(NormBall, Projectable):
         return signed(like(sizes.reshape(self.shape), y), y)
 
     def _project_sorted(self, z: Floats) -> Floats:
-        """The projection of sizes that do not increase."""
-        w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
+        w, t, low, high = self._w, 0.0, 0.0, float(np.max(np.cumsum(z) / self._sums))
         # from so far the member nearest to y is its farthest along y
         if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):
-            farthest: Any = self.answer(z.reshape(self.shape)).vertex
-            x = np.zeros(len(z))
-            x[farthest.indices] = np.abs(farthest.values)
-            return x
-        t = low
+            farthest = self.answer(z.reshape(self.shape)).vertex.dense(z)
+            return np.asarray(np.abs(farthest)).reshape(-1)
         pools = found = _pools(z, w, t)
         for _ in range(_MOST_STEPS):
             m, zs, ws = found
@@ -802,15 +774,11 @@ class KNormBall(_Ordered, Polyhedral):
         n = math.prod(self.shape)
         x, t, ones = eye_array(n), csr_array(np.ones((n, 1))), csr_array(np.ones((1, n)))
         rows = [[x, -x, -t], [-x, -x, -t], [None, ones, csr_array([[float(self.k)]])]]
-        A = block_array(rows, format="csr")
-        least, most = np.full(n, -self.tau), np.full(n, self.tau)
-        return LinearDescription(
-            lower=np.concatenate([least, np.zeros(n + 1)]),
-            upper=np.concatenate([most, most, [self.tau]]),
-            A_ub=A,
-            b_ub=np.append(np.zeros(2 * n), self.tau),
-            lift=eye_array(n, 2 * n + 1, format="csr"),
-        )
+        upper = np.full(2 * n + 1, self.tau)
+        lower = np.where(np.arange(2 * n + 1) < n, -self.tau, 0.0)
+        A_ub, b_ub = block_array(rows, format="csr"), np.append(np.zeros(2 * n), self.tau)
+        lift = eye_array(n, 2 * n + 1, format="csr")
+        return LinearDescription(lower, upper, A_ub=A_ub, b_ub=b_ub, lift=lift)
 
     @classmethod
     def examples(cls) -> Sequence[KNormBall]:
@@ -925,8 +893,8 @@ class GroupBall(NormBall, Projectable):
         return largest * np.sqrt(np.bincount(self._labels, (x / largest) ** 2))
 
     def _with_lengths(self, y: Array, old: Floats, new: Floats) -> Array:
-        factors = np.divide(new, old, out=np.zeros_like(old), where=old > 0)
-        return y * like(factors[self._labels].reshape(self.shape), y)
+        shares = np.divide(new, old, out=np.zeros_like(old), where=old > 0)
+        return y * like(shares[self._labels].reshape(self.shape), y)
 
     @cached_property
     def _w(self) -> Floats:
@@ -934,12 +902,10 @@ class GroupBall(NormBall, Projectable):
 
     @cached_property
     def _labels(self) -> Int64s:
-        """The group of each entry, numbered from 0."""
         return np.unique(self.groups.reshape(-1), return_inverse=True)[1]
 
     @cached_property
     def _order(self) -> Int32s:
-        """The entries, group by group."""
         return np.argsort(self._labels, kind="stable").astype(np.int32)
 
     @cached_property

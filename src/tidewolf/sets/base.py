@@ -68,12 +68,9 @@ def _check_vertex(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, vertex: Vertex) -> float:
         if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
-            raise WrongType(
-                "Expected a vertex that `answer` or `atom` of this set returned, not "
-                f"{shown(vertex)}."
-            )
-        infeasibility: float = method(self, vertex)
-        return infeasibility
+            known = "a vertex that `answer` or `atom` of this set returned"
+            raise WrongType(f"Expected {known}, not {shown(vertex)}.")
+        return cast(float, method(self, vertex))
 
     return checked
 
@@ -156,9 +153,8 @@ class ConvexSet(Value, ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.lmo is ConvexSet.lmo and cls.answer is ConvexSet.answer:
-            raise TypeError(
-                f"{cls.__name__} must define lmo(direction) or answer(direction, warm)."
-            )
+            either = "lmo(direction) or answer(direction, warm)"
+            raise TypeError(f"{cls.__name__} must define {either}.")
         own = cls.__dict__.get("center")
         if isinstance(own, property) and own.fget and not own.__isabstractmethod__:
             cached = _cached_center(own.fget)
@@ -296,9 +292,8 @@ class ConvexSet(Value, ABC):
             The same set there.
         """
         require_floating(reference)
-        moved = type(self)(
-            **{name: _moved(value, reference) for name, value in self.fields().items()}
-        )
+        own = {name: _moved(value, reference) for name, value in self.fields().items()}
+        moved = type(self)(**own)
         for name in ("radius", "diameter", "inner_radius", "dimension", "_sizes", "center"):
             # derived here once; there it may be out of reach of NumPy
             if isinstance(getattr(type(self), name, None), cached_property):
@@ -308,8 +303,6 @@ class ConvexSet(Value, ABC):
 
 
 class Sizes(NamedTuple):
-    """The sizes of a set, as its properties of these names say them."""
-
     dimension: int
     radius: float
     diameter: float
@@ -345,8 +338,6 @@ class ClosedForm(ConvexSet):
 
 
 class SparseSet(ConvexSet):
-    """Abstract: a set that answers with `Sparse` vertices."""
-
     @abstractmethod
     def answer(self, direction: Array, warm: Array | None = None) -> Answer: ...
 
@@ -369,8 +360,6 @@ class InnerSet(Check):
 
 
 class InnerSets(Check):
-    """The sets that another one is made of; in files a list of tables."""
-
     words: ClassVar[str] = 'a list of tables such as [{ kind = "Simplex", n = 3 }]'
 
     def __call__(self, value: Any, what: str) -> tuple[ConvexSet, ...]:
@@ -550,10 +539,8 @@ def require_floating(reference: Any) -> None:
     """Refuse what no set can be moved to: anything but an array of 32 or 64 bit floating-point
     numbers.
     """
-    if (
-        not is_array(reference)
-        or as_direction(reference, tuple(reference.shape), "The reference") is not reference
-    ):
+    shape = tuple(reference.shape) if is_array(reference) else None
+    if shape is None or as_direction(reference, shape, "The reference") is not reference:
         raise WrongType(f"A set moves to a floating-point array, not to {shown(reference)}.")
 
 
@@ -563,22 +550,16 @@ def membership_tolerance(x: Array, radius: float) -> float:
 
 
 def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its points") -> None:
-    """Refuse an array among the settings of a set that has another shape than `whose` have."""
-    given = tuple(getattr(owner, name).shape)
-    if given != shape:
-        raise WrongShape(
-            f"{name} of {type(owner).__name__} has shape {given}; {whose} have shape {shape}.",
-            setting=name,
-        )
+    if (given := tuple(getattr(owner, name).shape)) != shape:
+        words = f"{name} of {type(owner).__name__} has shape {given}; {whose} have shape {shape}."
+        raise WrongShape(words, setting=name)
 
 
 def shape_of(n: int | Shape) -> Shape:
-    """The shape of points of a size."""
     return n if isinstance(n, tuple) else (n,)
 
 
 def clipped(y: Array, lower: Any, upper: Any) -> Array:
-    """The projection of y on a box whose bounds are numbers or arrays."""
     lower, upper = (like(bound, y) if is_array(bound) else bound for bound in (lower, upper))
     return namespace(y).clip(y, lower, upper)
 

@@ -111,7 +111,6 @@ class Image(Composed, ConvexSet):
         return self.K.tangent(direction)
 
     def infeasibility(self, x: Array) -> float:
-        """The excess over K, in the image's units."""
         return self.scale * self.K.infeasibility(self._preimage(x))
 
     def as_direction(self, direction: Array) -> Array:
@@ -127,17 +126,14 @@ class Image(Composed, ConvexSet):
         return Compound((inside,), self.scale, like(self.offset, point))
 
     def project(self, y: Array) -> Array:
-        """The image of K's own projection."""
         inside = able(self, self.K, Projectable).project(self._preimage(y))
         return like(self.offset, y) + self.scale * inside
 
     def relax(self, y: Array) -> Array:
-        """The image of K's own superset."""
         inside = able(self, self.K, Relaxable).relax(self._preimage(y))
         return like(self.offset, y) + self.scale * inside
 
     def vertex_infeasibility(self, vertex: Vertex) -> float:
-        """That of K's own vertex, in the image's units."""
         point = vertex.dense(self.center)
         if not isinstance(self.K, CostlyMembership):
             return self.infeasibility(point)
@@ -165,7 +161,6 @@ class Image(Composed, ConvexSet):
 
 
 def able(whole: ConvexSet, part: ConvexSet, capability: type) -> Any:
-    """The part, if it has a capability; else what it lacks is refused."""
     if not isinstance(part, capability):
         what = _CALLED[capability]
         raise NotSupported(f"{whole!r} has no {what}, because its {type(part).__name__} has none.")
@@ -350,12 +345,10 @@ class Product(Composed, ConvexSet):
 
     def __new__(cls, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> Self:
         given = _checked(sets, parts)
-        able = [
-            capability
-            for capability, enough in _NEEDED.items()
-            if enough(isinstance(part, capability) for part in given)
-        ]
-        return cls._with(able)
+        needed = _NEEDED.items()
+        return cls._with(
+            able for able, enough in needed if enough(isinstance(part, able) for part in given)
+        )
 
     def __init__(
         self,
@@ -424,12 +417,10 @@ class Product(Composed, ConvexSet):
         parts = [part.factors or _one(part) for part in self.parts]
         begins = np.cumsum([0, *map(math.prod, self._shapes)])
         moved = [begin + part.starts for begin, part in zip(begins, parts, strict=False)]
-        return Factors(
-            frozen(np.concatenate(moved)),
-            frozen(np.concatenate([part.radii for part in parts])),
-            frozen(np.concatenate([part.diameters for part in parts])),
-            all(part.exact for part in parts),
-        )
+        radii = np.concatenate([part.radii for part in parts])
+        diameters = np.concatenate([part.diameters for part in parts])
+        exact = all(part.exact for part in parts)
+        return Factors(frozen(np.concatenate(moved)), frozen(radii), frozen(diameters), exact)
 
     def split(self, x: Array) -> tuple[Array, ...]:
         """The parts of a point, each in its own shape.
@@ -472,10 +463,8 @@ class Product(Composed, ConvexSet):
         """
         if len(points) != len(self.parts):
             raise WrongShape(f"join takes {len(self.parts)} parts, not {len(points)}.")
-        arrays = [
-            as_point(x, part.shape, f"Part {p}")
-            for p, (x, part) in enumerate(zip(points, self.parts, strict=True))
-        ]
+        shaped = enumerate(zip(points, self._shapes, strict=True))
+        arrays = [as_point(x, shape, f"Part {p}") for p, (x, shape) in shaped]
         return end_to_end([like(x, arrays[0]) for x in arrays])
 
     @cached_property
@@ -504,10 +493,8 @@ class Product(Composed, ConvexSet):
         if isinstance(self.whole, SimplexProduct):
             return self.whole.answer(direction)
         starts = warm or (None,) * len(self.parts)
-        answers = [
-            part.answer(d, start)
-            for (part, d), start in zip(self._along(direction), starts, strict=True)
-        ]
+        asked = zip(self._along(direction), starts, strict=True)
+        answers = [part.answer(d, start) for (part, d), start in asked]
         vertices, errors, after = zip(*answers, strict=True)
         warm = None if all(start is None for start in after) else after
         return Answer(join_vertices(vertices), sum(errors), warm)
@@ -529,9 +516,7 @@ class Product(Composed, ConvexSet):
         if not isinstance(self, Relaxable):
             raise NotSupported(f"{self!r} has no cheap superset, because no part has one.")
         along = self._along(y)
-        return end_to_end(
-            [part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along]
-        )
+        return end_to_end([K.relax(x) if isinstance(K, Relaxable) else x for K, x in along])
 
     def vertex_infeasibility(self, vertex: Vertex) -> float:
         """The largest of a part, cheap where the part's is."""
@@ -576,16 +561,13 @@ def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[C
 
 
 def _one(part: ConvexSet) -> Factors:
-    """A part that is no product, as the only factor of itself."""
     return Factors(np.zeros(1, dtype=np.int64), np.array([part.radius]), np.array([part.diameter]))
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
-    """Descriptions of several sets as one of their product."""
     from scipy.sparse import block_diag, csr_array, eye_array
 
     def joined(name: str, missing: list[Any]) -> Any:
-        """A part of all descriptions as one; None if none has it."""
         given = [getattr(d, name) for d in told]
         if all(part is None for part in given):
             return None

@@ -69,7 +69,6 @@ class FlowNetwork(Value):
 
     @cached_property
     def room(self) -> Floats:
-        """Between the bounds of every arc."""
         return self.upper - self.lower
 
     @cached_property
@@ -83,11 +82,8 @@ class FlowNetwork(Value):
         return np.where(np.abs(left) <= 1e-3 * ROUNDING * at_node, 0.0, left)
 
     def balance(self, x: NDArray) -> Floats:
-        """What leaves every node less what enters it."""
-        count = len(self.supply)
-        return np.asarray(
-            np.bincount(self.tails, x, count) - np.bincount(self.heads, x, count), dtype=np.float64
-        )
+        out, into = (np.bincount(at, x, len(self.supply)) for at in (self.tails, self.heads))
+        return np.asarray(out - into, dtype=np.float64)
 
     @cached_property
     def floor(self) -> float:
@@ -116,7 +112,6 @@ class FlowNetwork(Value):
 
     @cached_property
     def start(self) -> PhaseOne:
-        """Phase one, from the artificial arcs."""
         arcs = len(self.tails)
         flow, gap, basis = self._from_root(np.zeros(arcs))
         if gap < 0:
@@ -131,8 +126,7 @@ class FlowNetwork(Value):
         of them is left.
         """
         full, nodes = costs < 0, len(self.supply)
-        kinds = np.where(full, -1, 1), np.zeros(nodes)
-        basis = np.concatenate(kinds).astype(np.int8)
+        basis = np.append(np.where(full, -1, 1), np.zeros(nodes)).astype(np.int8)
         left = self.left - self.balance(np.where(full, self.room, 0.0))
         given = np.concatenate([costs / (2 * nodes), np.ones(nodes)])
         flow, gap = self._improved(given, self._with_root(left), basis, self._limit)
@@ -164,7 +158,6 @@ class FlowNetwork(Value):
 
     @property
     def _limit(self) -> int:
-        """More pivots than are ever needed."""
         return 100 * (len(self.tails) + len(self.supply)) + 1000
 
     def _improved(
@@ -194,18 +187,16 @@ class FlowNetwork(Value):
 
 
 class PhaseOne(NamedTuple):
-    """A basis to start from; where `unsent` is not 0, no flow exists."""
+    """A basis to start from, its flow above the lower bounds, and what every node could not send,
+    or did not get: where that is not 0, no flow exists.
+    """
 
     basis: Basis
     flow: Floats
-    """above the lower bounds"""
     unsent: Floats
-    """by every node: what it could not send, or did not get"""
 
 
 class CheapestFlow(NamedTuple):
-    """A flow, how much cheaper another could be at most, and the basis it came from."""
-
     x: Floats
     gap: float
     basis: Basis
@@ -228,7 +219,6 @@ class CheapestFlow(NamedTuple):
 
 
 def residual_arcs(net: FlowNetwork) -> tuple[Int32s, Int32s, Bools]:
-    """Tails and heads of the residual graph of the flow of phase one, and which arcs can change."""
     flow = net.start.flow
     nothing = net.nothing(flow)
     more, less = flow < net.room - nothing, flow > nothing
@@ -251,13 +241,11 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
 
 
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
-    """Describe a cut that is too small."""
     needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
     names = listed([repr(net.nodes[v]) for v in np.flatnonzero(members)], 6)
-    return (
-        f"No flow exists: the nodes {names} supply {needed:g} in all, and the arcs out of them "
-        f"take at most {most:g}. Change bounds or supplies by {needed - most:g}."
-    )
+    why = f"the nodes {names} supply {needed:g} in all, and the arcs out of them take"
+    fix = f"Change bounds or supplies by {needed - most:g}."
+    return f"No flow exists: {why} at most {most:g}. {fix}"
 
 
 # A flow on any graph as weighted paths: from a node that supplies along arcs that carry something
@@ -467,16 +455,14 @@ class CapacitatedFlow(Flows):
 
     @cached_property
     def _grounded(self) -> Int32s:
-        """A node of each part of the graph of loose arcs, nodes alone included."""
         net, loose = self.network, self._loose
         return graphs.one_node_of_each(net.tails[loose], net.heads[loose], len(net.nodes))
 
     @cached_property
     def _free(self) -> Int32s:
-        """The arcs on which flows differ: those within strong components that are no bridges."""
         net, loose = self.network, self._loose
-        free: Int32s = loose[~graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
-        return free
+        fixed = graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))
+        return np.asarray(loose[~fixed])
 
     @cached_property
     def _hull(self) -> HullProjection:
@@ -499,7 +485,6 @@ class CapacitatedFlow(Flows):
         return frozen(inside.cheapest(np.zeros(self.shape)).x)
 
     def _inset(self, inset: float) -> FlowNetwork:
-        """The same with the bounds of free arcs moved inwards."""
         net, free = self.network, self._free
         lower, upper = net.lower.copy(), net.upper.copy()
         lower[free] += inset
@@ -507,14 +492,7 @@ class CapacitatedFlow(Flows):
         return replace(net, lower=lower, upper=upper)
 
     @cached_property
-    def _center(self) -> Floats:
-        return np.asarray(to_numpy(self.center), dtype=np.float64)
-
-    @cached_property
     def _ranges(self) -> tuple[Floats, Floats]:
-        """What each arc can carry, at least and at most; its bounds if there are many free
-        arcs.
-        """
         net, warm = self.network, None
         low, high = self._center.copy(), self._center.copy()
         low[self._free], high[self._free] = net.lower[self._free], net.upper[self._free]
@@ -548,12 +526,10 @@ class CapacitatedFlow(Flows):
     def diameter(self) -> float:
         if self.dimension == 0:
             return 0.0
-        low, high = self._ranges
-        unit = self._unit
+        (low, high), unit = self._ranges, self._unit
         w = (high - low) / unit
-        most = min(self._most(w, low) / unit, self._most(-w, high) / unit)
-        squared = min(float(w @ w), 2.0 * most)
-        return min(2.0 * self.radius, unit * math.sqrt(max(0.0, squared)))
+        most = min(self._most(w, low), self._most(-w, high)) / unit
+        return min(2.0 * self.radius, unit * math.sqrt(max(0.0, min(float(w @ w), 2.0 * most))))
 
     def _most(self, d: Floats, start: Floats) -> float:
         """An upper bound on <d, x - start> over K."""
@@ -633,8 +609,7 @@ class CapacitatedFlow(Flows):
         kept = np.delete(np.arange(count), parts)
         arcs = np.arange(m, dtype=np.int32)
         balance = graphs.incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()
-        bounds = net.lower.copy(), net.upper.copy()
-        return LinearDescription(*bounds, A_eq=balance, b_eq=net.supply[kept])
+        return LinearDescription(net.lower.copy(), net.upper.copy(), balance, net.supply[kept])
 
     @classmethod
     def examples(cls) -> Sequence[CapacitatedFlow]:
@@ -650,7 +625,6 @@ class CapacitatedFlow(Flows):
 
 
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
-    """The bound of each arc."""
     if bounds.shape not in ((), (count,)):
         words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
         raise WrongShape(words, setting=which)

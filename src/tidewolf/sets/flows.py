@@ -62,11 +62,13 @@ class Path(NamedTuple):
 
 
 class Flows(SparseSet, Polyhedral, Relaxable):
-    """Abstract: flows over a graph, whose directions are circulations."""
-
     @property
     @abstractmethod
     def _hull(self) -> HullProjection: ...
+
+    @cached_property
+    def _center(self) -> Floats:
+        return np.asarray(to_numpy(self.center), dtype=np.float64)
 
     def tangent(self, direction: Array) -> Array:
         """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE`
@@ -76,7 +78,6 @@ class Flows(SparseSet, Polyhedral, Relaxable):
         return projected if type(direction) is np.ndarray else like(projected, direction)
 
     def _as_flow(self, x: Array, tolerance: object, size: float) -> tuple[Floats, float]:
-        """A flow that can be split into paths, and the share below which paths are left out."""
         share = as_number(tolerance, "tolerance of paths", least=0.0)
         flow = to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64)
         if (infeasibility := self.infeasibility(flow)) > max(1e-6, share) * size:
@@ -84,23 +85,12 @@ class Flows(SparseSet, Polyhedral, Relaxable):
         return flow, share
 
 
-def flow_infeasibility(
-    x: NDArray, arcs: Int32s, tails: Int32s, heads: Int32s, supply: Floats
-) -> float:
-    """The largest violation of x >= 0 and of conservation over these arcs."""
-    amounts, nodes = x[arcs], len(supply)
-    left = supply - np.bincount(tails, amounts, nodes) + np.bincount(heads, amounts, nodes)
-    return float(max(0.0, -amounts.min(initial=0.0), np.abs(left).max(initial=0.0)))
-
-
 def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
-    """The path along these arcs of a graph with tails, heads and nodes."""
     ends = graph.tails[arcs[0]], *graph.heads[list(arcs)]
     return Path(weight, arcs, tuple(graph.nodes[end] for end in ends))
 
 
 def _inner_radius(dag: Dag, center: Floats) -> float:
-    """That of unit flows on a graph with several paths, around a center that covers its arcs."""
     hull = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
@@ -108,16 +98,18 @@ def _inner_radius(dag: Dag, center: Floats) -> float:
 
 
 class Stack(NamedTuple):
-    """The graphs of all commodities end to end: positions and arcs of one, then of the next."""
+    """The graphs of all commodities end to end: positions and arcs of one, then of the next.
+
+    Commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target); `arcs` are
+    entries of a point, sorted by head position within it; those into position v are first[v] ..
+    first[v + 1].
+    """
 
     begins: Int32s
-    """commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target)"""
     arcs: Int32s
-    """entries of a point, commodity by commodity, sorted by head position"""
     tails: Int32s
     heads: Int32s
     first: Int32s
-    """arcs into position v are first[v] .. first[v + 1]"""
 
 
 class DagFlows(Flows):
@@ -165,15 +157,13 @@ class DagFlows(Flows):
 
     @cached_property
     def owner(self) -> Int32s:
-        """The commodity of each entry of a point."""
         commodities = np.arange(len(self._demands), dtype=np.int32)
         return frozen(np.repeat(commodities, np.diff(self.starts)))
 
     @cached_property
     def stack(self) -> Stack:
-        """All of `dags` end to end, as the oracle reads them."""
-        begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
-        ranks = np.cumsum([0, *(len(dag.arcs) for dag in self.dags)]).astype(np.int32)
+        sizes = [(0, 0), *((len(dag.order), len(dag.arcs)) for dag in self.dags)]
+        begins, ranks = np.cumsum(sizes, axis=0).astype(np.int32).T.copy()
         moved = list(zip(self.dags, begins, ranks, self.starts, strict=False))
         first = [dag.first[:-1] + rank for dag, _, rank, _ in moved]
         return Stack(
@@ -186,12 +176,10 @@ class DagFlows(Flows):
 
     @property
     def _arcs(self) -> tuple[Int32s, Int32s, Int32s]:
-        """Entries of a point, and the positions of their tails and heads."""
         return self.stack.arcs, self.stack.tails, self.stack.heads
 
     @cached_property
     def _idle(self) -> Int64s:
-        """Entries of links that lead nowhere."""
         return np.delete(np.arange(len(self.links)), self.stack.arcs)
 
     @cached_property
@@ -216,7 +204,6 @@ class DagFlows(Flows):
 
     @cached_property
     def _dimensions(self) -> Int64s:
-        """Of each commodity's flows."""
         free = np.array([len(dag.arcs) - len(dag.order) + 1 for dag in self.dags])
         return np.where(self._demands > 0, free, 0)
 
@@ -230,10 +217,6 @@ class DagFlows(Flows):
         for dag, start, demand in zip(self.dags, self.starts, self._demands, strict=False):
             point[start + dag.arcs] = demand * dag.covering_flow()
         return frozen(point)
-
-    @cached_property
-    def _center(self) -> Floats:
-        return np.asarray(to_numpy(self.center), dtype=np.float64)
 
     @cached_property
     def _radii2(self) -> Floats:
@@ -267,8 +250,8 @@ class DagFlows(Flows):
     def inner_radius(self) -> float:
         centers = np.split(self._center, self.starts[1:-1])
         parts = zip(self.dags, centers, self._demands, self._dimensions, strict=True)
-        several = [part for *part, free in parts if free > 0]
-        return min((float(d) * _inner_radius(dag, c / d) for dag, c, d in several), default=0.0)
+        several = (float(d) * _inner_radius(dag, c / d) for dag, c, d, free in parts if free > 0)
+        return min(several, default=0.0)
 
     @cached_property
     def _hull(self) -> HullProjection:
@@ -289,9 +272,10 @@ class DagFlows(Flows):
         """The largest negative flow, unbalanced node of a commodity, or flow on a link that leads
         nowhere; without cycles, balanced flows of no demand are 0.
         """
-        x = to_numpy(x)
-        worst = flow_infeasibility(x, *self._arcs, self._supply)
-        return max(worst, float(np.abs(x[self._idle]).max(initial=0.0)))
+        x, (arcs, tails, heads), supply = to_numpy(x), self._arcs, self._supply
+        amounts, nodes, idle = x[arcs], len(supply), np.abs(x[self._idle]).max(initial=0.0)
+        left = supply - np.bincount(tails, amounts, nodes) + np.bincount(heads, amounts, nodes)
+        return float(max(0.0, -amounts.min(initial=0.0), np.abs(left).max(initial=0.0), idle))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         return Answer(self._vertex(to_numpy(direction)))
@@ -309,7 +293,6 @@ class DagFlows(Flows):
         return LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
 
     def _split(self, x: Array, tolerance: float) -> list[list[Path]]:
-        """What each commodity sends along which paths, heaviest first."""
         flow, tolerance = self._as_flow(x, tolerance, self._demands.max())
         found = list[list[Path]]()
         for j, demand in enumerate(self._demands.tolist()):
@@ -507,15 +490,13 @@ def links_used(
 
     @cache
     def away(source: Hashable, links: Sequence[int]) -> Sequence[int]:
-        """Those of the links that lead away from the source."""
         if steps is None:
             return links
         some, of_some = [pairs[e] for e in links], [steps[e] for e in links]
         return [links[i] for i in leading_away(some, source=source, lengths=of_some)]
 
-    used = list[Int32s]()
+    used, every = list[Int32s](), range(len(tails))
     for i, commodity in enumerate(commodities):
-        every = range(len(tails))
         chosen = every if commodity.links is None else _chosen_links(i, commodity, every)
         ends = commodity.source, commodity.target
         try:
@@ -531,15 +512,11 @@ def links_used(
 
 
 def _chosen_links(i: int, commodity: Commodity, every: range) -> tuple[int, ...]:
-    """The links that a commodity names, in order, once each; they must be there."""
     links = commodity.links
     chosen = tuple(links) if isinstance(links, Iterable) else (-1,)
     if not all(isinstance(e, int | np.integer) and e in every for e in chosen):
-        raise InvalidInput(
-            f"{commodity.called(i)}: links must be places from 0 to {every[-1]}, not "
-            f"{shown(links)}.",
-            setting="commodities",
-        )
+        words = f"links must be places from 0 to {every[-1]}, not {shown(links)}."
+        raise InvalidInput(f"{commodity.called(i)}: {words}", setting="commodities")
     return tuple(sorted(set(chosen)))
 
 
@@ -643,16 +620,11 @@ class MultiFlow(DagFlows):
         asked: Sequence[Any] = tuple(commodities)
         nodes, tails, heads = graphs.number_nodes(edges)
         used = links_used(asked, tails, heads, nodes, lengths)
-        return cls(
-            tails,
-            heads,
-            np.array([nodes.index(commodity.source) for commodity in asked], dtype=np.int32),
-            np.array([nodes.index(commodity.target) for commodity in asked], dtype=np.int32),
-            tuple(commodity.demand for commodity in asked),
-            np.cumsum([0, *map(len, used)]).astype(np.int32),
-            np.concatenate(used),
-            nodes,
-        )
+        numbers = graphs.numbers_of(nodes)
+        sources, targets, demands, _ = zip(*asked, strict=True)
+        begin, end = (np.array([numbers[node] for node in side]) for side in (sources, targets))
+        starts = np.cumsum([0, *map(len, used)], dtype=np.int32)
+        return cls(tails, heads, begin, end, demands, starts, np.concatenate(used), nodes)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -692,12 +664,10 @@ class MultiFlow(DagFlows):
     def dags(self) -> tuple[Dag, ...]:
         """The graph of each commodity in topological order; its arcs count from `starts`."""
         parts = np.split(self.links, self.starts[1:-1])
-        ends = zip(self.sources, self.targets, parts, strict=True)
+        ends = ([self.nodes[i] for i in numbers] for numbers in (self.sources, self.targets))
         return tuple(
-            graphs.build_dag(
-                self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t]
-            )
-            for s, t, part in ends
+            graphs.build_dag(self.tails[part], self.heads[part], self.nodes, source, target)
+            for part, source, target in zip(parts, *ends, strict=True)
         )
 
     @cached_property

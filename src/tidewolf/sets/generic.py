@@ -33,7 +33,7 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Check, Numbers, as_shape
-from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
@@ -71,8 +71,6 @@ class HalfSpaces(NamedTuple):
 
 @dataclass(frozen=True)
 class DoubleNumbers(Numbers):
-    """An array of finite numbers, or a sparse matrix of them, kept dense in double precision."""
-
     def __call__(self, value: Any, what: str) -> Floats:
         from scipy.sparse import issparse
 
@@ -107,16 +105,13 @@ class BoundPairs(Check):
 
 
 def require_pairs(A: Any, b: Any, name: str) -> None:
-    """Refuse a matrix without its right-hand side, or one of another height."""
     if A is None and b is None:
         return
     fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
     if not fits or np.shape(b) != np.shape(A)[:1]:
-        raise WrongShape(
-            f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}; they must be (p, n) and "
-            "(p,), both or neither.",
-            setting=f"b_{name}" if A is None else f"A_{name}",
-        )
+        given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
+        words = f"{given}; they must be (p, n) and (p,), both or neither."
+        raise WrongShape(words, setting=f"{'b' if A is None else 'A'}_{name}")
 
 
 def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
@@ -178,7 +173,6 @@ def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floa
 
 
 def require_nonempty(rows: HalfSpaces, unit: float) -> None:
-    """Refuse rows without a common point, of size `unit`."""
     n = rows.G.shape[1]
     A = np.vstack([rows.G, rows.E, -rows.E])
     b, free = np.concatenate([rows.h, rows.f, -rows.f]) / unit, np.full(n + 1, np.inf)
@@ -190,7 +184,6 @@ def require_nonempty(rows: HalfSpaces, unit: float) -> None:
 
 
 def require_bounded(rows: HalfSpaces) -> None:
-    """Refuse rows with a common ray, naming an entry that moves along it."""
     G, E, (p, n) = rows.G, rows.E, rows.G.shape
     ends = np.repeat([np.inf, 0.0], [n, p]), np.repeat([np.inf, 1.0], [n, p])
     A_ub, A_eq = np.column_stack([G, np.eye(p)]), np.column_stack([E, np.zeros((len(E), p))])
@@ -214,7 +207,6 @@ def _solved_once(costs: Floats, program: LinearDescription) -> Solved | None:
 
 
 def row_space(rows: Floats) -> Floats:
-    """Orthonormal rows that span the same directions."""
     _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
     return directions[sizes > FLAT * np.max(sizes, initial=0.0)]  # type: ignore[no-any-return]
 
@@ -257,15 +249,11 @@ class Frame(NamedTuple):
     unit: float
 
     def rows(self, rows: HalfSpaces) -> HalfSpaces:
-        """The same rows for u."""
         with np.errstate(over="ignore"):  # a side that is beyond all numbers is no bound
-            return rows._replace(
-                h=(rows.h - rows.G @ self.origin) / self.unit,
-                f=(rows.f - rows.E @ self.origin) / self.unit,
-            )
+            h, f = rows.h - rows.G @ self.origin, rows.f - rows.E @ self.origin
+            return rows._replace(h=h / self.unit, f=f / self.unit)
 
     def point(self, u: Floats) -> Floats:
-        """x."""
         return self.origin + self.unit * u
 
 
@@ -362,10 +350,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         """The largest violation of an inequality, equation or bound, rows brought to length 1: the
         distance to its half-space or plane.
         """
-        x = to_numpy(x).astype(np.float64)
-        rows = self._rows
+        x, rows = to_numpy(x).astype(np.float64), self._rows
         over, off = rows.G @ x - rows.h, np.abs(rows.E @ x - rows.f)
-        return max(0.0, float(np.max(over, initial=0.0)), float(np.max(off, initial=0.0)))
+        return float(max(np.max(over, initial=0.0), np.max(off, initial=0.0)))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = to_numpy(direction).astype(np.float64)
@@ -454,7 +441,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return x
 
     def _bound(self, costs: Floats, found: Solved) -> float:
-        """What no member stays below."""
         p, (lo, hi) = self._rows.general, self._box
         y = np.concatenate([np.minimum(0.0, found.of_fixed[:p]), found.of_fixed[p:]])
         r = costs - y @ self._model.F
@@ -462,7 +448,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _rows(self) -> HalfSpaces:
-        """In the units given."""
         return half_spaces_of(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
 
     @cached_property
@@ -483,9 +468,8 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return Frame(middle, 2.0 ** round(math.log2(size)) if size > 0.0 else self._given.unit)
 
     def _program_in(self, frame: Frame) -> LinearDescription:
-        rows, pairs = frame.rows(self._rows), self.bounds
-        if pairs is None:
-            pairs = np.full((*self.shape, 2), (-np.inf, np.inf))
+        rows, none = frame.rows(self._rows), np.full((*self.shape, 2), (-np.inf, np.inf))
+        pairs = none if self.bounds is None else self.bounds
         lower, upper = (pairs.T - frame.origin) / frame.unit
         G, h = rows.G[: rows.general], rows.h[: rows.general]
         return LinearDescription(lower, upper, rows.E, rows.f, G, h)
@@ -507,7 +491,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _box(self) -> Floats:
-        """lo and hi, in units of the set's size."""
         lower, upper = self._program.lower, self._program.upper
         box, basis = np.stack([lower, upper]), None
         if not self.dimension:
@@ -631,18 +614,14 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     def inner_radius(self) -> float:
         if not self.dimension:
             return 0.0
-        unit = self.radius
-        return unit * self._inner_radius((self._spokes / unit) @ self._basis.T)
-
-    def _inner_radius(self, spokes: Floats) -> float:
-        """That of the hull of these points, in coordinates of the affine hull, their mean 0."""
+        # in coordinates of the affine hull, their mean 0
+        spokes = (self._spokes / self.radius) @ self._basis.T
         if self.dimension == 1:
-            return float(min(spokes.max(), -spokes.min()))
+            return self.radius * float(min(spokes.max(), -spokes.min()))
         slopes = np.linalg.norm(spokes @ np.linalg.inv(spokes.T @ spokes), axis=1)
         surely = 1.0 / (len(spokes) * float(np.max(slopes)))
-        if self.dimension > _FLAT or len(spokes) == self.dimension + 1:
-            return surely
-        return max(surely, _nearest_facet(spokes))
+        exact = self.dimension > _FLAT or len(spokes) == self.dimension + 1
+        return self.radius * (surely if exact else max(surely, _nearest_facet(spokes)))
 
     def tangent(self, direction: Array) -> Array:
         basis = like(self._basis, direction)
@@ -676,10 +655,8 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         return clipped(y, *self._box)
 
     def description(self) -> LinearDescription:
-        k = len(self._rows)
-        return LinearDescription(
-            np.zeros(k), np.ones(k), A_eq=np.ones((1, k)), b_eq=np.ones(1), lift=self._rows.T
-        )
+        ones = np.ones(len(self._rows))
+        return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self._rows.T)
 
     @classmethod
     def examples(cls) -> Sequence[VertexHull]:
@@ -693,7 +670,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _rows(self) -> Floats:
-        """The points, flattened, one a row."""
         points = to_numpy(self.points).astype(np.float64)
         return frozen(points.reshape(self.points.shape[0], -1))
 
@@ -709,9 +685,8 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
 
     @cached_property
-    def _box(self) -> tuple[Array, Array]:
-        lower, upper = (bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max))
-        return lower, upper
+    def _box(self) -> list[NDArray]:
+        return [bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max)]
 
     @cached_property
     def _basis(self) -> Floats:
@@ -725,7 +700,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
 
 def _longest(rows: Floats) -> float:
-    """The length of the longest row, without overflow or underflow on the way."""
     size = float(np.max(np.abs(rows)))
     return size * float(np.max(np.linalg.norm(rows / size, axis=1))) if size else 0.0
 

@@ -279,7 +279,6 @@ def _on_the_way(
 
 
 def lengths_of(links: Sequence[Link], lengths: Lengths | None) -> list[float]:
-    """The length of each link; 1 if none are given."""
     if lengths is None:
         return [1.0] * len(links)
     if len(lengths) != len(links):

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -46,17 +46,15 @@ def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) 
     for i, link in enumerate(links):
         try:
             tail, head = tuple[Any, ...]() if isinstance(link, str) else link
-            hash((tail, head))
+            pairs.append((tail, head))
+            hash(pairs[-1])
         except (TypeError, ValueError):
-            raise WrongType(
-                f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
-            ) from None
-        pairs.append((tail, head))
+            words = f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
+            raise WrongType(words) from None
     return pairs
 
 
 def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
-    """Node names in order of appearance, and the tail and head of every link as numbers."""
     numbers: dict[Hashable, int] = {}
     ends = [numbers.setdefault(node, len(numbers)) for link in links for node in link]
     pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
@@ -64,7 +62,6 @@ def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, I
 
 
 def numbers_of(nodes: Iterable[Hashable]) -> dict[Hashable, int]:
-    """The number of each node by its name."""
     return {node: number for number, node in enumerate(nodes)}
 
 
@@ -80,7 +77,6 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
 
 
 def require_places(places: Int32s, count: int, setting: str) -> None:
-    """Refuse places that are not in an array of so many entries."""
     if len(places) and places.max() >= count:
         words = f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}."
         raise InvalidInput(words, setting=setting)
@@ -132,12 +128,7 @@ class Commodity(NamedTuple):
 
 @dataclass(frozen=True)
 class Links(Check):
-    """The links of a graph: pairs (tail, head) of hashable names, a graph of networkx, or an edge
-    list in a frame.
-    """
-
     directed: bool = field(default=True, kw_only=True)
-    """whether an edge of a graph that is not directed is a link each way"""
 
     words: ClassVar[str] = "the name of a graph's file, or a list of [tail, head] pairs"
     key: ClassVar[str] = "graph"
@@ -156,8 +147,6 @@ class Links(Check):
 
 @dataclass(frozen=True)
 class Node(Check):
-    """A node of a graph: any hashable name."""
-
     words: ClassVar[str] = "the name of a node: text or a whole number"
 
     def __call__(self, value: Any, what: str) -> Hashable:
@@ -166,8 +155,7 @@ class Node(Check):
         except TypeError:
             words = f"{what} must be a name that can be hashed, not {shown(value)}."
             raise WrongType(words) from None
-        name: Hashable = value
-        return name
+        return cast(Hashable, value)
 
     def read(self, value: Any) -> str | int | None:
         return value if _is_name(value) else None
@@ -175,8 +163,6 @@ class Node(Check):
 
 @dataclass(frozen=True)
 class NodeNames(Check):
-    """Names of nodes, each hashable."""
-
     words: ClassVar[str] = "a list of names: text or whole numbers"
 
     def __call__(self, value: Any, what: str) -> tuple[Hashable, ...]:
@@ -189,8 +175,6 @@ class NodeNames(Check):
 
 @dataclass(frozen=True)
 class Commodities(Check):
-    """What must go from where to where: triples (source, target, demand)."""
-
     words: ClassVar[str] = "the name of a table, or a list of [source, target, demand]"
     key: ClassVar[str] = "commodities"
 
@@ -225,8 +209,6 @@ def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Demands(Check):
-    """How much of each commodity must go, at least 0 each."""
-
     words: ClassVar[str] = "a list of numbers"
 
     def __call__(self, value: Any, what: str) -> tuple[float, ...]:
@@ -239,8 +221,6 @@ class Demands(Check):
 
 @dataclass(frozen=True)
 class Supplies(Check):
-    """What nodes send, or draw where it is negative: {name: amount}."""
-
     words: ClassVar[str] = "the name of a table, or amounts by node such as { s = 1.0, t = -1.0 }"
 
     def __call__(self, value: Any, what: str) -> dict[Hashable, float]:
@@ -262,8 +242,6 @@ class Supplies(Check):
 
 @dataclass(frozen=True)
 class ArcBounds(Numbers):
-    """Bounds of what arcs carry: one number for all, or one for each."""
-
     words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
 
     def __call__(self, value: Any, what: str) -> Floats:
@@ -275,8 +253,6 @@ class ArcBounds(Numbers):
 
 @dataclass(frozen=True)
 class LinkLengths(Numbers):
-    """Positive lengths, one for each link."""
-
     words: ClassVar[str] = "the name of a column of the graph's file, or a list of numbers"
 
     def __call__(self, value: Any, what: str) -> Floats:
@@ -290,8 +266,6 @@ class LinkLengths(Numbers):
 
 @dataclass(frozen=True)
 class Indices(Numbers):
-    """A vector of places in another array, counted from 0, kept as a read-only copy."""
-
     def __call__(self, value: Any, what: str) -> Int32s:
         given = to_numpy(as_array(value, what))
         whole = given.ndim == 1 and (given == np.rint(given)).all() and given.min(initial=0) >= 0
@@ -301,11 +275,8 @@ class Indices(Numbers):
 
 
 GraphLinks: TypeAlias = Annotated[Iterable[Link], Links()]
-"""The links of a directed graph."""
 NumberedNames: TypeAlias = Annotated[tuple[Hashable, ...], NodeNames()]
-"""The names of nodes that other settings count."""
 PositiveLengths: TypeAlias = Annotated[Lengths | None, LinkLengths()]
-"""Lengths of links that default to 1."""
 
 
 def _as_commodity(i: int, commodity: Any) -> Commodity:
@@ -324,7 +295,6 @@ def _is_name(value: Any) -> bool:
 
 
 def _is_row(item: Any, names: int, lengths: tuple[int, ...]) -> bool:
-    """Whether a file's list has so many names and then numbers."""
     if not isinstance(item, list) or len(item) not in lengths:
         return False
     numbers = (Number().read(number) for number in item[names:])
@@ -346,22 +316,19 @@ elsewhere it is at most 1 - 1/value.
 
 
 class Dag(NamedTuple):
-    """The useful part of a graph, in order."""
+    """The useful part of a graph, in order: the node of each position; the useful arcs, sorted by
+    head position, and the positions of their ends; arcs into position v are first[v] .. first[v +
+    1]; `by_tail` has the arcs' ranks again, sorted by tail position, those out of position u from
+    first_out[u] on.
+    """
 
     order: Int32s
-    """node of each position"""
     arcs: Int32s
-    """useful arcs, sorted by head position"""
     tails: Int32s
-    """position of the tail of each useful arc"""
     heads: Int32s
-    """position of its head"""
     first: Int32s
-    """arcs into position v are first[v] .. first[v + 1]"""
     by_tail: Int32s
-    """the useful arcs' ranks again, sorted by tail position"""
     first_out: Int32s
-    """ranks of arcs out of position u are by_tail[first_out[u] .. first_out[u + 1]]"""
 
     def covering_flow(self) -> Floats:
         """A unit flow that is positive on every useful arc, by rank.
@@ -376,8 +343,7 @@ class Dag(NamedTuple):
             flow[into[v]] *= max(1.0, flow[out[v]].sum() / flow[into[v]].sum())
         for v in inner:
             flow[out[v]] *= flow[into[v]].sum() / flow[out[v]].sum()
-        scaled: Floats = flow / flow[out[0]].sum()
-        return scaled
+        return np.asarray(flow / flow[out[0]].sum())
 
     def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
@@ -410,22 +376,14 @@ def build_dag(
     position[order] = np.arange(len(order), dtype=np.int32)
     useful = np.flatnonzero(useful_node[tails] & useful_node[heads])
     arcs = useful[np.argsort(position[heads[useful]], kind="stable")].astype(np.int32)
-    tail_positions, head_positions = position[tails[arcs]], position[heads[arcs]]
-    by_tail = np.argsort(tail_positions, kind="stable").astype(np.int32)
-    counting = np.arange(len(order) + 1)
-    return Dag(
-        order=order,
-        arcs=arcs,
-        tails=tail_positions,
-        heads=head_positions,
-        first=np.searchsorted(head_positions, counting).astype(np.int32),
-        by_tail=by_tail,
-        first_out=np.searchsorted(tail_positions[by_tail], counting).astype(np.int32),
-    )
+    tails, heads, counting = position[tails[arcs]], position[heads[arcs]], np.arange(len(order) + 1)
+    by_tail = np.argsort(tails, kind="stable").astype(np.int32)
+    first = np.searchsorted(heads, counting).astype(np.int32)
+    first_out = np.searchsorted(tails[by_tail], counting).astype(np.int32)
+    return Dag(order, arcs, tails, heads, first, by_tail, first_out)
 
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
-    """The nodes that walks from some nodes get to."""
     leaving: list[list[int]] = [[] for _ in start]
     for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
         leaving[tail].append(head)
@@ -439,7 +397,6 @@ def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
 
 
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
-    """All nodes in an order in which tails come before heads."""
     sorter = TopologicalSorter[int](dict.fromkeys(range(len(names)), ()))
     for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
         sorter.add(head, tail)
@@ -487,19 +444,14 @@ class Blocks(NamedTuple):
     number: int
 
 
-class Incidence(NamedTuple):
-    """Edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is there twice."""
-
-    first: Int32s
-    edges: Int32s
-
-
-def incidence(ends: Int32s, nodes: int) -> Incidence:
-    """The edges at every node."""
+def incidence(ends: Int32s, nodes: int) -> tuple[Int32s, Int32s]:
+    """`first` and `edges`: edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is
+    there twice.
+    """
     touched = ends.T.reshape(-1)
     by_node = np.argsort(touched, kind="stable")
     first = np.searchsorted(touched[by_node], np.arange(nodes + 1)).astype(np.int32)
-    return Incidence(first, (by_node % len(ends)).astype(np.int32))
+    return first, (by_node % len(ends)).astype(np.int32)
 
 
 def blocks(ends: Int32s, nodes: int) -> Blocks:
@@ -538,12 +490,10 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
 def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
     """Which arcs lie on no cycle, directions aside: blocks of one arc that is no loop."""
     label = blocks(frozen(np.stack([tails, heads], axis=1)), nodes).of_edge
-    alone: Bools = (np.bincount(label)[label] == 1) & (tails != heads)
-    return alone
+    return np.asarray((np.bincount(label)[label] == 1) & (tails != heads))
 
 
 def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
-    """The number of the connected (strong: strongly connected) part of every node."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
@@ -553,7 +503,6 @@ def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = 
 
 
 def one_node_of_each(tails: Int32s, heads: Int32s, nodes: int) -> Int32s:
-    """A node of each connected part."""
     part = connected_parts(tails, heads, nodes)
     return np.unique(part, return_index=True)[1].astype(np.int32)
 
@@ -564,8 +513,5 @@ def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, ent
     """
     from scipy.sparse import csr_array
 
-    signs = np.repeat([1.0, -1.0], len(arcs))
-    return csr_array(
-        (signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))),
-        shape=(nodes, entries),
-    )
+    places = np.concatenate([tails, heads]), np.tile(arcs, 2)
+    return csr_array((np.repeat([1.0, -1.0], len(arcs)), places), shape=(nodes, entries))

@@ -54,14 +54,12 @@ class Basis(Stored):
 
     @cached_property
     def statuses(self) -> NDArray:
-        """The numbers."""
         if self._known is not None:
             return self._known
         return np.fromiter(map(int, (*self._own.col_status, *self._own.row_status)), np.int8)
 
     @cached_property
     def own(self) -> Any:
-        """HiGHS's own."""
         if self._own is not None:
             return self._own
         import highspy
@@ -172,13 +170,11 @@ class WarmModel:
             return Solved(np.array(solution.col_value), duals[m:], duals[:m], last)
 
     def _run(self, method: str) -> str:
-        """Solve the program; how that ended."""
         self._solver.setOptionValue("solver", method)
         self._solver.run()
         return str(self._solver.getModelStatus().name)
 
     def _set_rows(self, rows: HalfSpaces | None) -> None:
-        """Put these rows after the fixed ones; if they are the last ones, their bounds alone."""
         solver, m, old = self._solver, len(self.low), self._rows
         new, b = (None, np.zeros(0)) if rows is None else rows
         least, places = np.full(len(b), -np.inf), np.arange(m, m + len(b), dtype=np.int32)
@@ -196,7 +192,6 @@ class WarmModel:
 
     @cached_property
     def _solver(self) -> Any:
-        """HiGHS with the fixed rows in it."""
         import highspy
 
         program, (rows, columns) = highspy.HighsLp(), self.F.shape

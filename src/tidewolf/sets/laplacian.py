@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,9 @@ class HullProjection:
         return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)
 
     def __call__(self, d: NDArray) -> NDArray:
-        """P d."""
         own, projected = d[self.arcs], np.zeros_like(d)
         sent, received = (np.bincount(at, own, self.nodes) for at in (self.tails, self.heads))
-        balance: NDArray = sent - received
-        potentials = self._solver[1](balance)
+        potentials = self._solver[1](np.asarray(sent - received, dtype=np.float64))
         projected[self.arcs] = own - (potentials[self.tails] - potentials[self.heads])
         return projected
 
@@ -66,8 +65,7 @@ class HullProjection:
             return None
         t, h, inverse = self.tails, self.heads, self._inverse
         resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
-        norms: Floats = np.sqrt(np.maximum(0.0, 1.0 - resistance))
-        return norms
+        return np.asarray(np.sqrt(np.maximum(0.0, 1.0 - resistance)))
 
     @cached_property
     def packed(self) -> tuple[Floats, Int32s] | None:
@@ -100,7 +98,6 @@ class HullProjection:
 
     @cached_property
     def _free(self) -> NDArray:
-        """The positions that are not grounded."""
         grounded: Any = self.nodes - 1 if self.grounded is None else self.grounded
         return np.delete(np.arange(self.nodes), grounded)
 
@@ -108,29 +105,22 @@ class HullProjection:
     def _laplacian(self) -> Any:
         from scipy.sparse import coo_array
 
-        rows = np.concatenate([self.tails, self.heads, self.tails, self.heads])
-        columns = np.concatenate([self.tails, self.heads, self.heads, self.tails])
-        ones = np.ones(len(self.tails))
-        full = coo_array(
-            (np.concatenate([ones, ones, -ones, -ones]), (rows, columns)),
-            shape=(self.nodes, self.nodes),
-        )
+        ends, t, h = (self.nodes, self.nodes), self.tails, self.heads
+        places = np.concatenate([t, h, t, h]), np.concatenate([t, h, h, t])
+        full = coo_array((np.repeat([1.0, 1.0, -1.0, -1.0], len(t)), places), shape=ends)
         return full.tocsc()[self._free][:, self._free]
 
     @cached_property
     def _inverse(self) -> Floats | None:
         if self.nodes > DENSE_NODES:
             return None
-        inside = np.ix_(self._free, self._free)
-        laplacian = dense_laplacian(self.tails, self.heads, self.nodes)
-        inverse: Floats = np.linalg.inv(laplacian[inside])
-        padded = np.zeros((self.nodes, self.nodes))
+        inside, padded = np.ix_(self._free, self._free), np.zeros((self.nodes, self.nodes))
+        inverse = np.linalg.inv(dense_laplacian(self.tails, self.heads, self.nodes)[inside])
         padded[inside] = 0.5 * (inverse + inverse.T)
         return padded
 
     @property
     def method(self) -> str:
-        """Which of the four ways is taken."""
         return self._solver[0]
 
     @cached_property
@@ -158,22 +148,18 @@ class HullProjection:
         return potentials
 
     def _inverse_of_parts(self, part: NDArray) -> Any:
-        """The inverse of a Laplacian in small parts, sparse, with zeros at grounded nodes."""
         from scipy.sparse import coo_array
 
-        order = np.argsort(part, kind="stable")
-        together = self._laplacian[order][:, order].tocsr()
-        ends = np.cumsum(np.bincount(part))
-        none = self._free[:0]
-        rows, columns, entries = [none], [none], [np.zeros(0)]
-        for start, end in zip([0, *ends], ends, strict=False):
+        order, ends = np.argsort(part, kind="stable"), np.cumsum([0, *np.bincount(part)])
+        together, shape = self._laplacian[order][:, order].tocsr(), (self.nodes, self.nodes)
+        whole = [(self._free[:0], self._free[:0], np.zeros(0))]
+        for start, end in pairwise(ends):
             inverse = np.linalg.inv(together[start:end, start:end].toarray())
-            places = self._free[order[start:end]]
-            rows.append(np.repeat(places, end - start))
-            columns.append(np.tile(places, end - start))
-            entries.append((0.5 * (inverse + inverse.T)).reshape(-1))
-        at = np.concatenate(rows), np.concatenate(columns)
-        return coo_array((np.concatenate(entries), at), shape=(self.nodes, self.nodes)).tocsr()
+            places, size = self._free[order[start:end]], end - start
+            symmetric = (0.5 * (inverse + inverse.T)).reshape(-1)
+            whole.append((np.repeat(places, size), np.tile(places, size), symmetric))
+        rows, columns, entries = map(np.concatenate, zip(*whole, strict=True))
+        return coo_array((entries, (rows, columns)), shape=shape).tocsr()
 
 
 def envelope(matrix: Any) -> int:
@@ -207,7 +193,6 @@ def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
         found, failed = cg(rows, divergence, rtol=CG_TOLERANCE, maxiter=steps, M=jacobi)
         if failed:
             raise SolverFailed("Conjugate gradients took over 20 steps per node of the graph.")
-        potentials: Floats = found
-        return potentials
+        return np.asarray(found)
 
     return solve

@@ -28,7 +28,7 @@ from tidewolf.sets.base import (
     clipped,
     membership_tolerance,
 )
-from tidewolf.sets.graphs import Blocks, Incidence
+from tidewolf.sets.graphs import Blocks
 from tidewolf.sets.laplacian import HullProjection, dense_laplacian
 
 
@@ -52,17 +52,14 @@ class _EdgeSet(SparseSet, Polyhedral, Relaxable):
         return clipped(y, 0.0, upper)
 
     def _farthest(self, chosen: Int32s) -> float:
-        """The distance from the center to a vertex with these edges."""
         c = to_numpy(self.center)
         return math.sqrt(max(0.0, float(c @ c) + float((1.0 - 2.0 * c)[chosen].sum())))
 
 
 def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
     if len(names) != count:
-        raise WrongShape(
-            f"{setting} must be one name for each of {count} nodes; {len(names)} were given.",
-            setting=setting,
-        )
+        words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
+        raise WrongShape(words, setting=setting)
 
 
 # Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
@@ -244,7 +241,6 @@ class Matching(_EdgeSet):
         )
 
     def _best(self, d: NDArray) -> Int32s:
-        """The edges of a matching of least cost, in order."""
         from scipy.optimize import linear_sum_assignment
 
         if not self.perfect:
@@ -271,18 +267,14 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _touched(self) -> NDArray:
-        """The left node of every edge and then the right node of every edge, numbered together."""
         return np.concatenate([self.edges[:, 0], len(self.lefts) + self.edges[:, 1]])
 
     def _sums(self) -> Any:
-        """The sparse matrix that sums the edges at every node."""
         from scipy.sparse import csc_array
 
-        m = len(self.edges)
-        return csc_array(
-            (np.ones(2 * m), (self._touched, np.tile(np.arange(m), 2))),
-            shape=(len(self.lefts) + len(self.rights), m),
-        )
+        m, nodes = len(self.edges), len(self.lefts) + len(self.rights)
+        places = self._touched, np.tile(np.arange(m), 2)
+        return csc_array((np.ones(2 * m), places), shape=(nodes, m))
 
     @cached_property
     def _edge_counts(self) -> NDArray:
@@ -296,7 +288,6 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _open(self) -> Int32s:
-        """The edges that some matching holds."""
         counts = self._edge_counts if self.perfect else np.ones(self.shape)
         return np.flatnonzero(counts).astype(np.int32)
 
@@ -307,13 +298,11 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _ends(self) -> tuple[Int32s, Int32s]:
-        """The left and the right node of every open edge, numbered together."""
         left, right = np.ascontiguousarray(self.edges[self._open].T)
         return left, (len(self.lefts) + right).astype(np.int32)
 
     @cached_property
     def _grounded(self) -> Int32s:
-        """A node of each connected part."""
         return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
 
     def _require_a_perfect_one(self) -> None:
@@ -451,7 +440,6 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
 
     @cached_property
     def _centered(self) -> tuple[Array, float]:
-        """The center, and what its excess is at most."""
         c, infeasibility = np.ones(self.shape), 0.0
         c[self._loops] = 0.0
         for edges, ends, nodes in self._blocks_with_choice():
@@ -460,9 +448,8 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
             inverse[:-1, :-1] = np.linalg.inv(dense_laplacian(a, b, nodes)[:-1, :-1])
             resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
             c[edges] = resistance * ((nodes - 1) / resistance.sum())
-            infeasibility += float(np.abs(c[edges] - resistance).sum()) + _handed_beyond(
-                inverse, a, b
-            )
+            infeasibility += float(np.abs(c[edges] - resistance).sum())
+            infeasibility += _handed_beyond(inverse, a, b)
         off = abs(float(c.sum()) - (len(self.nodes) - 1))
         return frozen(c), max(infeasibility, off, -float(c.min()))
 
@@ -513,9 +500,10 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
     def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
-        known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
-        tails, heads = self.edges[edges].T if known else self.edges[:0].T
-        return bool(known) and not graphs.connected_parts(tails, heads, len(self.nodes)).any()
+        if edges.min(initial=0) < 0 or edges.max(initial=0) >= len(self.edges):
+            return False
+        tails, heads = self.edges[edges].T
+        return not graphs.connected_parts(tails, heads, len(self.nodes)).any()
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         tree = self._tree(to_numpy(direction))
@@ -587,7 +575,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         return graphs.blocks(self.edges, len(self.nodes))
 
     @cached_property
-    def _incidence(self) -> Incidence:
+    def _incidence(self) -> tuple[Int32s, Int32s]:
         return graphs.incidence(self.edges, len(self.nodes))
 
     @cached_property
@@ -595,7 +583,6 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
 
     def _blocks_with_choice(self) -> Iterator[TreeBlock]:
-        """The blocks of more than one edge."""
         by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
         for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
             if len(edges) > 1:

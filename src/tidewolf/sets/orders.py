@@ -332,9 +332,8 @@ class Transportation(Plans):
         super().__post_init__()
         for name in ("rows", "columns"):
             if (least := float(to_numpy(getattr(self, name)).min())) < 0.0:
-                raise EmptySet(
-                    f"{name} of Transportation must be at least 0, not {least:g}.", setting=name
-                )
+                words = f"{name} of Transportation must be at least 0, not {least:g}."
+                raise EmptySet(words, setting=name)
         a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
         if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
             words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
@@ -401,7 +400,6 @@ class Transportation(Plans):
         )
 
     def _most(self, gains: NDArray) -> float:
-        """max_X <gains, X>."""
         return self.answer(-gains).vertex.inner(gains)
 
     @cached_property
@@ -421,18 +419,15 @@ class Transportation(Plans):
 
     @cached_property
     def _places(self) -> tuple[NDArray, ...]:
-        """Where rows and columns that carry something cross."""
         return np.ix_(np.flatnonzero(self._a), np.flatnonzero(self._b))
 
     @cached_property
     def _cells(self) -> Int32s:
-        """The same as places in a flattened point."""
         rows, columns = self._places
         return (rows * len(self._b) + columns).reshape(-1).astype(np.int32)
 
     @cached_property
     def _network(self) -> FlowNetwork:
-        """An arc from every row that carries something to every column that does."""
         a, b = self._a[self._a > 0], self._b[self._b > 0]
         tails, heads = np.indices((len(a), len(b)), dtype=np.int32).reshape(2, -1)
         none, all_of_it = np.zeros(len(tails)), np.full(len(tails), a.sum())

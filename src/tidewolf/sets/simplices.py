@@ -48,8 +48,6 @@ from tidewolf.sets.base import (
 
 
 class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
-    """Abstract: vectors of n entries at least 0 whose sum is bounded."""
-
     tangents: ClassVar = kernels.within_sum
     point_infeasibility: ClassVar = kernels.sum_infeasibility
 
@@ -269,9 +267,8 @@ class CappedSimplex(_SumSet):
     def infeasibility(self, x: Array) -> float:
         """The largest negative entry, entry above the cap, or error of the sum."""
         xp = namespace(x)
-        return max(
-            0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, abs(float(xp.sum(x)) - self.total)
-        )
+        off = abs(float(xp.sum(x)) - self.total)
+        return max(0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, off)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d, shares = to_numpy(direction), self._shares
@@ -347,8 +344,6 @@ class CappedSimplex(_SumSet):
 
 
 class GroupSizes(Check):
-    """How many entries each of one or more groups has."""
-
     words: ClassVar[str] = "a list of whole numbers such as [3, 3, 2]"
 
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
@@ -357,9 +352,8 @@ class GroupSizes(Check):
         if not sizes:
             raise EmptySet(f"{what} must be at least one: of no groups there are no points.")
         if sum(sizes) > MOST_ENTRIES:
-            raise InvalidInput(
-                f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
-            )
+            most = f"a point has at most {MOST_ENTRIES}"
+            raise InvalidInput(f"{what} make {sum(sizes)} entries; {most}.")
         return sizes
 
     def read(self, value: Any) -> tuple[int, ...] | None:
@@ -437,12 +431,9 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
     @cached_property
     def factors(self) -> Factors:
-        return Factors(
-            self.starts[:-1],
-            frozen(np.sqrt(1.0 - 1.0 / self._counts)),
-            frozen(np.where(self._counts > 1, math.sqrt(2.0), 0.0)),
-            exact=True,
-        )
+        radii = frozen(np.sqrt(1.0 - 1.0 / self._counts))
+        diameters = frozen(np.where(self._counts > 1, math.sqrt(2.0), 0.0))
+        return Factors(self.starts[:-1], radii, diameters, exact=True)
 
     def tangent(self, direction: Array) -> Array:
         along = np.empty(self.shape)
@@ -498,7 +489,6 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
 
 def _doubles(x: Array) -> Floats:
-    """What kernels are compiled for."""
     found = np.ascontiguousarray(to_numpy(x), dtype=np.float64)
     return frozen(found.view()) if found.flags.writeable else found
 
@@ -570,9 +560,8 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
         upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
         for name, array in (("weights", self.weights), ("upper", upper)):
             if (least := float(to_numpy(array).min())) <= 0:
-                raise InvalidInput(
-                    f"{name} of Knapsack must be above 0, not {least:g}.", setting=name
-                )
+                words = f"{name} of Knapsack must be above 0, not {least:g}."
+                raise InvalidInput(words, setting=name)
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
@@ -580,9 +569,8 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
             words = "upper of Knapsack must not differ from weights by more than numbers do."
             raise InvalidInput(words, setting="upper")
         if not self.at_most and self.total > most * (1 + self._rounding):
-            raise EmptySet(
-                f"total of Knapsack must be at most {most:g}, not {self.total:g}.", setting="total"
-            )
+            words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
+            raise EmptySet(words, setting="total")
 
     @property
     def shape(self) -> Shape:
@@ -697,7 +685,6 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def _u(self) -> Floats:
-        """The largest amount of each."""
         with np.errstate(over="ignore"):  # what weighs next to nothing is held by its own bound
             most: Floats = np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w)
         return most
@@ -712,7 +699,6 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def _share(self) -> float:
-        """The center is this share of the largest amounts."""
         if not self.at_most:
             return min(1.0, self.total / self._most)
         return min(0.5, self.total / (self._most + length(self._w) * float(np.min(self._u))))

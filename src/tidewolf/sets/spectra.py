@@ -19,6 +19,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations_with_replacement
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
@@ -86,7 +87,6 @@ class SymmetricPart:
         return (self.D @ v + v @ self.D) / self._twice
 
     def _look(self) -> None:
-        """Whether there is a quicker way from here on."""
         here = type(self.D) is np.ndarray
         if here and self._products == _FEW + 1 and is_symmetric(self.D):
             self._half = 0.5 * self._twice
@@ -94,7 +94,6 @@ class SymmetricPart:
             self._made = self.dense()
 
     def dense(self) -> Array:
-        """As an array."""
         D = matrices.as_dense(self.D) / self._twice
         return D + D.T
 
@@ -104,13 +103,9 @@ def is_symmetric(D: NDArray) -> bool:
     n = len(D)
     if not np.array_equal(D[0], D[:, 0]):
         return False
-    corners = range(0, n, _TILE)
-    return all(
-        np.array_equal(D[i : i + _TILE, j : j + _TILE], D[j : j + _TILE, i : i + _TILE].T)
-        for i in corners
-        for j in corners
-        if j >= i
-    )
+    tiles = [slice(i, i + _TILE) for i in range(0, n, _TILE)]
+    pairs = combinations_with_replacement(tiles, 2)
+    return all(np.array_equal(D[rows, columns], D[columns, rows].T) for rows, columns in pairs)
 
 
 @final
@@ -154,7 +149,6 @@ class Deflated:
         self.A, self.V = A, V
 
     def off(self, v: Array) -> Array:
-        """P v."""
         return v - (self.V @ v) @ self.V
 
     def __matmul__(self, v: Array) -> Array:
@@ -172,7 +166,6 @@ class Lowered:
         return self.A @ v - (self.drop * (self.V @ v)) @ self.V
 
     def dense(self) -> Array:
-        """As an array."""
         return self.A.dense() - (self.V.T * self.drop) @ self.V
 
 
@@ -203,8 +196,6 @@ Side: TypeAlias = Annotated[int, Count(most=MOST_SIDE)]
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Spectral(ClosedForm, Projectable):
-    """Abstract: a set of matrices whose oracle is a leading eigenvector."""
-
     tolerance: Annotated[float, Number(above=0.0)] = 1e-2
     failure: Annotated[float, Number(above=0.0, most=1.0)] = 1e-6
     certified: Annotated[bool, Flag()] = False
@@ -304,7 +295,6 @@ class SymmetricSpectral(Spectral):
         """The set of the eigenvalues."""
 
     def atom(self, point: Array) -> Vertex:
-        """The center is known in closed form; any other member by its eigenvectors."""
         if point is self.center:
             return LowRank.ridged(self.n, self.ridge, point)
         return LowRank.of(point)
@@ -318,8 +308,6 @@ class SymmetricSpectral(Spectral):
 
 
 class TraceBound(SymmetricSpectral):
-    """Abstract: positive semidefinite matrices of trace tau, or at most tau."""
-
     at_most: ClassVar[bool]
     tau: float
 
@@ -340,14 +328,12 @@ class TraceBound(SymmetricSpectral):
         A, floor = SymmetricPart(D, size), 0.0 if self.at_most else -math.inf
         found, next_warm = self._leading(A, warm, reference, self.tolerance, floor)
         gap = max(0.0, found.gap + min(0.0, found.value)) if self.at_most else found.gap
-        best = (
-            zero if self.at_most and found.value <= 0.0 else LowRank(root * found.vector[None, :])
-        )
-        return Answer(best, self.tau * size * gap, next_warm)
+        best = LowRank(root * found.vector[None, :])
+        none = self.at_most and found.value <= 0.0
+        return Answer(zero if none else best, self.tau * size * gap, next_warm)
 
     @property
     def spectrum(self) -> Simplex:
-        """{ w >= 0, sum w = tau }, or <= tau."""
         return Simplex(self.n, self.tau, self.at_most)
 
     @classmethod
@@ -358,19 +344,16 @@ class TraceBound(SymmetricSpectral):
 
 
 def warm_start(vectors: Array, calls: int) -> Array:
-    """What the next call starts from."""
     xp = namespace(vectors)
     return frozen(xp.concat([xp.reshape(vectors, (-1,)), like(np.array([calls + 1.0]), vectors)]))
 
 
 def leading_by_dense(A: Any) -> Found:
-    """The leading eigenvector by a dense eigensolver."""
     values, vectors = leading_eigenvectors(A.dense(), 1)
     return Found(vectors[:, 0], float(values[0]), 0.0, 0)
 
 
 def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
-    """The k largest eigenvalues, the largest first, and their eigenvectors as columns."""
     if type(A) is np.ndarray:
         from scipy.linalg import eigh
 
@@ -386,25 +369,21 @@ def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
 
 
 def eigenvalues(x: Array) -> tuple[float, float]:
-    """The smallest and the largest eigenvalue of the symmetric part."""
     values = namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
     return float(values[0]), float(values[-1])
 
 
 def asymmetry(x: Array) -> float:
-    """The largest difference between two entries that should be equal."""
     xp = namespace(x)
     return float(xp.max(xp.abs(x - x.T)))
 
 
 def traceless(direction: Array) -> Array:
-    """The symmetric part less its mean on the diagonal."""
     mean = float(namespace(direction).linalg.trace(direction)) / direction.shape[0]
     return with_diagonal(symmetric(direction), -mean)
 
 
 def symmetric(direction: Array) -> Array:
-    """The symmetric part."""
     half = 0.5 * direction
     return half + half.T
 
@@ -657,9 +636,6 @@ class Fantope(SymmetricSpectral):
         return Answer(LowRank(V), size * gap, warm_start(V, calls))
 
     def _iterated(self, A: SymmetricPart, noise: Array, last: Array | None) -> tuple[Array, float]:
-        """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond
-        theirs.
-        """
         xp, V, s = namespace(noise), noise[:0, :], 0.0
         guarantees = self.certified or self.failure < 1.0
         finer = _FINER if guarantees else 1.0
@@ -730,8 +706,6 @@ def _exact(A: SymmetricPart, k: int) -> Array:
 
 
 class MatrixShape(Size):
-    """The shape of a matrix."""
-
     words: ClassVar[str] = "a list of two whole numbers"
 
     def __call__(self, value: Any, what: str) -> Shape:
