@@ -316,12 +316,10 @@ def requested_experiment(
 
 
 def _replaced(experiment: Experiment, **given: Any) -> Experiment:
-    """With those settings that are given."""
     return replace(experiment, **{key: at for key, at in given.items() if at is not None})
 
 
 def is_file(name: str) -> bool:
-    """Whether an experiment is a file, not a built-in one."""
     from tidewolf.problems import every
 
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
@@ -330,7 +328,6 @@ def is_file(name: str) -> bool:
 def _play(
     folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool, verbose: bool
 ) -> None:
-    """Play what is left, write the results, show them."""
     from tidewolf import report as report_pages
 
     experiment = folder.experiment
@@ -458,7 +455,6 @@ def compare_command(
 
 
 def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
-    """The experiment of a comparison; a built-in one has learners without settings."""
     from tidewolf.experiments import Choice
     from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 
@@ -473,7 +469,6 @@ def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> E
 
 
 def _entry_name(entry: Entry) -> str:
-    """A run of a comparison while it is played."""
     knobs = {"caution": entry.caution, "headroom": entry.headroom}
     at = [f"{knob} {value:g}" for knob, value in knobs.items() if value is not None]
     return ", ".join([entry.stream, entry.learner, *at])
@@ -545,7 +540,6 @@ def _knob(text: str) -> tuple[str, list[float]]:
 
 
 def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> list[N] | None:
-    """The numbers of an option, separated by commas; None for None."""
     if text is None:
         return None
     try:
@@ -624,7 +618,6 @@ def list_command(
 
 
 def _summary(member: Any) -> str:
-    """The first paragraph of a docstring, on one line."""
     return " ".join((member.__doc__ or "").strip().partition("\n\n")[0].split())
 
 

@@ -44,17 +44,14 @@ _ANY_WIDTH = 10_000
 
 
 def opt(metavar: str, help: str, *names: str) -> Any:
-    """An option with a value."""
     return typer.Option(*names, metavar=metavar, help=help)
 
 
 def flag(help: str, *names: str) -> Any:
-    """An option without a value."""
     return typer.Option(*names, help=help)
 
 
 def _experiments(incomplete: str) -> list[str]:
-    """The values of EXPERIMENT, for shell completion."""
     from tidewolf import problems
 
     here = (str(path) for path in sorted(Path().glob("*.toml")))
@@ -62,7 +59,6 @@ def _experiments(incomplete: str) -> list[str]:
 
 
 def _learners(incomplete: str) -> list[str]:
-    """The values of --learner, for shell completion."""
     from tidewolf import baselines, learners
 
     names = (*learners.every(), *baselines.every())
@@ -168,15 +164,12 @@ def _bar(shown: bool) -> Progress:
 
 
 class JobBar:
-    """One progress bar over all jobs of a command."""
-
     def __init__(self, bar: Progress) -> None:
         self._bar, self.done = bar, 0
         self._task = bar.add_task("the best point in hindsight", total=None, detail="")
         self._what, self._begun, self._rounds = "", 0.0, 0
 
     def moved(self, what: str, jobs: int, moment: RunProgress) -> None:
-        """A job moved; `done` others have ended."""
         now, rounds = self._bar.get_time(), moment.rounds_done
         if what != self._what:
             self._what, self._begun, self._rounds = what, now, rounds
@@ -194,7 +187,6 @@ class JobBar:
         )
 
     def ended(self, stage: Stage) -> None:
-        """So many jobs have ended."""
         self.done = stage.done
         failed = f", {stage.failed} failed" if stage.failed else ""
         detail = f"{stage.done:,} of {stage.jobs:,} runs{failed}"
@@ -203,7 +195,6 @@ class JobBar:
 
 @contextmanager
 def progress(shown: bool) -> Iterator[JobBar]:
-    """A bar over the jobs of a command."""
     with _bar(shown) as bar:
         yield JobBar(bar)
 
@@ -217,17 +208,14 @@ def checking(shown: bool, what: str) -> Iterator[Callable[..., None]]:
 
 
 def _print(*parts: str | tuple[str, str], style: str = "") -> None:
-    """A paragraph on stdout."""
     Console(highlight=False).print(Text.assemble(*parts, style=style))
 
 
 def _print_path(what: str, path: Path) -> None:
-    """A path, which is not wrapped."""
     Console(highlight=False).print(Text(f"{what}: {path}"), soft_wrap=True)
 
 
 def _print_pairs(rows: Sequence[tuple[str, str]]) -> None:
-    """Names and what they are, one per line."""
     grid = Table.grid(padding=(0, 2))
     for name, about in rows:
         grid.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
@@ -259,7 +247,6 @@ def _print_table(
 
 
 def show_outcome(example: str, passed: Sequence[str], good: bool, *, named: bool) -> None:
-    """The result of an example in a line; with `named`, also the checks that pass."""
     console = Console(highlight=False)
     ending = f"passes all {len(passed)} checks." if good else f"fails after {len(passed)} checks."
     line = Text.assemble((example, "bold"), " ", (ending, "green" if good else "red"))
@@ -278,7 +265,6 @@ def show_results(
     notes: Sequence[str] = (),
     verbose: bool = False,
 ) -> None:
-    """The verdict, the tables of a run, notes if wanted, and where decisions and the page are."""
     labels = learner_labels(runs)
     if sentence := verdict(runs, labels):
         _print(sentence, style="bold")
@@ -304,7 +290,6 @@ def show_results(
 
 
 def show_preview(found: Mapping[str, Any]) -> None:
-    """What a run would be; nothing was written."""
     _print((found["experiment"], "bold"), f": {found['title']}")
     when = f", from {found['first']} to {found['last']}" if found["first"] else ""
     entries = f"{found['entries']:,} entries, dimension {found['dimension']:,}"
@@ -332,9 +317,6 @@ def show_preview(found: Mapping[str, Any]) -> None:
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:
-    """The learners on each stream, what each step of caution costs and buys, notes, and where the
-    page is.
-    """
     from tidewolf.evaluation.comparison import TABLES, ranking_name
 
     every = comparison.rankings()
@@ -405,7 +387,6 @@ def _setting_of(name: str, line: SweepLine) -> str:
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    """The means over seeds of every setting, what failed, and where the table and the page are."""
     from tidewolf.experiments.sweep import LINE_COLUMNS
 
     for group in found.groups():
@@ -423,14 +404,12 @@ def show_sweep(found: Sweep, table: Path, page: Path) -> None:
 
 
 def show_listing(title: str, listing: Mapping[str, str]) -> None:
-    """Names and what they are, one per line."""
     _print(title, style="bold")
     _print_pairs([(f"  {name}", about) for name, about in listing.items()])
     _print()
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
-    """What something is, and each of its settings: what it takes, its default, its meaning."""
     from tidewolf.experiments.keys import words_of
 
     console = Console(highlight=False)

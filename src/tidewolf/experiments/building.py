@@ -85,7 +85,6 @@ Columns: TypeAlias = tuple[str, ...] | int
 
 
 def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
-    """The rows of a table, one per round; with `gaps`, cells may be empty."""
     return read_table(require_file(path, place), gaps=gaps, format=place.format)
 
 
@@ -107,7 +106,6 @@ def read_numbers(path: Path, place: Place) -> Table:
 
 
 def read_values(path: Path, place: Place) -> NDArray:
-    """The numbers of a table, without the names of its columns."""
     return read_numbers(path, place).values
 
 
@@ -124,7 +122,6 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
 
 
 def require_file(path: Path, place: Place) -> Path:
-    """Refuse a path that is no file."""
     if not file_of(path).is_file():
         where = "paths are seen from the folder of the experiment's file"
         raise InvalidInput(f"{place.words()}there is no file {file_of(path)}; {where}.")
@@ -153,7 +150,6 @@ def build(
 
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
-    """The set or the batch of functions that a file describes."""
     kind = kind_named(choice.name)
     if "graph" in kind_keys(kind):
         return coordinates_of(choice, None, place).K
@@ -161,7 +157,6 @@ def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> An
 
 
 def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_values) -> Any:
-    """The value of one setting."""
     if isinstance(value, Choice):
         return build_choice(value, place, read)
     if isinstance(value, tuple) and value and isinstance(value[0], Choice):
@@ -201,7 +196,6 @@ def make_learner(
 
 
 def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordinates:
-    """The set, with what its coordinates are called."""
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
@@ -342,7 +336,6 @@ class Coordinates:
         return self.names if self.K.shape == (len(self.names),) else ()
 
     def title(self, kind: str, tables: Tables) -> str:
-        """One sentence that describes the decision."""
         if self.on_network is not None:
             return self.on_network.title
         over = "" if self.on_links is None else f" over the links of {self.on_links.name}"
@@ -377,11 +370,9 @@ class Coordinates:
         return losses, Unlimited(losses.shape, len(losses)) if limits is None else limits
 
     def _ordered(self, table: Table, columns: Int64s) -> Floats:
-        """The numbers of these columns as points of the set."""
         return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
 
     def columns(self, table: Table, path: Path) -> Int64s:
-        """The place of the column of each coordinate, or link."""
         if self.on_links is not None:
             return self.on_links.places(table.columns, path)
         size = int(np.prod(self.K.shape))
@@ -393,7 +384,6 @@ class Coordinates:
         return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
 
     def points(self, table: Table, path: Path) -> Floats:
-        """The rows of a table as decisions."""
         if self.network is None:
             return self._ordered(table, self.columns(table, path))
         return self._ordered(table, match_names(table.columns, self.network.names, str(path)))
@@ -416,7 +406,6 @@ class Coordinates:
 
 
 def build_problem(experiment: Experiment, seed: int) -> Problem:
-    """The set and the stream of one seed."""
     stream, K = experiment.stream, experiment.hard_set
     if not isinstance(stream, Choice):
         assert K is not None
@@ -520,7 +509,6 @@ def _info(
 
 
 def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]) -> int:
-    """How many rounds are played: losses and limits have as many."""
     length, first = len(losses), paths.get("costs", "[stream.losses]")
     if len(limits) != length:
         others = [path for name, path in paths.items() if name in TABLES and name != "costs"]
@@ -586,11 +574,9 @@ class RoundReader:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """The place of each entry by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     def named(self, x: Array) -> dict[str, float]:
-        """A point by name."""
         return dict(zip(self.names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True))
 
     def point(self, given: Any, what: str) -> Array:
@@ -702,7 +688,6 @@ def _names(K: ConvexSet, names: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
-    """What the first table calls coordinates, if it is there."""
     path = stream.costs
     if path is None or not path.is_file():
         return None
@@ -716,8 +701,6 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
 
 
 class Route(NamedTuple):
-    """A path that a decision uses."""
-
     commodity: str
     path: str
     share: float

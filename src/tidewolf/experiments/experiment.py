@@ -47,8 +47,6 @@ _DAYS, _PER_DAY = 3, 4
 
 @dataclass(frozen=True)
 class _Is(Check):
-    """What passes `check(value, what)`."""
-
     check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
 
     words = "what only Python code gives"
@@ -61,8 +59,6 @@ class _Is(Check):
 
 
 def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
-    """A list, each item of which passes a check."""
-
     def items(value: Any, what: str) -> tuple[Any, ...]:
         given = value.items() if isinstance(value, Mapping) else value
         return tuple(check(item, f"An item of {what}") for item in as_items(given, what, such))
@@ -71,8 +67,6 @@ def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
 
 
 def _pair(second: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """A name, and what passes a check."""
-
     def pair(value: Any, what: str) -> tuple[str, Any]:
         if not isinstance(value, tuple | list) or len(value) != 2:
             raise WrongType(f"{what} is a name and a value, not {shown(value)}.")
@@ -385,7 +379,6 @@ class Experiment:
         return replace(self, learners=tuple(chosen), as_run=tuple(as_run))
 
     def _place(self, entrant: Choice) -> Place:
-        """Where the file describes an entrant."""
         entries = [] if self.document is None else self.document.data.get("learners", [])
         for i, entry in enumerate(entries):
             table = entry if isinstance(entry, dict) else {"name": entry}
@@ -519,14 +512,12 @@ def given_fields(part: Any) -> dict[str, Any]:
 
 
 def _table_of(part: Any) -> Any:
-    """What a file says of one part of a stream."""
     if isinstance(part, tuple):
         return {name: str(path) for name, path in part}
     return part.table() if isinstance(part, Choice) else str(part)
 
 
 def _absolute(part: Any) -> Any:
-    """The same, with absolute paths of files."""
     if isinstance(part, tuple):
         return tuple((name, path.absolute()) for name, path in part)
     if isinstance(part, Choice):

@@ -121,8 +121,6 @@ RunFollow: TypeAlias = Callable[[Job, RunProgress], None]
 
 
 class Finished(NamedTuple):
-    """All runs of one seed."""
-
     seed: int
     problem: Problem
     jobs: tuple[Job, ...]
@@ -132,12 +130,10 @@ class Finished(NamedTuple):
 
     @property
     def shown(self) -> tuple[Run, ...]:
-        """The runs that tables and pages show: those of the learners, then the incumbent's."""
         return self.runs if self.incumbent is None else (*self.runs, self.incumbent)
 
     @property
     def saved(self) -> str:
-        """What the first run would have saved; empty without an incumbent."""
         if self.incumbent is None:
             return ""
         first = self.jobs[0].entrant.name
@@ -145,7 +141,6 @@ class Finished(NamedTuple):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What would have been saved, and the notes of the problem."""
         return (*([self.saved] if self.saved else []), *self.problem.notes)
 
 
@@ -320,7 +315,6 @@ class RunFolder:
     def _play(
         self, job: Job, ready: Prepared, progress: RunFollow | None, stopping: Callable[[], bool]
     ) -> Run:
-        """The run of one job, from its checkpoint if there is one."""
         problem, file = ready.problem, self.path / CHECKPOINTS_FOLDER / job.label
         learner = job.source.learner(job.entrant, problem, job.seed)
         recording, log = jobs.begin(learner, problem, file, job.origin), None
@@ -517,7 +511,6 @@ def require_no_run(path: Path, force: bool) -> None:
 
 
 def free(path: Path) -> Path:
-    """The path, or the first of path-2, path-3, ... without a run."""
     number, found = 1, path
     while _files_of(found) or (found.exists() and not found.is_dir()):
         number += 1
@@ -548,8 +541,6 @@ def endings(form: str | None, cells: int) -> tuple[str, ...]:
 
 
 class TableWriter(NamedTuple):
-    """Writes the tables of one run."""
-
     folder: Path
     found: Decisions
     form: str | None
@@ -612,7 +603,6 @@ class TableWriter(NamedTuple):
         return "time", times, np.array(texts, dtype=object)
 
     def write_decisions(self, name: str) -> None:
-        """One column per entry of a decision."""
         columns = dict(zip(self.found.names, self.found.table.T, strict=True))
         shares = "entries of flows and splits are shares of their commodity's demand, not volumes"
         self.write(name, np.arange(len(self.found)), columns, shares)
@@ -679,7 +669,6 @@ class TableWriter(NamedTuple):
 
 
 def write_tunnels(folder: Path, problem: Problem) -> None:
-    """What the columns of decisions stand for, as tunnels.csv, if they are tunnels."""
     net = problem.network
     if net is None or net.tunnels is None:
         return
@@ -710,7 +699,6 @@ def _limited_links(problem: Problem) -> Int64s | None:
 
 
 def commodities(problem: Problem) -> int:
-    """How many flows a decision consists of."""
     K = problem.K
     if problem.network is not None:
         return len(problem.network.demands)
@@ -762,13 +750,11 @@ class DecisionLog:
             self._file.write(rows.tobytes() if len(rows) == rounds else rows.tobytes() * rounds)
 
     def sync(self) -> None:
-        """Flush the file to disk."""
         with jobs.naming(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file."""
         with jobs.naming(self.path):
             self._file.close()
 
@@ -843,7 +829,6 @@ def preview(
 
 
 def _kind(functions: Any) -> str:
-    """A kind of functions by its name and the first line of its docstring."""
     about = (type(functions).__doc__ or "").strip().split("\n")[0]
     return f"{type(functions).__name__}: {about.removesuffix('.')}"
 

@@ -163,8 +163,6 @@ def _contents(part: Any) -> Any:
 
 
 class Job(NamedTuple):
-    """One run to be made."""
-
     source: Recipe | InProcess
     # None: as many as there are
     rounds: int | None
@@ -182,11 +180,9 @@ class Job(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name of its checkpoint in a run folder."""
         return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
     def plain(self) -> Row:
-        """The job as plain data."""
         plain: Row = {"experiment": self.source.name, "source": self.source.identity}
         plain |= {"learner": self.entrant.name, "settings": self.entrant.given}
         row: Row = json.loads(json.dumps({**plain, "seed": self.seed, "rounds": self.rounds}))
@@ -197,7 +193,6 @@ class Job(NamedTuple):
 
 
 def plan_run(experiment: Experiment) -> tuple[tuple[Job, ...], ...]:
-    """The jobs of a resolved experiment, grouped by seed."""
     source, numbers = Recipe.of(experiment), count(1)
     entrants, rounds = experiment.entrants(), experiment.rounds
     return tuple(
@@ -275,7 +270,6 @@ def crossed(
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the values of several settings."""
     return [dict(zip(values, at, strict=True)) for at in product(*values.values())]
 
 
@@ -376,7 +370,6 @@ def failed(job: Job, reason: str, comparator: Row | None = None, sees: str = "")
 def begin(
     learner: Learner[Any], problem: Problem, file: Path | None, origin: str = ""
 ) -> Recording:
-    """A recording of the problem, from the beginning or from the file."""
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
     data, where = file.read_bytes(), {"source": origin, "folder": str(file.parent.parent)}
@@ -441,15 +434,12 @@ Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
 
 
 class Stage(NamedTuple):
-    """How many jobs have ended."""
-
     done: int
     failed: int
     jobs: int
 
 
 def versions() -> dict[str, str]:
-    """The versions that a row depends on."""
     machine = ("threads", "cpu", "blas")
     return {name: here for name, here in checkpoint.writer().items() if name not in machine}
 
@@ -526,7 +516,6 @@ def _begin(folder: Path, kind: Kind, header: Row, force: bool) -> None:
 
 
 def _append(journal: Path, entry: Row) -> None:
-    """Write a line that survives a crash right after."""
     with naming(journal), open(journal, "ab") as file:
         file.write(f"{json.dumps(entry, allow_nan=False)}\n".encode())
         file.flush()
@@ -563,7 +552,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
 
 
 def require_format(path: Path, found: int, known: int, otherwise: str) -> None:
-    """Refuse a file of a format that this tidewolf does not read."""
     if found != known:
         kind = errors.NewerFormat if found > known else errors.OlderFormat
         cure = "Install a newer tidewolf." if found > known else otherwise
@@ -612,7 +600,6 @@ _CONNECT_SECONDS = 10
 
 
 def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None) -> Engine:
-    """The engine of so many processes (by default one per processor), or that of a cluster."""
     if dask is not None and jobs is not None:
         raise InvalidInput("Give --jobs for this machine or --dask for a cluster, not both.")
     if dask is not None:
@@ -623,14 +610,11 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 
 def processors() -> int:
-    """How many processors this process may use."""
     has_affinity = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:
-    """One job after another in this process."""
-
     def play(tasks: Mapping[int, Task]) -> Answers:
         player = Player()
         with _limits():
@@ -649,7 +633,6 @@ def on_processes(jobs: int) -> Engine:
 
 
 def on_cluster(address: str) -> Engine:
-    """The workers of the Dask scheduler at this address, such as tcp://10.0.0.1:8786."""
     return partial(_on_cluster, import_extra("distributed", "A sweep", "app,sweep"), address)
 
 

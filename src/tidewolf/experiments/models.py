@@ -90,7 +90,6 @@ class Strict(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The keys that have a value."""
         return {key: value for key, value in self.__dict__.items() if value is not None}
 
 
@@ -211,7 +210,6 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
 
 
 def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -> Choice:
-    """A set or a batch of functions: a table with a kind and its settings."""
     if not isinstance(table, dict):
         such = f'it should be a table with a kind such as "{next(iter(kinds))}"'
         raise at.refused(f"{such}, not {shown(table)}.")
@@ -228,7 +226,6 @@ def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -
 
 
 def _named(known_by: Callable[[str], Keys], table: dict[str, Any], key: str, at: Source) -> Choice:
-    """A learner or a problem by its name under a key, with its settings."""
     name = table[key]
     if not isinstance(name, str):
         raise at.refused(f"{key} should be text, not {name!r}.", key)
@@ -335,7 +332,6 @@ def _row(model: type[Strict], row: Any, key: str, number: int) -> dict[str, Any]
 
 
 def _bounds(given: Sequence[Any]) -> list[Any]:
-    """Pairs of bounds, infinite if there is none."""
     if len(given) == 2 and not any(isinstance(each, list) for each in given):
         ends = (-math.inf, math.inf)
         return [end if at is None else at for at, end in zip(given, ends, strict=True)]
@@ -368,7 +364,6 @@ def entries_of(choice: Choice) -> int:
 
 
 def _require_modest(choice: Choice) -> None:
-    """Refuse a set that is too large to be made for a request."""
     waiting = [choice]
     while waiting:
         given = waiting.pop().given
@@ -416,7 +411,6 @@ def _require_most(what: str, count: float, most: int, setting: str | None = None
 
 
 def _ways(given: Mapping[str, Any]) -> int:
-    """How many links there are, each way counted."""
     return len(given["graph"]) * (2 if given.get("directed") is False else 1)
 
 
@@ -429,7 +423,6 @@ def _whole(size: Any) -> int:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """That of a list of lists; () of a number."""
     sides = []
     while isinstance(value, tuple) and value:
         sides.append(len(value))
@@ -443,7 +436,6 @@ def _of_network(given: Mapping[str, Any]) -> int:
 
 
 def _of_polytope(given: Mapping[str, Any]) -> int:
-    """As many as a matrix has columns; else bounds."""
     columns = [_shape(given[key])[-1] for key in ("A_ub", "A_eq") if _shape(given.get(key))]
     return max(columns, default=(_shape(given.get("bounds")) or (0,))[0])
 
@@ -498,7 +490,6 @@ def _set(table: Any, info: Info) -> Choice | None:
 
 
 def _learner(entry: Any, info: Info) -> Choice:
-    """A learner by name, or a table with its name and settings."""
     table = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or "name" not in table:
         raise ValueError('a learner should have a name, such as "Ensemble"')
@@ -530,7 +521,6 @@ class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[
 
 
 def _stream(table: Any, info: Info) -> Choice | Tables | None:
-    """[stream]: a built-in problem by name, or tables."""
     if isinstance(table, dict) and "problem" in table:
         return _named(keys.problem_keys, table, "problem", info.context)
     if table == {}:
@@ -562,7 +552,6 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 
 def _format(table: Any, info: Info) -> FileFormat:
-    """[files]: how text is written in tables and graphs."""
     if not isinstance(table, dict):
         raise ValueError("it should be a table with keys such as separator")
     known = {key: keys.FileKey(*each) for key, each in settings_of(FileFormat).items()}
@@ -570,8 +559,6 @@ def _format(table: Any, info: Info) -> FileFormat:
 
 
 class Outputs(Strict):
-    """Where results go."""
-
     folder: TableFile = None
     checkpoint_seconds: Positive = 10.0
     decisions: Literal["none", "csv", "parquet", "both"] | None = None
@@ -591,8 +578,6 @@ class Described(Strict):
 
 
 class File(Described):
-    """An experiment file."""
-
     seeds: Seed | Some[Seed] = 0
     caution: Positive | Some[Positive] | None = None
     incumbent: TableFile = None
@@ -620,7 +605,6 @@ class File(Described):
 
 
 def read_file(document: Document, path: Path) -> Experiment:
-    """The experiment that a document describes."""
     try:
         file = File.model_validate(document.data, context=Source(path.parent))
     except ValidationError as error:
@@ -643,5 +627,4 @@ def read_file(document: Document, path: Path) -> Experiment:
 
 
 def _each(given: Any) -> tuple[Any, ...]:
-    """Values, each once: a list of them, or one."""
     return tuple(dict.fromkeys(given if isinstance(given, list) else [given]))

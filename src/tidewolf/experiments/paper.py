@@ -47,8 +47,6 @@ TURNS = 8
 
 
 class Size(NamedTuple):
-    """How much is run."""
-
     horizons: tuple[int, ...]
     seeds: int
     interval_rounds: int
@@ -79,7 +77,6 @@ class Measured(NamedTuple):
     """those of regret and violation in the learner's theorem"""
 
     def growth(self, name: str) -> Growth:
-        """How regret or violation grows."""
         totals, theory = self.regrets, self.exponents[0]
         if name == "violation":
             totals, theory = self.violations, self.exponents[1]
@@ -98,8 +95,6 @@ class Means(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """A run with the constants of the theorem as printed."""
-
     set: str
     horizon: int
     eps: float
@@ -111,8 +106,6 @@ class Printed(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A run on one of the paper's examples."""
-
     example: str
     learner: str
     rounds: int
@@ -142,7 +135,6 @@ class Study(NamedTuple):
 
 
 def learners(K: ConvexSet, T: int) -> dict[str, Learner[Any]]:
-    """What is measured over horizons, by the name shown."""
     return {
         "Algorithm 3 (DriftPlusPenalty)": DriftPlusPenalty(K, horizon=T, **SLOPES),
         "Algorithm 4 (PrimalDual)": PrimalDual(K, horizon=T, **SLOPES),

@@ -148,7 +148,6 @@ def say(**keys: str) -> str:
 
 
 def as_format(given: object, what: str = "format") -> FileFormat:
-    """A format, if it is one."""
     if isinstance(given, FileFormat):
         return given
     raise WrongType(f"{what} must be a FileFormat, not {shown(given)}.")
@@ -191,7 +190,6 @@ _LIKELY = [day + hour for day in _DAYS for hour in _HOURS]
 def read_dates(
     cells: Sequence[Any], where: Sequence[str], format: FileFormat
 ) -> tuple[NDArray, bool]:
-    """Dates of cells that are dates or texts; and whether they are in UTC."""
     found = list[datetime]()
     for cell, place in zip(cells, where, strict=True):
         moment = _moment(cell, format.date_format)
@@ -215,7 +213,6 @@ def read_dates(
 
 
 def _moment(cell: Any, date_format: str | None) -> datetime | None:
-    """A cell as a date; None if it is none."""
     with suppress(ValueError, OverflowError):
         if isinstance(cell, datetime):
             return cell
@@ -231,7 +228,6 @@ def _moment(cell: Any, date_format: str | None) -> datetime | None:
 
 
 def likely_formats(cells: Sequence[Any]) -> list[str]:
-    """Formats under which every cell is a date."""
     likely = _LIKELY
     for cell in cells:
         likely = [each for each in likely if _moment(str(cell), each) is not None]

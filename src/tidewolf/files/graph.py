@@ -192,7 +192,6 @@ def read_graph(
 
 
 def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
-    """The finite number of this name, or what stands for a missing one."""
     cell = edge.known[name] if name in edge.known else edge.get(name)
     if not is_gap(cell):
         return finite(cell, f'{edge.place}, column "{name}"', format)

@@ -64,12 +64,10 @@ _HEADERS = threading.Lock()
 
 
 def most_unpacked(size: int) -> int:
-    """The most bytes that a file of this size is unpacked to."""
     return max(ALWAYS_UNPACKED, RATIO * size)
 
 
 def require_unpacked(path: Path, claimed: int) -> None:
-    """Refuse a file that unpacks to so many bytes if they are too many."""
     most = most_unpacked(path.stat().st_size)
     if claimed > most:
         raise InvalidInput(
@@ -79,7 +77,6 @@ def require_unpacked(path: Path, claimed: int) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
-    """The arrays of an NPZ file by name."""
     try:
         with _HEADERS, zipfile.ZipFile(path) as archive, np.load(path) as arrays:
             members = archive.infolist()
@@ -96,8 +93,6 @@ def read_arrays(path: Path) -> dict[str, NDArray]:
 
 @dataclass(frozen=True)
 class Cells:
-    """The columns of a file under their names."""
-
     # the file, as messages call it
     name: str
     header: Sequence[str]
@@ -111,12 +106,10 @@ class Cells:
     utc: bool = False
 
     def place(self, i: int, j: int | None = None) -> str:
-        """Where a row or a cell stands."""
         row = f"{self.name}, {self.unit} {self.lines[i]}"
         return row if j is None else f'{row}, column "{self.header[j]}"'
 
     def text(self, i: int, j: int) -> str:
-        """A cell as text; empty if it is."""
         return cell_text(self.columns[j][i])
 
     def numbers(self, j: int, gaps: bool, rows: int) -> Floats:
@@ -133,7 +126,6 @@ class Cells:
 
 
 def cell_text(cell: Any) -> str:
-    """A cell as text; empty if it is."""
     if not isinstance(cell, str) and is_gap(cell):
         return ""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
@@ -165,7 +157,6 @@ def finite(cell: Any, place: str, format: FileFormat) -> float:
 
 
 def to_float(cell: Any, decimal: str) -> float:
-    """A number, NaN if it is none."""
     if isinstance(cell, str):
         if "_" in cell or (decimal == "," and "." in cell):
             return math.nan
@@ -249,7 +240,6 @@ def read_records(
 
 
 def file_of(path: Path) -> Path:
-    """The file of a path that may name a sheet of it."""
     return _split_sheet(path)[0]
 
 
@@ -259,7 +249,6 @@ def _split_sheet(path: Path) -> tuple[Path, str | None]:
 
 
 def read_cells(path: Path, format: FileFormat) -> Cells:
-    """The cells of a file, by the ending of its name."""
     name = file_of(path).name.lower()
     readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
     read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
@@ -414,7 +403,6 @@ def _sheet_rows(
 
 
 def _require_honest(file: Path) -> None:
-    """Refuse what is no archive, or one that unpacks to too much."""
     if not zipfile.is_zipfile(file):
         raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
     with zipfile.ZipFile(file) as archive:

@@ -127,7 +127,6 @@ def read_table(
 
 
 def column_names(names: Sequence[str], file: str) -> tuple[str, ...]:
-    """Column names, each once."""
     if not names:
         raise InvalidInput(f"{file} has times and no other column.")
     for i, name in enumerate(names):
@@ -138,12 +137,10 @@ def column_names(names: Sequence[str], file: str) -> tuple[str, ...]:
 
 
 def is_time(name: str) -> bool:
-    """Whether a first column of this name holds times."""
     return name.lower() in TIMES
 
 
 def _frame_cells(frame: Any, format: FileFormat) -> Cells:
-    """The cells of a frame of pandas or polars."""
     name = "The frame"
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
@@ -179,7 +176,6 @@ def _npz_cells(path: Path, format: FileFormat) -> Cells:
 
 
 def _times(cells: Cells, rows: int) -> NDArray:
-    """Times that increase from row to row."""
     format, utc, times = cells.format, cells.utc, cells.columns[0][:rows]
     where = [cells.place(i, 0) for i in range(rows)]
     if times.dtype.kind not in "fiubM":
@@ -326,7 +322,6 @@ def require_seen(rounds: Aligned) -> None:
 
 
 def _named(name: str, table: Table) -> Table:
-    """A table that knows its file and where its rows stand."""
     if not isinstance(table, Table):
         raise WrongType(f"{name} must be a Table, not {shown(table)}.")
     file = table.file or name

@@ -47,7 +47,6 @@ LENGTH, CAPACITY = "length", "capacity"
 def find_node(
     nodes: Mapping[str, Hashable], called: Any, what: str, graph: str, setting: str
 ) -> Hashable:
-    """The node of a graph that has this name."""
     if str(called) not in nodes:
         near = did_you_mean(str(called), nodes)
         words = f"no link of {graph} touches the node {called!r}, {what}.{near}"
@@ -74,7 +73,6 @@ class LinkColumns(NamedTuple):
         return tuple(link_name(link) if both_ways or not name else name for name, link in named)
 
     def names_any(self, columns: Sequence[str]) -> bool:
-        """Whether a column is called as a link is."""
         calls = {plain_name(call) for calls in self._spellings() for call in calls}
         return not calls.isdisjoint(map(plain_name, columns))
 
@@ -93,7 +91,6 @@ class LinkColumns(NamedTuple):
         return match_names(given, self._spellings(), f"{source}, for {self.name}", "link", needed)
 
     def _spellings(self) -> list[list[str]]:
-        """What a column of each link may be called."""
         named = zip(self.graph.names, self.graph.links, strict=True)
         back = -1 if self.graph.both_ways else 1  # the second way is that back, if there is one
         calls = ((name, link_name(link), link_name(link[::back])) for name, link in named)
@@ -111,7 +108,6 @@ class LinkColumns(NamedTuple):
 
 
 def link_name(link: Sequence[Any]) -> str:
-    """What a link without a name of its own is called."""
     return f"{link[0]} > {link[1]}"
 
 
@@ -191,7 +187,6 @@ class NetworkFiles(NamedTuple):
         return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
 
     def demands(self, table: Table, source: object) -> Floats:
-        """What each commodity sends, of shape (rounds, commodities)."""
         places = self.places("demands", table.columns, source)
         found = np.ascontiguousarray(table.values[:, places])
         for row, j in np.argwhere(found < 0)[:1]:
@@ -202,12 +197,10 @@ class NetworkFiles(NamedTuple):
 
     @property
     def used(self) -> Int64s:
-        """The links that some decision uses, by their places."""
         return np.flatnonzero(self.network._is_used)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know of the network, in sentences: links that carry nothing, and why."""
         graph, notes = self.columns.graph, list(self.network.notes)
         if graph.loops:
             notes.append(f"Links from a node to itself are left out: {graph.loops}.")
@@ -220,7 +213,6 @@ class NetworkFiles(NamedTuple):
 
     @property
     def title(self) -> str:
-        """One sentence that describes the decision."""
         network, links, cut = self.network, len(self.network.links), len(self.network.cut)
         what, which = f"{len(network.demands):,} commodities", f"all {links} links"
         if len(network.demands) == 1:
@@ -234,7 +226,6 @@ class NetworkFiles(NamedTuple):
 
 
 def one_column(table: Table, source: object, what: str) -> Floats:
-    """The numbers of a table of one column."""
     if len(table.columns) != 1:
         raise InvalidInput(f"{source}: {what} must be one column, not {len(table.columns)}.")
     return table.values[:, 0]

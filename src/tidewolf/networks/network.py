@@ -146,8 +146,6 @@ class PathShare(NamedTuple):
 
 @dataclass(frozen=True)
 class _Ends(Check):
-    """A node, or several with shares that sum to 1."""
-
     words: ClassVar[str] = "the name of a node, or shares by node such as { SEA = 0.6, SFO = 0.4 }"
 
     def __call__(self, value: Any, what: str) -> Any:
@@ -172,7 +170,6 @@ class _Ends(Check):
 
 
 def is_pairs(value: Any) -> bool:
-    """Whether shares are given as pairs of a node and a number."""
     return (
         isinstance(value, list | tuple)
         and bool(value)
@@ -383,7 +380,6 @@ class Network(OnLinks):
         return self._checked_losses(costs, self._sent(demands, len(costs)))
 
     def _checked_losses(self, costs: Floats, sent: Floats) -> Linear:
-        """The same for arrays that were checked."""
         on_links = self.tunnels is None
         per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
         with np.errstate(over="ignore"):
@@ -447,7 +443,6 @@ class Network(OnLinks):
 
     @cached_property
     def _is_used(self) -> NDArray:
-        """Whether some decision uses each link."""
         return np.asarray(np.diff(self.incidence.indptr) > 0)
 
     def loads(self, x: Array, demands: Array | None = None) -> Floats:
@@ -511,7 +506,6 @@ class Network(OnLinks):
         ]
 
     def _paths(self, x: Floats) -> list[list[Path]]:
-        """The paths of each commodity, with links as arcs."""
         K = self.K
         if self.tunnels is not None:
             found: list[list[Path]] = [[] for _ in self.demands]
@@ -546,7 +540,6 @@ class Network(OnLinks):
 
     @cached_property
     def _parallel(self) -> Counter[Link]:
-        """How many links lead from a node to another."""
         return Counter(self.links)
 
     def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
@@ -568,7 +561,6 @@ class Network(OnLinks):
         return array
 
     def _once(self, demands: Array | None) -> Floats:
-        """What each commodity sends in one round."""
         if demands is None:
             return self.volumes
         names = self._demand_names
@@ -688,8 +680,6 @@ class Network(OnLinks):
 
 
 class _Choice(NamedTuple):
-    """What is decided on a network."""
-
     K: ConvexSet
     incidence: Any
     owner: Int64s
@@ -702,7 +692,6 @@ _NOTHING = 1e-9
 
 
 def _numbers(given: Any, what: str) -> Floats:
-    """Numbers, infinite ones among them."""
     try:
         array = np.asarray(to_numpy(given) if is_array(given) else given)
     except (TypeError, ValueError):

@@ -72,8 +72,6 @@ class Tunnel(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """A link as the network keeps it."""
-
     tail: Hashable
     head: Hashable
     length: float = 1.0
@@ -113,8 +111,6 @@ GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
 
 
 class _Pairs(Links):
-    """Ordered pairs of nodes, each once."""
-
     words: ClassVar[str] = "a list of [source, target] pairs"
     key: ClassVar[str] = "pairs"
 
@@ -128,8 +124,6 @@ class _Pairs(Links):
 
 
 class OnLinks(Value):
-    """What is made of the links of a graph."""
-
     graph: Any
 
     @cached_property
@@ -270,7 +264,6 @@ class Tunnels(OnLinks):
 
     @cached_property
     def _ways(self) -> list[list[Way]]:
-        """The paths of each pair."""
         nodes, tails, heads = number_nodes(self.links)
         numbers = numbers_of(nodes)
         finder = PathFinder(len(nodes), tails.tolist(), heads.tolist(), self.lengths.tolist())
@@ -375,7 +368,6 @@ class PathFinder:
 def leading_away(
     links: Sequence[Link], lengths: Floats, source: Hashable, target: Hashable
 ) -> list[int]:
-    """The links that lead away, by their places."""
     there, _ = graph_tools.shortest(links, lengths, source)
     back, _ = graph_tools.shortest([(head, tail) for tail, head in links], lengths, target)
 
