@@ -70,14 +70,14 @@ class Mutant(NamedTuple):
 PATCHES = (
     Patch(
         "dates: formats are named that do not fit every date",
-        "files/format.py",
+        "files/reading.py",
         "for cell in cells:\n        likely",
         "for cell in cells[:1]:\n        likely",
         DATES,
     ),
     Patch(
         "dates: an hour that comes twice is always summer time",
-        "files/format.py",
+        "files/reading.py",
         "last = next((each for each in readings if last is None or each > last), first)",
         "last = first",
         DATES,

@@ -25,7 +25,7 @@ from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
 from tidewolf.experiments.keys import Choice, Document, Place, learner_keys, problem_keys
 from tidewolf.experts import Named, Resolve, Season
-from tidewolf.files.format import PLAIN, FileFormat, as_format
+from tidewolf.files.reading import PLAIN, FileFormat, as_format
 from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner

@@ -45,7 +45,7 @@ from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError, Wrong
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
 from tidewolf.experts.season import PeriodSetting
-from tidewolf.files.format import PLAIN, FileFormat
+from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
 from tidewolf.networks.tunnels import LinkRows
 from tidewolf.sets import ConvexSet

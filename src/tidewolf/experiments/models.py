@@ -46,7 +46,7 @@ from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
 from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys
-from tidewolf.files.format import PLAIN, FileFormat
+from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet

@@ -25,8 +25,8 @@ from tidewolf.core.edges import ENDS, Edge, Edges, edge_list, edges_of
 from tidewolf.core.errors import EmptyGraph, InvalidInput
 from tidewolf.core.settings import Names
 from tidewolf.core.types import Floats, Link
-from tidewolf.files.format import PLAIN, FileFormat, as_format
-from tidewolf.files.reading import ENDINGS, cell_text, file_of, finite, is_gap, read_cells
+from tidewolf.files import reading
+from tidewolf.files.reading import ENDINGS, PLAIN, FileFormat, as_format, cell_text, file_of
 from tidewolf.sets.graph_tools import away
 
 NAMES = ("name", "link", "id")
@@ -152,17 +152,12 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph = edges_of(path, str(GIVEN))
-    numbers = Names()(numbers, "numbers of read_graph")
+    graph, numbers = edges_of(path, str(GIVEN)), Names()(numbers, "numbers of read_graph")
     optional = Names()(optional, "optional numbers of read_graph")
     directed = None if directed is None else as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
-    format = as_format(format)
-    if graph is None:
-        path = as_path(path, "The path of a graph")
-        graph = _from_file(path, format)
-    else:
-        path = GIVEN
+    format, path = as_format(format), GIVEN if graph else as_path(path, "The path of a graph")
+    graph = graph or _from_file(path, format)
     columns = graph.columns or ()
     if absent := [name for name in numbers if graph.columns and name not in columns]:
         raise InvalidInput(f"{path} has no column {absent[0]!r}; it has {', '.join(columns)}.")
@@ -193,8 +188,8 @@ def read_graph(
 
 def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
     cell = edge.known[name] if name in edge.known else edge.get(name)
-    if not is_gap(cell):
-        return finite(cell, f'{edge.place}, column "{name}"', format)
+    if not reading.is_gap(cell):
+        return reading.finite(cell, f'{edge.place}, column "{name}"', format)
     if missing is None:
         raise InvalidInput(
             f"{edge.place} has no {name}; give `missing=` a number that stands for it, or fill it "
@@ -208,7 +203,7 @@ def _from_file(path: Path, format: FileFormat) -> Edges:
     if not file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")
     if name.endswith(ENDINGS):
-        cells = read_cells(path, format)
+        cells = reading.read_cells(path, format)
         ends = [name.lower() in sum(ENDS, ()) for name in cells.header]
         columns = [
             [cell_text(cell) for cell in column] if end else column

@@ -2,7 +2,7 @@
 pandas and polars.
 
 A first column called time, date, datetime or timestamp holds numbers or dates that increase from
-row to row (format.py); every other column holds a finite number in every row. What does not is
+row to row (reading.py); every other column holds a finite number in every row. What does not is
 refused with the file, the line and the column.
 """
 
@@ -22,16 +22,8 @@ from tidewolf.core.frames import TIMES, is_frame, read_frame
 from tidewolf.core.round_info import as_times
 from tidewolf.core.settings import Names, Text
 from tidewolf.core.types import Bools, Floats, NDArray
-from tidewolf.files.format import (
-    PLAIN,
-    FileFormat,
-    as_format,
-    clock_text,
-    in_utc,
-    read_dates,
-    say,
-)
-from tidewolf.files.reading import FILL, Cells, file_of, read_arrays, read_cells, to_float
+from tidewolf.files import reading
+from tidewolf.files.reading import FILL, PLAIN, Cells, FileFormat, as_format, clock_text, say
 
 
 class Table(NamedTuple):
@@ -109,13 +101,15 @@ def read_table(
         cells = _frame_cells(path, format)
     else:
         path = as_path(path, "The path of a table")
-        if not file_of(path).is_file():
+        if not reading.file_of(path).is_file():
             raise InvalidInput(f"There is no table at {path}.")
         npz = path.name.lower().endswith(".npz")
-        cells = _npz_cells(path, format) if npz else read_cells(path, format)
+        cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
-    while timed and rows and all(cells.text(rows - 1, j) == "" for j in range(len(cells.header))):
+    while (
+        timed and rows and not any(reading.cell_text(column[rows - 1]) for column in cells.columns)
+    ):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
     if not rows:
         raise InvalidInput(f"{cells.name} has column names and no rows.")
@@ -158,7 +152,7 @@ def _npz_cells(path: Path, format: FileFormat) -> Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
-    arrays = read_arrays(path)
+    arrays = reading.read_arrays(path)
     tables = {name: array for name, array in arrays.items() if array.ndim == 2}
     values = tables.get("values", next(iter(tables.values())) if len(tables) == 1 else None)
     rows, width = (0, 0) if values is None else values.shape
@@ -179,19 +173,19 @@ def _times(cells: Cells, rows: int) -> NDArray:
     format, utc, times = cells.format, cells.utc, cells.columns[0][:rows]
     where = [cells.place(i, 0) for i in range(rows)]
     if times.dtype.kind not in "fiubM":
-        if format.date_format is None and np.isfinite(to_float(times[0], format.decimal)):
+        if format.date_format is None and np.isfinite(reading.to_float(times[0], format.decimal)):
             texts, times = [str(cell) for cell in times], cells.numbers(0, False, rows)
             with suppress(ValueError, OverflowError):  # floats do not keep more than 53 bits
                 times = np.array([int(text) for text in texts], dtype=np.int64)
         else:
-            times, utc = read_dates(list(times), where, format)
+            times, utc = reading.read_dates(list(times), where, format)
     if times.dtype.kind in "iub" and int(times.max()) <= 2**53:
         times = times.astype(np.float64)
     dated = times.dtype.kind == "M"
     if np.isnat(times).any() if dated else not np.isfinite(times.astype(np.float64)).all():
         raise InvalidInput(f"{cells.name}: every row needs a time; some have none.")
     if dated and not utc and format.timezone is not None:
-        times = in_utc(times, where, format.timezone)
+        times = reading.in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
         local = dated and not utc and format.timezone is None
         zone = say(timezone="Europe/Berlin")
@@ -312,7 +306,6 @@ def align(
 
 
 def require_seen(rounds: Aligned) -> None:
-    """Refuse rounds of which none has every number."""
     if rounds.seen is not None and not rounds.seen.any():
         files = ", ".join(str(table.file) for table in rounds.tables.values())
         raise InvalidInput(
@@ -325,8 +318,8 @@ def _named(name: str, table: Table) -> Table:
     if not isinstance(table, Table):
         raise WrongType(f"{name} must be a Table, not {shown(table)}.")
     file = table.file or name
-    places = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
-    return table._replace(file=file, places=places)
+    own = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
+    return table._replace(file=file, places=own)
 
 
 def _rounds(leading: list[Table], tables: list[Table]) -> tuple[NDArray | None, int]:

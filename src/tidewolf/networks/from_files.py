@@ -32,8 +32,8 @@ from tidewolf.core.names import did_you_mean, listed, match_names, plain_name
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
-from tidewolf.files.format import PLAIN
 from tidewolf.files.graph import GIVEN
+from tidewolf.files.reading import PLAIN
 from tidewolf.files.table import GAPS, align, require_seen
 from tidewolf.functions.combined import Max
 from tidewolf.functions.linear import Affine
