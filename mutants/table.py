@@ -147,7 +147,7 @@ PATCHES = (
     ),
     Patch(
         "Network: a link that leads back to an equally far node stays",
-        "networks/tunnels.py",
+        "networks/network.py",
         "if tail in there and place(head) > place(tail)",
         "if tail in there and place(head)[0] >= place(tail)[0]",
         f"{NETWORK}::test_what_leads_outward_has_no_cycle_and_all_that_leads_away",

@@ -47,7 +47,7 @@ from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
 from tidewolf.experts.season import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
-from tidewolf.networks.tunnels import LinkRows
+from tidewolf.networks.network import LinkRows
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
