@@ -192,7 +192,7 @@ def function_kinds() -> dict[str, type[Batch]]:
 
 
 def kind_named(name: str) -> type:
-    return {**set_kinds(), **function_kinds(), NETWORK: Network}[name]
+    return Network if name == NETWORK else {**set_kinds(), **function_kinds()}[name]
 
 
 def takes_a_set(problem: str) -> bool:
