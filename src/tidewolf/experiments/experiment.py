@@ -19,6 +19,7 @@ from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
+from tidewolf.core.jit import interpreting
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Count, Number, Text, validate
 from tidewolf.experiments import keys
@@ -494,7 +495,8 @@ def _refusal(name: str, problem: Problem) -> str | None:
     """
     try:
         learner = keys.learner_named(name)(problem.K, horizon=len(problem))
-        next(iter(play(learner, problem.stream[:1])), None)
+        with interpreting():  # one round is no reason to load machine code
+            next(iter(play(learner, problem.stream[:1])), None)
     except NotSupported as error:
         return str(error)
     except TidewolfError:
