@@ -32,9 +32,8 @@ from tidewolf.core.names import did_you_mean, listed, match_names, plain_name
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
-from tidewolf.files.graph import GIVEN
 from tidewolf.files.reading import PLAIN
-from tidewolf.files.table import GAPS, align, require_seen
+from tidewolf.files.table import GAPS, GIVEN, align, require_seen
 from tidewolf.functions.combined import Max
 from tidewolf.functions.linear import Affine
 from tidewolf.networks.network import Network, is_pairs
@@ -48,18 +47,13 @@ def find_node(
     nodes: Mapping[str, Hashable], called: Any, what: str, graph: str, setting: str
 ) -> Hashable:
     if str(called) not in nodes:
-        near = did_you_mean(str(called), nodes)
-        words = f"no link of {graph} touches the node {called!r}, {what}.{near}"
-        raise UnknownNode(words, setting=setting)
+        node = f"the node {called!r}, {what}.{did_you_mean(str(called), nodes)}"
+        raise UnknownNode(f"no link of {graph} touches {node}", setting=setting)
     return nodes[str(called)]
 
 
 class LinkColumns(NamedTuple):
-    """The links of a graph, as tables call them: a column is called as the link is in the graph's
-    file (a column name, link or id), or "tail > head". If every link carries both ways, a column
-    that is called one way serves the way back, too, unless that has a column of its own. A table
-    without names, its columns numbered from 0, has the links in their order.
-    """
+    """The links of a graph, as tables call them."""
 
     graph: Graph
     # the graph, as messages call it
@@ -68,8 +62,10 @@ class LinkColumns(NamedTuple):
     @property
     def labels(self) -> tuple[str, ...]:
         """What each link is called: a link that leads both ways by its ends."""
-        links, both_ways = self.graph.links, self.graph.both_ways
-        named = zip(self.graph.names, links, strict=True)
+        named, both_ways = (
+            zip(self.graph.names, self.graph.links, strict=True),
+            self.graph.both_ways,
+        )
         return tuple(link_name(link) if both_ways or not name else name for name, link in named)
 
     def names_any(self, columns: Sequence[str]) -> bool:
@@ -103,8 +99,8 @@ class LinkColumns(NamedTuple):
                 continue  # the way back has the name of the way there
             called = name or link_name(link)
             if (first := found.setdefault(called, i)) != i:
-                words = f"{graph.places[i]}: {called!r} is the link of {graph.places[first]} too"
-                raise InvalidInput(f"{words}; name links in a column name.")
+                both = f"{called!r} is the link of {graph.places[first]} too"
+                raise InvalidInput(f"{graph.places[i]}: {both}; name links in a column name.")
 
 
 def link_name(link: Sequence[Any]) -> str:
@@ -190,8 +186,7 @@ class NetworkFiles(NamedTuple):
         places = self.places("demands", table.columns, source)
         found = np.ascontiguousarray(table.values[:, places])
         for row, j in np.argwhere(found < 0)[:1]:
-            where = table.places[row] if table.places else f"round {row + 1}"
-            at = f'{where}, column "{table.columns[places[j]]}"'
+            at = f'{table.places[row]}, column "{table.columns[places[j]]}"'
             raise InvalidInput(f"{at}: demands must be at least 0, not {found[row, j]:g}.")
         return found
 
@@ -383,15 +378,15 @@ def of_graph(
             return {node(called, what): share for called, share in dict(given).items()}
         return None if given is None else node(given, what)
 
-    columns = LinkColumns(graph, name)
-    length = graph.numbers.get(LENGTH if lengths is None else lengths)
-    capacity = graph.numbers.get(CAPACITY)
-    named = graph.names if not graph.both_ways else ("",) * len(graph.links)
-    link_rows = []
-    for i, link in enumerate(graph.links):
-        km = 1.0 if length is None else _positive(length[i], graph, i)
-        most = None if capacity is None or math.isnan(capacity[i]) else float(capacity[i])
-        link_rows.append((*link, km, most, named[i]))
+    count = len(graph.links)
+    length = graph.numbers.get(LENGTH if lengths is None else lengths, np.ones(count))
+    capacity = graph.numbers.get(CAPACITY, np.full(count, np.nan))
+    for i in np.flatnonzero(~(length > 0.0))[:1].tolist():
+        raise InvalidInput(f"{graph.places[i]}: its length must be above 0, not {length[i]:g}.")
+    most = [None if math.isnan(each) else each for each in capacity.tolist()]
+    named = ("",) * count if graph.both_ways else graph.names
+    ends_of = zip(*graph.links, strict=True)
+    link_rows = list(zip(*ends_of, length.tolist(), most, named, strict=True))
     if commodities is not None:
         commodities = [
             (
@@ -402,14 +397,8 @@ def of_graph(
             for i, (sender, receiver, *rest) in enumerate(commodities, start=1)
         ]
     one = ends(source, "the source"), ends(target, "the target")
-    return NetworkFiles(Network(link_rows, *one, commodities, **settings), columns)
-
-
-def _positive(length: float, graph: Graph, i: int) -> float:
-    if math.isnan(length) or length <= 0:
-        said = "there is none" if math.isnan(length) else f"{length:g} is not above 0"
-        raise InvalidInput(f"{graph.places[i]}: the length of a link must be above 0; {said}.")
-    return float(length)
+    network = Network(link_rows, *one, commodities, **settings)
+    return NetworkFiles(network, LinkColumns(graph, name))
 
 
 def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, ...]]:
@@ -420,9 +409,8 @@ def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, 
     header = rows[0].cells.header
     called = next((name for name in header if name.lower() == "demand"), None)
     if called is None and len(header) > 2:
-        others = [name for name in header if name.lower() not in ("source", "target")]
-        words = f"{path}, line 1: expected source, target and perhaps demand"
-        raise InvalidInput(f"{words}, not {listed(others)}.")
+        expected = "expected source, target and perhaps demand"
+        raise InvalidInput(f"{path}, line 1: {expected}, not {', '.join(header)}.")
     return [
         (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))
         for row in rows
