@@ -62,11 +62,9 @@ class LinkColumns(NamedTuple):
     @property
     def labels(self) -> tuple[str, ...]:
         """What each link is called: a link that leads both ways by its ends."""
-        named, both_ways = (
-            zip(self.graph.names, self.graph.links, strict=True),
-            self.graph.both_ways,
-        )
-        return tuple(link_name(link) if both_ways or not name else name for name, link in named)
+        graph = self.graph
+        named = zip(graph.names, graph.links, strict=True)
+        return tuple(link_name(link) if graph.both_ways or not at else at for at, link in named)
 
     def names_any(self, columns: Sequence[str]) -> bool:
         calls = {plain_name(call) for calls in self._spellings() for call in calls}
