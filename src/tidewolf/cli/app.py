@@ -21,19 +21,7 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import commands, screen
-from tidewolf.cli.screen import (
-    AsJson,
-    Dask,
-    ExperimentName,
-    ExperimentNames,
-    Jobs,
-    LearnerNames,
-    Quiet,
-    Seeds,
-    Verbose,
-    flag,
-    opt,
-)
+from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, flag, opt
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER
@@ -109,7 +97,7 @@ _DECISIONS = (
 
 
 def run_command(
-    experiment: ExperimentName,
+    experiment: screen.ExperimentName,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     learner: LearnerNames = None,
     caution: Annotated[
@@ -126,7 +114,7 @@ def run_command(
         bool, flag("Show what would be played, how long, and what would be written.", "--dry-run")
     ] = False,
     as_json: AsJson = False,
-    verbose: Verbose = False,
+    verbose: screen.Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Run learners on a problem, side by side.
@@ -186,7 +174,7 @@ def run_command(
 def resume(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
     as_json: AsJson = False,
-    verbose: Verbose = False,
+    verbose: screen.Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Resume a run that was interrupted or killed.
@@ -363,11 +351,16 @@ def _play(
         screen.print_json({**folder.records(found), "left_out": left_out})
         return
     for each in () if quiet else found:
-        more: dict[str, Any] = {"verbose": verbose}
-        if each is found[0]:
-            more |= {"decisions": folder.decisions_file, "notes": (*each.notes, *notes)}
-        title = f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
-        screen.show_results(each.shown, title, folder.page(each.seed), left_out, **more)
+        is_first = each is found[0]
+        screen.show_results(
+            each.shown,
+            f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}",
+            folder.page(each.seed),
+            left_out,
+            decisions=folder.decisions_file if is_first else None,
+            notes=(*each.notes, *notes) if is_first else (),
+            verbose=verbose,
+        )
 
 
 # --- many runs ------------------------------------------------------------------------------------
@@ -379,7 +372,7 @@ _HEADROOMS = (
 
 
 def compare_command(
-    experiment: ExperimentNames = None,
+    experiment: screen.ExperimentNames = None,
     learner: LearnerNames = None,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     cautions: Annotated[
@@ -389,9 +382,9 @@ def compare_command(
     budgets: Annotated[
         str | None, opt("B,...", "Oracle calls per round; each learner's own by default.")
     ] = None,
-    seeds: Seeds = None,
-    jobs: Jobs = None,
-    dask: Dask = None,
+    seeds: screen.Seeds = None,
+    jobs: screen.Jobs = None,
+    dask: screen.Dask = None,
     out: Annotated[Path | None, opt("DIR", "The folder; out/compare by default.")] = None,
     force: Annotated[bool, flag("Begin again, also if DIR holds a comparison.", "--force")] = False,
     as_json: AsJson = False,
@@ -462,8 +455,7 @@ def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> E
         return found
     if learners:
         return replace(found, as_run=())
-    first, *others = BUILTIN_LEARNERS
-    names = (first, "LyapunovDescent", "LyapunovFrankWolfe", *others)
+    names = (*BUILTIN_LEARNERS[:1], "LyapunovDescent", "LyapunovFrankWolfe", *BUILTIN_LEARNERS[1:])
     return replace(found, learners=tuple(map(Choice, names)))
 
 
@@ -474,16 +466,16 @@ def _entry_name(entry: Entry) -> str:
 
 
 def sweep_command(
-    experiment: ExperimentName,
+    experiment: screen.ExperimentName,
     learner: LearnerNames = None,
     horizons: Annotated[str | None, opt("N,...", "How many rounds; all by default.")] = None,
-    seeds: Seeds = None,
+    seeds: screen.Seeds = None,
     knob: Annotated[
         list[str] | None,
         opt("NAME=V,...", "Values of a setting of learners; repeat it for another."),
     ] = None,
-    jobs: Jobs = None,
-    dask: Dask = None,
+    jobs: screen.Jobs = None,
+    dask: screen.Dask = None,
     out: Annotated[Path | None, opt("DIR", "The folder; out/sweep by default.")] = None,
     force: Annotated[bool, flag("Begin again, also if DIR holds a sweep.", "--force")] = False,
     as_json: AsJson = False,
@@ -605,13 +597,12 @@ def list_command(
     if name is None:
         for title, found in every.items():
             screen.show_listing(title, {key: _summary(found[key]) for key in found})
-        return
+        return None
     keys_of = {"learners": learner_keys, "baselines": learner_keys, "problems": problem_keys}
     for title, found in every.items():
         if name in found:
             settings = keys_of[title](name) if title in keys_of else kind_keys(found[name])
-            screen.show_settings(name, _summary(found[name]), settings)
-            return
+            return screen.show_settings(name, _summary(found[name]), settings)
     near = did_you_mean(name, [each for found in every.values() for each in found])
     raise InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
 

@@ -11,7 +11,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
@@ -207,12 +206,8 @@ def checking(shown: bool, what: str) -> Iterator[Callable[..., None]]:
         yield lambda *done: bar.update(task, detail=" of ".join(map(str, done)))
 
 
-def _print(*parts: str | tuple[str, str], style: str = "") -> None:
-    Console(highlight=False).print(Text.assemble(*parts, style=style))
-
-
-def _print_path(what: str, path: Path) -> None:
-    Console(highlight=False).print(Text(f"{what}: {path}"), soft_wrap=True)
+def _print(*parts: str | tuple[str, str], style: str = "", wraps: bool = True) -> None:
+    Console(highlight=False).print(Text.assemble(*parts, style=style), soft_wrap=not wraps)
 
 
 def _print_pairs(rows: Sequence[tuple[str, str]]) -> None:
@@ -247,12 +242,10 @@ def _print_table(
 
 
 def show_outcome(example: str, passed: Sequence[str], good: bool, *, named: bool) -> None:
-    console = Console(highlight=False)
     ending = f"passes all {len(passed)} checks." if good else f"fails after {len(passed)} checks."
-    line = Text.assemble((example, "bold"), " ", (ending, "green" if good else "red"))
-    console.print(line, soft_wrap=True)
+    _print((example, "bold"), " ", (ending, "green" if good else "red"), wraps=False)
     for check_name in passed if named else ():
-        console.print(Text(f"  {check_name}"))
+        _print(f"  {check_name}")
 
 
 def show_results(
@@ -285,8 +278,8 @@ def show_results(
     for note in notes:
         _print(note)
     if decisions is not None:
-        _print_path("decisions", decisions)
-    _print_path("report", page)
+        _print(f"decisions: {decisions}", wraps=False)
+    _print(f"report: {page}", wraps=False)
 
 
 def show_preview(found: Mapping[str, Any]) -> None:
@@ -338,7 +331,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         f"Compared with {comparison.baseline}, in % of {comparison.share_of()}; up to 0.5 is on "
         "its frontier."
     )
-    _print_path("report", page)
+    _print(f"report: {page}", wraps=False)
 
 
 def _point_column(name: str, rank: int = 0) -> Column[Point]:
@@ -372,35 +365,28 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
     if choice := comparison.choice(stream):
         _print(" ".join(choice), style="bold")
     _print_table(names, [point for _, point in shown], _POINT_COLUMNS, "per round")
-    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    steps = comparison.steps(stream)
     if steps:
         _print(f"{learner}, as its caution rises", style="bold")
-    for sentence in steps:
+    for sentence in (*steps, *comparison.against_resolving(stream), ""):
         _print(sentence)
-    for sentence in beside:
-        _print(sentence)
-    _print()
-
-
-def _setting_of(name: str, line: SweepLine) -> str:
-    return format_setting(line.settings.get(name, ""))
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
     from tidewolf.experiments.sweep import LINE_COLUMNS
 
+    def knob(name: str) -> Column[SweepLine]:
+        title = name.replace("_", "\n", 1)
+        return Column(name, title, lambda line: format_setting(line.settings.get(name, "")))
+
     for group in found.groups():
-        knobs = [
-            Column(name, name.replace("_", "\n", 1), partial(_setting_of, name))
-            for name in group.knobs
-        ]
         _print((group.experiment, "bold"), f": {group.about}")
         names = [line.learner for line in group.lines]
-        _print_table(names, group.lines, [*knobs, *LINE_COLUMNS])
+        _print_table(names, group.lines, [*map(knob, group.knobs), *LINE_COLUMNS])
     for sentence in found.warnings():
         _print(sentence, style="yellow")
-    _print_path("results", table)
-    _print_path("report", page)
+    _print(f"results: {table}", wraps=False)
+    _print(f"report: {page}", wraps=False)
 
 
 def show_listing(title: str, listing: Mapping[str, str]) -> None:

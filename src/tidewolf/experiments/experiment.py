@@ -243,15 +243,18 @@ class Experiment:
         validate(self)
         if not self.learners or not self.seeds:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
-        tables, K = self.stream, self.hard_set
-        if isinstance(tables, Tables) and K is None:
-            raise InvalidInput("Tables have no set of their own: give hard_set.")
-        if isinstance(tables, Tables) and K is not None and K.name != keys.NETWORK:
-            if tables.costs is None and tables.losses is None:
-                raise InvalidInput("A stream needs costs, or losses, a kind of functions.")
-            if tables.demands is not None:
-                sentence = "demands are those of the commodities of a network, a [set] with a graph"
-                raise InvalidInput(f"{sentence} and with ends or commodities.", setting="demands")
+        stream, K = self.stream, self.hard_set
+        if isinstance(stream, Choice):
+            if K is not None and not keys.takes_a_set(stream.name):
+                raise InvalidInput(f"{stream.name} has a set of its own.", setting="set")
+        elif K is None or K.name != keys.NETWORK:
+            if stream.costs is None and stream.losses is None:
+                such = 'problem = "routing", or costs = "costs.csv"'
+                raise InvalidInput(f"an experiment needs a stream: {such}.", setting="stream")
+            if K is None:
+                raise InvalidInput("tables need a set: a kind, or a graph.", setting="set")
+            if stream.demands is not None:
+                raise InvalidInput("only networks have demands.", setting="demands")
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:

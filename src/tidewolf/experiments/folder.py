@@ -85,8 +85,7 @@ from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.experiments.keys import Choice, read
-from tidewolf.functions.linear import Capacity
-from tidewolf.functions.loads import LoadLimit
+from tidewolf.functions import Capacity, LoadLimit
 from tidewolf.networks import PathShare
 from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow

@@ -27,8 +27,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.run import Run, run
 from tidewolf.evaluation.tracking import entry_names, time_texts
-from tidewolf.files.reading import FileFormat
-from tidewolf.files.table import Table, read_table
+from tidewolf.files import FileFormat, Table, read_table
 from tidewolf.hindsight.best import Comparator
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.methods.base import Bound, Learner, Record

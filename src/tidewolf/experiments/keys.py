@@ -375,6 +375,8 @@ def located(place: Place, known: Mapping[str, Setting] | None = None) -> Iterato
         yield
     except TidewolfError as error:
         names = [each.key for each in (known or {}).values() if each.name == error.setting]
+        if known is None and place.document is not None and error.setting is not None:
+            names = [error.setting] * ((*place.path, error.setting) in place.document.places)
         error.args = (f"{place.within(*names).words()}{error}", *error.args[1:])
         raise
 

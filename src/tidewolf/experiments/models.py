@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -32,7 +32,6 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     create_model,
-    model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -45,7 +44,7 @@ from tidewolf.core.settings import Numbers, Setting, settings_of
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
-from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys
+from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import CAPACITY, LENGTH
@@ -119,9 +118,7 @@ def refusal(found: ValidationError, given: Any, model: type[BaseModel]) -> tuple
         known: Any = model
         for name in path[:-1]:
             known = known.model_fields[name].annotation
-        takes = f"it takes {', '.join(known.model_fields) or 'none'}"
-        near = did_you_mean(str(path[-1]), known.model_fields)
-        return path, f"there is no key {str(path[-1])!r}; {takes}.{near}"
+        return path, _no_key(str(path[-1]), known.model_fields)
     if error["type"] == "value_error":
         sentence = str(error["ctx"]["error"])
         whole = sentence.endswith((".", "?"))
@@ -130,6 +127,11 @@ def refusal(found: ValidationError, given: Any, model: type[BaseModel]) -> tuple
     _, _, should = error["msg"].partition(" after validation")[0].partition(" ")
     should = "should be an object" if "dictionary" in should else should
     return path, f"{name} {should}, not {shown(part)}."
+
+
+def _no_key(key: str, known: Mapping[str, Any]) -> str:
+    takes = f"it takes {', '.join(known) or 'none'}.{did_you_mean(key, known)}"
+    return f"there is no key {key!r}; {takes}"
 
 
 def _followed(path: Sequence[int | str], given: Any) -> tuple[KeyPath, Any]:
@@ -169,16 +171,13 @@ def _settings(
 ) -> Choice:
     """What is chosen by the name under a key, with its settings; `optional` ones may be absent."""
     given = {key: value for key, value in table.items() if key != under}
-    for key in given:
-        if key not in known:
-            takes = f"it takes {', '.join(known) or 'none'}.{did_you_mean(key, known)}"
-            raise at.refused(f"{name}: there is no key {key!r}; {takes}", key)
+    for key in (key for key in given if key not in known):
+        raise at.refused(f"{name}: {_no_key(key, known)}", key)
     for key, setting in known.items():
         if setting.required and key not in (*given, *optional):
             raise at.refused(f"{name}: {key} is missing.")
-    return Choice.of(
-        name, {key: _value(key, known, given[key], at.within(key)) for key in known if key in given}
-    )
+    values = {key: _value(key, known, given[key], at.within(key)) for key in known if key in given}
+    return Choice.of(name, values)
 
 
 def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
@@ -471,13 +470,10 @@ def _set(table: Any, info: Info) -> Choice | None:
         if is_request:
             raise ValueError('a set should have a kind such as "Simplex", or a graph')
         return None
-    is_network = False
-    if isinstance(table, dict):
-        is_network = "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
-        if "kind" in table:
-            kinds = (NETWORK, "FlowPolytope") if is_request else (NETWORK,)
-            is_network = table["kind"] in kinds
-    if is_network:
+    given = table if isinstance(table, dict) else {}
+    has_ends = "graph" in given and bool(given.keys() & {"source", "target", "commodities"})
+    kinds = (NETWORK, "FlowPolytope") if is_request else (NETWORK,)
+    if given["kind"] in kinds if "kind" in given else has_ends:
         rest = _inline_network(table) if is_request else table
         found = _settings(NETWORK, keys.kind_keys(Network), rest, info.context, "kind")
     else:
@@ -538,11 +534,11 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     for learner in info.data.get("learners", ()):
         known = {**keys.learner_keys(learner.name), **known}
     known = {key: at for key, at in known.items() if key not in ("horizon", "seed")}
-    known["horizons"], found = _HORIZONS, []
+    known |= {"horizons": _HORIZONS}
+    found = []
     for key, values in (table if isinstance(table, dict) else {"": table}).items():
         if key not in known:
-            takes = f"it takes {', '.join(known)}.{did_you_mean(key, known)}"
-            raise refused(f"there is no key {key!r}; {takes}", key)
+            raise refused(_no_key(key, known), key)
         if not isinstance(values, list) or not values:
             raise refused(f"{key} should be a list of values, not {shown(values)}.", key)
         at = (info.context.within(key, i) for i in range(len(values)))
@@ -589,20 +585,6 @@ class File(Described):
     sweep: Annotated[Any, PlainValidator(_swept)] = ()
     outputs: Outputs = Outputs()
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        """A built-in problem has a set, or takes one; tables need one; a network is a stream."""
-        stream, given = self.stream, self.set
-        if stream is None and (given is None or given.name != NETWORK):
-            ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
-            raise refused(f"an experiment needs a [stream]: {ways}.", "stream")
-        if isinstance(stream, Choice):
-            if given is not None and not keys.takes_a_set(stream.name):
-                raise refused(f"{stream.name} has a set of its own: leave [set] out.", "set")
-        elif given is None:
-            raise refused('tables need a [set], such as kind = "Simplex", or a graph.')
-        return self
-
 
 def read_file(document: Document, path: Path) -> Experiment:
     try:
@@ -610,20 +592,23 @@ def read_file(document: Document, path: Path) -> Experiment:
     except ValidationError as error:
         where, sentence = refusal(error, document.data, File)
         raise InvalidInput(f"{document.place(*where)}: {sentence}") from None
-    same = {name: getattr(file, name) for name in ("rounds", "files", "incumbent")}
-    return Experiment(
-        name=path.stem if file.name is None else file.name,
-        stream=Tables() if file.stream is None else file.stream,
-        hard_set=file.set,
-        learners=_each(file.learners),
-        swept=file.sweep,
-        seeds=_each(file.seeds),
-        cautions=() if file.caution is None else _each(file.caution),
-        title=file.title or "",
-        left_out=tuple(file.left_out.items()),
-        document=document,
-        **(same | dict(file.outputs)),
-    )
+    with keys.located(Place(document)):
+        return Experiment(
+            name=path.stem if file.name is None else file.name,
+            stream=Tables() if file.stream is None else file.stream,
+            hard_set=file.set,
+            learners=_each(file.learners),
+            rounds=file.rounds,
+            swept=file.sweep,
+            seeds=_each(file.seeds),
+            cautions=() if file.caution is None else _each(file.caution),
+            title=file.title or "",
+            files=file.files,
+            incumbent=file.incumbent,
+            left_out=tuple(file.left_out.items()),
+            document=document,
+            **dict(file.outputs),
+        )
 
 
 def _each(given: Any) -> tuple[Any, ...]:

@@ -27,19 +27,12 @@ from tidewolf.evaluation.intervals import Interval, intervals
 from tidewolf.evaluation.rates import CONFIDENCE, Growth, growth
 from tidewolf.evaluation.run import Run, run
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
-from tidewolf.learners.lyapunov_descent import LyapunovDescent
-from tidewolf.learners.primal_dual import PrimalDual
+from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.paper import first_moving_horizon, theorem_eps
+from tidewolf.problems import Problem, routing, sdp
 from tidewolf.problems.adversarial import COMMON, adversarial
-from tidewolf.problems.base import Problem
-from tidewolf.problems.routing import routing
-from tidewolf.problems.sdp import sdp
-from tidewolf.sets.balls import L2Ball
-from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.simplices import Simplex
+from tidewolf.sets import ConvexSet, L2Ball, Simplex
 
 SLOPES: Any = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
 TURNS = 8

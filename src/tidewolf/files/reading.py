@@ -563,7 +563,14 @@ def _likely(path: Path, format: FileFormat) -> str:
 
 def read_text(path: Path, encoding: str) -> str:
     """The text of a file, without a mark of its byte order."""
-    data = _unpacked(path) if path.name.lower().endswith(".gz") else path.read_bytes()
+    data = path.read_bytes()
+    if path.name.lower().endswith(".gz"):
+        try:
+            with gzip.open(path) as packed:
+                data = packed.read(most_unpacked(len(data)) + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidInput(f"{path} cannot be read as CSV: {error}.") from None
+        require_unpacked(path, len(data))
     likely, line, text = likely_encoding(data), 1, "\0"
     try:
         text = data.decode(encoding)
@@ -586,16 +593,6 @@ def likely_encoding(data: bytes) -> str | None:
             if not _NO_TEXT.search(text) and (not name.startswith("utf-16") or "\n" in text):
                 return name
     return None
-
-
-def _unpacked(path: Path) -> bytes:
-    try:
-        with gzip.open(path) as packed:
-            data = packed.read(most_unpacked(path.stat().st_size) + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(f"{path} cannot be read as CSV: {error}.") from None
-    require_unpacked(path, len(data))
-    return data
 
 
 def _read_excel(path: Path, format: FileFormat) -> Cells:

@@ -356,8 +356,10 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
         own = np.flatnonzero(np.isin(table.times, rounds))
         at = np.searchsorted(rounds, table.times[own])
     elif rounds is not None and len(own) != length:
-        rows = f"{len(own):,} rows without times and there are {length:,} rounds"
-        raise InvalidInput(f"{table.file} has {rows}; give it a column of times.")
+        raise InvalidInput(
+            f"{table.file} has {len(own):,} rows without times and there are {length:,} rounds; "
+            "give it a column of times."
+        )
     there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
     there[at], values[at] = True, table.values[own]
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
@@ -543,7 +545,7 @@ def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) ->
     if not reading.is_gap(cell):
         return reading.finite(cell, f'{edge.place}, column "{name}"', format)
     if missing is None:
-        raise InvalidInput(f"{edge.place} has no {name}; fill it in, or give `missing=` a number.")
+        raise InvalidInput(f"{edge.place} has no {name}; give `missing=` a number, or fill it in.")
     return missing
 
 
@@ -565,8 +567,10 @@ def _from_file(path: Path, format: FileFormat) -> Edges:
         )
     networkx = import_extra("networkx", "Reading GraphML and GML", "graph")
     if path.stat().st_size > LARGEST_TEXT:
-        most = f"GraphML and GML are read up to {LARGEST_TEXT >> 20} MB, edge lists of any size"
-        raise InvalidInput(f"{path} has {path.stat().st_size >> 20} MB; {most}.")
+        raise InvalidInput(
+            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
+            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
+        )
     try:
         graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
     except Exception as error:  # parsers raise what they like

@@ -34,8 +34,7 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.reading import PLAIN
 from tidewolf.files.table import GAPS, GIVEN, align, require_seen
-from tidewolf.functions.combined import Max
-from tidewolf.functions.linear import Affine
+from tidewolf.functions import Affine, Max
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.sets.graphs import commodities_of
 

@@ -68,12 +68,8 @@ from tidewolf.core.names import all_different, listed
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value
-from tidewolf.functions.linear import Capacity, Linear
-from tidewolf.functions.loads import LoadLimit, MaxUtilization
-from tidewolf.sets import graph_tools
-from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.calculus import Product
-from tidewolf.sets.capacitated_flow import CapacitatedFlow
+from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
+from tidewolf.sets import CapacitatedFlow, ConvexSet, Product, SimplexProduct, graph_tools
 from tidewolf.sets.flows import FlowPolytope, MultiFlow, Path
 from tidewolf.sets.graphs import (
     Commodities,
@@ -84,7 +80,6 @@ from tidewolf.sets.graphs import (
     number_nodes,
     numbers_of,
 )
-from tidewolf.sets.simplices import SimplexProduct
 
 PATHS = ("away", "all", "k-shortest")
 # Lists of limited links whose incidence is kept.

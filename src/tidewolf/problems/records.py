@@ -54,8 +54,7 @@ import numpy as np
 from tidewolf.core.batch import Stream
 from tidewolf.core.settings import Number, validated
 from tidewolf.core.types import NDArray
-from tidewolf.functions.linear import Affine, Linear
-from tidewolf.functions.loads import MaxUtilization
+from tidewolf.functions import Affine, Linear, MaxUtilization
 from tidewolf.problems.base import Problem, RecordRounds, RecordSeed
 from tidewolf.problems.data import first_rounds
 from tidewolf.problems.graphs import flow_problem, loads
