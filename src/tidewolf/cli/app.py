@@ -213,7 +213,9 @@ def report(
     from tidewolf.report import rewrite, write_figures
 
     folder = RunFolder.open(directory)
-    folder.require_complete()
+    if not folder.complete:
+        cure = f"`tidewolf resume {directory}` completes it"
+        raise InvalidInput(f"{directory} holds a run that is not complete; {cure}.")
     with folder.locked():
         for seed in folder.experiment.seeds:
             rewrite(folder.page(seed), datetime.now(UTC))

@@ -113,6 +113,7 @@ REPORT_FILE = "report.html"
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
 _OF_INCUMBENT = (
     "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
+    "saved",
 )  # fmt: skip
 
 # Called a few times per second with a job, and how far it is.
@@ -135,8 +136,8 @@ class Finished(NamedTuple):
     def saved(self) -> str:
         if self.incumbent is None:
             return ""
-        first = self.jobs[0].entrant.name
-        return savings(self.runs[0], first, self.incumbent, self.problem.network)
+        name, network = self.jobs[0].entrant.name, self.problem.network
+        return savings(self.runs[0], name, self.incumbent, network)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -305,12 +306,6 @@ class RunFolder:
                 found.append(Finished(some[0].seed, ready.problem, some, runs, beside))
             return found
 
-    def require_complete(self) -> None:
-        """Refuse a folder whose run has not ended."""
-        if not self.complete:
-            cure = f"`tidewolf resume {self.path}` completes it"
-            raise InvalidInput(f"{self.path} holds a run that is not complete; {cure}.")
-
     def _play(
         self, job: Job, ready: Prepared, progress: RunFollow | None, stopping: Callable[[], bool]
     ) -> Run:
@@ -399,9 +394,8 @@ class RunFolder:
             if run.decisions is None:
                 notes.append(f"The decisions of {job.label} are not there: its file was removed.")
                 continue
-            head: dict[str, Any] = {"experiment": self.experiment.name, "seed": job.seed}
-            head |= {"learner": job.entrant.name}
-            first = job.number == 1
+            name, first = job.entrant.name, job.number == 1
+            head = {"experiment": self.experiment.name, "seed": job.seed, "learner": name}
             which = form if first else form or "parquet"
             to = TableWriter(self.path, run.decisions, which, head, zone)
             to.write_decisions(DECISIONS if first else f"{DECISIONS}-{job.label}")
@@ -449,9 +443,8 @@ class RunFolder:
         ]
         if first.incumbent is None:
             return {"runs": runs}
-        numbers = first.incumbent.summary()
-        kept = {key: numbers[key] for key in _OF_INCUMBENT}
-        return {"runs": runs, "incumbent": {**kept, "saved": first.saved}}
+        numbers = first.incumbent.summary() | {"saved": first.saved}
+        return {"runs": runs, "incumbent": {key: numbers[key] for key in _OF_INCUMBENT}}
 
     @property
     def decisions_file(self) -> Path | None:
@@ -673,13 +666,17 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
         return
     import pandas
 
-    rows = []
-    for j, tunnel, path in zip(net.owner, net.names, net.tunnels.paths, strict=True):
-        names = net._distinct_names(path.links)
-        name = PathShare("", path.nodes, 0.0, 0.0, names).name
-        rows.append((net.demands[j].name, tunnel, name, path.length))
-    table = pandas.DataFrame(rows, columns=["commodity", "tunnel", "path", "length"])
-    text = table.to_csv(index=False, lineterminator="\n")
+    paths = net.tunnels.paths
+    columns = {
+        "commodity": [net.demands[j].name for j in net.owner],
+        "tunnel": net.names,
+        "path": [
+            PathShare("", path.nodes, 0.0, 0.0, net._distinct_names(path.links)).name
+            for path in paths
+        ],
+        "length": [path.length for path in paths],
+    }
+    text = pandas.DataFrame(columns).to_csv(index=False, lineterminator="\n")
     checkpoint.write(folder / "tunnels.csv", text.encode())
 
 
