@@ -360,8 +360,7 @@ class Experiment:
                 learners.append(_with_season(each, problem))
             else:
                 learners.append(each)
-        absent = tuple(left_out.items())
-        return replace(self, learners=tuple(learners), as_run=(), left_out=absent)
+        return replace(self, learners=tuple(learners), as_run=(), left_out=tuple(left_out.items()))
 
     @property
     def has_default_learners(self) -> bool:

@@ -156,10 +156,8 @@ class Sweep:
         return list(found.values())
 
     def warnings(self) -> list[str]:
-        return [
-            f"{times} of {len(self.rows)} failed: {reason}"
-            for reason, times in Counter(row["failure"] for row in self.failures).items()
-        ]
+        reasons = Counter(row["failure"] for row in self.failures)
+        return [f"{n} of {len(self.rows)} failed: {reason}" for reason, n in reasons.items()]
 
     def table(self) -> Any:
         pa = import_extra("pyarrow", "A sweep", "app,sweep")
@@ -180,9 +178,6 @@ class Sweep:
             columns[f"knob_{name}"] = pa.array(values)  # calls_per_round is measured too
         table = pa.table({**columns, **typed({**sweep_columns(), "failure": str})})
         return table.replace_schema_metadata({"tidewolf": f"sweep {ROWS_FORMAT}"})
-
-    def to_pandas(self) -> Any:
-        return self.table().to_pandas()
 
 
 def sweep(jobs: Sequence[Job], folder: str | os.PathLike[str], **how: Any) -> Sweep:

@@ -111,20 +111,19 @@ class NetworkFiles(NamedTuple):
     columns: LinkColumns
 
     def functions(
-        self, tables: Mapping[str, Table], sources: Mapping[str, object] | None = None
+        self, tables: Mapping[str, Table], sources: Mapping[str, object]
     ) -> tuple[Batch, Batch]:
         """The losses and limits of tables of equal length, a row per round; errors call each as
         `sources` says.
         """
         numbers = {}
         for name, table in tables.items():
-            source = (sources or {}).get(name, name)
             if name == "budgets":
-                numbers[name] = one_column(table, source, name)
+                numbers[name] = one_column(table, sources[name], name)
             elif name == "demands":
-                numbers[name] = self.demands(table, source)
+                numbers[name] = self.demands(table, sources[name])
             else:
-                places = self.places(name, table.columns, source)
+                places = self.places(name, table.columns, sources[name])
                 numbers[name] = self.in_order(name, table.values, places)
         return self.of_numbers(numbers)
 
