@@ -70,14 +70,14 @@ class Mutant(NamedTuple):
 PATCHES = (
     Patch(
         "dates: formats are named that do not fit every date",
-        "files/format.py",
+        "files/reading.py",
         "for cell in cells:\n        likely",
         "for cell in cells[:1]:\n        likely",
         DATES,
     ),
     Patch(
         "dates: an hour that comes twice is always summer time",
-        "files/format.py",
+        "files/reading.py",
         "last = next((each for each in readings if last is None or each > last), first)",
         "last = first",
         DATES,
@@ -147,7 +147,7 @@ PATCHES = (
     ),
     Patch(
         "Network: a link that leads back to an equally far node stays",
-        "networks/tunnels.py",
+        "networks/network.py",
         "if tail in there and place(head) > place(tail)",
         "if tail in there and place(head)[0] >= place(tail)[0]",
         f"{NETWORK}::test_what_leads_outward_has_no_cycle_and_all_that_leads_away",

@@ -231,7 +231,7 @@ def test_a_larger_file_may_unpack_to_more():
 
 @pytest.mark.parametrize("name", ["t.gml", "t.graphml"])
 def test_a_graph_of_too_much_text_is_refused(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("tidewolf.files.graph.LARGEST_TEXT", 1 << 20)
+    monkeypatch.setattr("tidewolf.files.table.LARGEST_TEXT", 1 << 20)
     (tmp_path / name).write_bytes(b" " * (2 << 20))
     with pytest.raises(
         InvalidInput,

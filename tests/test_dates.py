@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.files import FileFormat, read_table
-from tidewolf.files.format import read_dates
+from tidewolf.files.reading import read_dates
 
 FORMATS = (
     *("%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d-%m-%Y %H:%M:%S"),

@@ -26,7 +26,7 @@ from tidewolf.core import jit
 from tidewolf.core.errors import TidewolfError
 from tidewolf.core.settings import settings_of
 from tidewolf.core.sparse import is_sparse
-from tidewolf.experiments import Choice, Experiment, compiling, load
+from tidewolf.experiments import Choice, Experiment, jobs, load
 from tidewolf.experiments.building import TABLES, build_choice
 from tidewolf.experiments.jobs import Recipe
 from tidewolf.experiments.jobs import plan_sweep as plan
@@ -687,9 +687,9 @@ open(f"{{place}}/part", "w").write(f"{{os.getpid()}} {{name}}")
 os.rename(f"{{place}}/part", f"{{place}}/begun")
 time.sleep(600)
 """
-    monkeypatch.setattr(compiling, "CHILD", child)
-    monkeypatch.setattr(compiling, "processors", lambda: processors)
-    with compiling.compiling_beside(Experiment.builtin("adversarial")):
+    monkeypatch.setattr(jobs, "CHILD", child)
+    monkeypatch.setattr(jobs, "processors", lambda: processors)
+    with jobs.compiling_beside(Experiment.builtin("adversarial")):
         assert list(tmp_path.iterdir()) == []
         jit.announce()
         if processors == 1:
@@ -706,4 +706,4 @@ time.sleep(600)
 
 def test_the_second_process_plays_what_the_run_plays():
     given = pickle.dumps(replace(Experiment.builtin("adversarial"), rounds=20))
-    subprocess.run([sys.executable, "-c", compiling.CHILD], input=given, check=True)
+    subprocess.run([sys.executable, "-c", jobs.CHILD], input=given, check=True)

@@ -21,8 +21,7 @@ from pyarrow import parquet
 
 from tidewolf.core import errors
 from tidewolf.files import FileFormat, file_of, read_graph, read_records, read_table
-from tidewolf.files.format import PLAIN
-from tidewolf.files.reading import likely_encoding
+from tidewolf.files.reading import PLAIN, likely_encoding
 from tidewolf.sets import FlowPolytope
 
 GOOD = "time,a,b\n0,1,2\n1,3.5,-4e2\n"

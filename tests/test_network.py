@@ -11,8 +11,7 @@ import tidewolf as tw
 from refused import refused
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
 from tidewolf.networks import Network
-from tidewolf.networks.network import PATHS
-from tidewolf.networks.tunnels import shortest_path_dag
+from tidewolf.networks.network import PATHS, shortest_path_dag
 from tidewolf.sets import graph_tools
 
 NEXT = {

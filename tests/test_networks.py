@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refused import refused
 from tidewolf.core import errors
 from tidewolf.networks import Tunnels
-from tidewolf.networks.tunnels import PathFinder
+from tidewolf.networks.network import PathFinder
 from tidewolf.sets import SimplexProduct
 
 DIAMOND = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("s", "t"), ("a", "b")]

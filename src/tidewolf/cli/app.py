@@ -21,19 +21,7 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import commands, screen
-from tidewolf.cli.screen import (
-    AsJson,
-    Dask,
-    ExperimentName,
-    ExperimentNames,
-    Jobs,
-    LearnerNames,
-    Quiet,
-    Seeds,
-    Verbose,
-    flag,
-    opt,
-)
+from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, flag, opt
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER
@@ -109,7 +97,7 @@ _DECISIONS = (
 
 
 def run_command(
-    experiment: ExperimentName,
+    experiment: screen.ExperimentName,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     learner: LearnerNames = None,
     caution: Annotated[
@@ -126,7 +114,7 @@ def run_command(
         bool, flag("Show what would be played, how long, and what would be written.", "--dry-run")
     ] = False,
     as_json: AsJson = False,
-    verbose: Verbose = False,
+    verbose: screen.Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Run learners on a problem, side by side.
@@ -152,10 +140,9 @@ def run_command(
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
-    from tidewolf.experiments.compiling import compiling_beside
     from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
-    from tidewolf.experiments.jobs import locked
+    from tidewolf.experiments.jobs import compiling_beside, locked
 
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
@@ -187,7 +174,7 @@ def run_command(
 def resume(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
     as_json: AsJson = False,
-    verbose: Verbose = False,
+    verbose: screen.Verbose = False,
     quiet: Quiet = False,
 ) -> None:
     """Resume a run that was interrupted or killed.
@@ -226,7 +213,9 @@ def report(
     from tidewolf.report import rewrite, write_figures
 
     folder = RunFolder.open(directory)
-    folder.require_complete()
+    if not folder.complete:
+        cure = f"`tidewolf resume {directory}` completes it"
+        raise InvalidInput(f"{directory} holds a run that is not complete; {cure}.")
     with folder.locked():
         for seed in folder.experiment.seeds:
             rewrite(folder.page(seed), datetime.now(UTC))
@@ -316,12 +305,10 @@ def requested_experiment(
 
 
 def _replaced(experiment: Experiment, **given: Any) -> Experiment:
-    """With those settings that are given."""
     return replace(experiment, **{key: at for key, at in given.items() if at is not None})
 
 
 def is_file(name: str) -> bool:
-    """Whether an experiment is a file, not a built-in one."""
     from tidewolf.problems import every
 
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
@@ -330,7 +317,6 @@ def is_file(name: str) -> bool:
 def _play(
     folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool, verbose: bool
 ) -> None:
-    """Play what is left, write the results, show them."""
     from tidewolf import report as report_pages
 
     experiment = folder.experiment
@@ -367,11 +353,16 @@ def _play(
         screen.print_json({**folder.records(found), "left_out": left_out})
         return
     for each in () if quiet else found:
-        more: dict[str, Any] = {"verbose": verbose}
-        if each is found[0]:
-            more |= {"decisions": folder.decisions_file, "notes": (*each.notes, *notes)}
-        title = f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
-        screen.show_results(each.shown, title, folder.page(each.seed), left_out, **more)
+        is_first = each is found[0]
+        screen.show_results(
+            each.shown,
+            f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}",
+            folder.page(each.seed),
+            left_out,
+            decisions=folder.decisions_file if is_first else None,
+            notes=(*each.notes, *notes) if is_first else (),
+            verbose=verbose,
+        )
 
 
 # --- many runs ------------------------------------------------------------------------------------
@@ -383,7 +374,7 @@ _HEADROOMS = (
 
 
 def compare_command(
-    experiment: ExperimentNames = None,
+    experiment: screen.ExperimentNames = None,
     learner: LearnerNames = None,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     cautions: Annotated[
@@ -393,9 +384,9 @@ def compare_command(
     budgets: Annotated[
         str | None, opt("B,...", "Oracle calls per round; each learner's own by default.")
     ] = None,
-    seeds: Seeds = None,
-    jobs: Jobs = None,
-    dask: Dask = None,
+    seeds: screen.Seeds = None,
+    jobs: screen.Jobs = None,
+    dask: screen.Dask = None,
     out: Annotated[Path | None, opt("DIR", "The folder; out/compare by default.")] = None,
     force: Annotated[bool, flag("Begin again, also if DIR holds a comparison.", "--force")] = False,
     as_json: AsJson = False,
@@ -458,7 +449,6 @@ def compare_command(
 
 
 def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
-    """The experiment of a comparison; a built-in one has learners without settings."""
     from tidewolf.experiments import Choice
     from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 
@@ -467,29 +457,27 @@ def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> E
         return found
     if learners:
         return replace(found, as_run=())
-    first, *others = BUILTIN_LEARNERS
-    names = (first, "LyapunovDescent", "LyapunovFrankWolfe", *others)
+    names = (*BUILTIN_LEARNERS[:1], "LyapunovDescent", "LyapunovFrankWolfe", *BUILTIN_LEARNERS[1:])
     return replace(found, learners=tuple(map(Choice, names)))
 
 
 def _entry_name(entry: Entry) -> str:
-    """A run of a comparison while it is played."""
     knobs = {"caution": entry.caution, "headroom": entry.headroom}
     at = [f"{knob} {value:g}" for knob, value in knobs.items() if value is not None]
     return ", ".join([entry.stream, entry.learner, *at])
 
 
 def sweep_command(
-    experiment: ExperimentName,
+    experiment: screen.ExperimentName,
     learner: LearnerNames = None,
     horizons: Annotated[str | None, opt("N,...", "How many rounds; all by default.")] = None,
-    seeds: Seeds = None,
+    seeds: screen.Seeds = None,
     knob: Annotated[
         list[str] | None,
         opt("NAME=V,...", "Values of a setting of learners; repeat it for another."),
     ] = None,
-    jobs: Jobs = None,
-    dask: Dask = None,
+    jobs: screen.Jobs = None,
+    dask: screen.Dask = None,
     out: Annotated[Path | None, opt("DIR", "The folder; out/sweep by default.")] = None,
     force: Annotated[bool, flag("Begin again, also if DIR holds a sweep.", "--force")] = False,
     as_json: AsJson = False,
@@ -545,7 +533,6 @@ def _knob(text: str) -> tuple[str, list[float]]:
 
 
 def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> list[N] | None:
-    """The numbers of an option, separated by commas; None for None."""
     if text is None:
         return None
     try:
@@ -612,19 +599,17 @@ def list_command(
     if name is None:
         for title, found in every.items():
             screen.show_listing(title, {key: _summary(found[key]) for key in found})
-        return
+        return None
     keys_of = {"learners": learner_keys, "baselines": learner_keys, "problems": problem_keys}
     for title, found in every.items():
         if name in found:
             settings = keys_of[title](name) if title in keys_of else kind_keys(found[name])
-            screen.show_settings(name, _summary(found[name]), settings)
-            return
+            return screen.show_settings(name, _summary(found[name]), settings)
     near = did_you_mean(name, [each for found in every.values() for each in found])
     raise InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
 
 
 def _summary(member: Any) -> str:
-    """The first paragraph of a docstring, on one line."""
     return " ".join((member.__doc__ or "").strip().partition("\n\n")[0].split())
 
 

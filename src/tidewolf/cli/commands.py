@@ -124,7 +124,6 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
 
 
 def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
-    """Answer the lines of stdin."""
     from tidewolf.live import parse
     from tidewolf.live.rows import LONGEST
 
@@ -152,7 +151,6 @@ def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
 def _follow(
     runner: LiveRunner, out: _Screen, reader: RoundReader, every: float, once: bool, stop: Stop
 ) -> None:
-    """Take the rows of the experiment's tables as they grow."""
     from tidewolf.experiments import Tables
     from tidewolf.experiments.building import TABLES
     from tidewolf.live import Follower
@@ -184,8 +182,6 @@ def _follow(
 
 
 class _Screen:
-    """Answers as lines of JSON, or as text on a terminal."""
-
     def __init__(self, as_json: bool) -> None:
         self._as_text = sys.stdout.isatty() and not as_json
 
@@ -203,7 +199,6 @@ class _Screen:
 
 
 def _in_words(answer: dict[str, Any]) -> str:
-    """An answer for a terminal."""
     first = f"Round {answer['round']:,}"
     if "time" in answer:
         first += f", {answer['time']}"
@@ -534,7 +529,6 @@ def restore_command(
 
 
 def _where(data: Path | None, database: str | None) -> str | Path:
-    """The folder or the database of the sessions."""
     if data is not None and database is None:
         return data
     if data is not None or database is None:

@@ -11,7 +11,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
@@ -43,17 +42,14 @@ _ANY_WIDTH = 10_000
 
 
 def opt(metavar: str, help: str, *names: str) -> Any:
-    """An option with a value."""
     return typer.Option(*names, metavar=metavar, help=help)
 
 
 def flag(help: str, *names: str) -> Any:
-    """An option without a value."""
     return typer.Option(*names, help=help)
 
 
 def _experiments(incomplete: str) -> list[str]:
-    """The values of EXPERIMENT, for shell completion."""
     from tidewolf import problems
 
     here = (str(path) for path in sorted(Path().glob("*.toml")))
@@ -61,7 +57,6 @@ def _experiments(incomplete: str) -> list[str]:
 
 
 def _learners(incomplete: str) -> list[str]:
-    """The values of --learner, for shell completion."""
     from tidewolf import baselines, learners
 
     names = (*learners.every(), *baselines.every())
@@ -167,15 +162,12 @@ def _bar(shown: bool) -> Progress:
 
 
 class JobBar:
-    """One progress bar over all jobs of a command."""
-
     def __init__(self, bar: Progress) -> None:
         self._bar, self.done = bar, 0
         self._task = bar.add_task("the best point in hindsight", total=None, detail="")
         self._what, self._begun, self._rounds = "", 0.0, 0
 
     def moved(self, what: str, jobs: int, moment: RunProgress) -> None:
-        """A job moved; `done` others have ended."""
         now, rounds = self._bar.get_time(), moment.rounds_done
         if what != self._what:
             self._what, self._begun, self._rounds = what, now, rounds
@@ -193,7 +185,6 @@ class JobBar:
         )
 
     def ended(self, stage: Stage) -> None:
-        """So many jobs have ended."""
         self.done = stage.done
         failed = f", {stage.failed} failed" if stage.failed else ""
         detail = f"{stage.done:,} of {stage.jobs:,} runs{failed}"
@@ -202,7 +193,6 @@ class JobBar:
 
 @contextmanager
 def progress(shown: bool) -> Iterator[JobBar]:
-    """A bar over the jobs of a command."""
     with _bar(shown) as bar:
         yield JobBar(bar)
 
@@ -215,18 +205,11 @@ def checking(shown: bool, what: str) -> Iterator[Callable[..., None]]:
         yield lambda *done: bar.update(task, detail=" of ".join(map(str, done)))
 
 
-def _print(*parts: str | tuple[str, str], style: str = "") -> None:
-    """A paragraph on stdout."""
-    Console(highlight=False).print(Text.assemble(*parts, style=style))
-
-
-def _print_path(what: str, path: Path) -> None:
-    """A path, which is not wrapped."""
-    Console(highlight=False).print(Text(f"{what}: {path}"), soft_wrap=True)
+def _print(*parts: str | tuple[str, str], style: str = "", wraps: bool = True) -> None:
+    Console(highlight=False).print(Text.assemble(*parts, style=style), soft_wrap=not wraps)
 
 
 def _print_pairs(rows: Sequence[tuple[str, str]]) -> None:
-    """Names and what they are, one per line."""
     grid = Table.grid(padding=(0, 2))
     for name, about in rows:
         grid.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
@@ -258,13 +241,10 @@ def _print_table(
 
 
 def show_outcome(example: str, passed: Sequence[str], good: bool, *, named: bool) -> None:
-    """The result of an example in a line; with `named`, also the checks that pass."""
-    console = Console(highlight=False)
     ending = f"passes all {len(passed)} checks." if good else f"fails after {len(passed)} checks."
-    line = Text.assemble((example, "bold"), " ", (ending, "green" if good else "red"))
-    console.print(line, soft_wrap=True)
+    _print((example, "bold"), " ", (ending, "green" if good else "red"), wraps=False)
     for check_name in passed if named else ():
-        console.print(Text(f"  {check_name}"))
+        _print(f"  {check_name}")
 
 
 def show_results(
@@ -277,7 +257,6 @@ def show_results(
     notes: Sequence[str] = (),
     verbose: bool = False,
 ) -> None:
-    """The verdict, the tables of a run, notes if wanted, and where decisions and the page are."""
     labels = learner_labels(runs)
     if sentence := verdict(runs, labels):
         _print(sentence, style="bold")
@@ -298,12 +277,11 @@ def show_results(
     for note in notes:
         _print(note)
     if decisions is not None:
-        _print_path("decisions", decisions)
-    _print_path("report", page)
+        _print(f"decisions: {decisions}", wraps=False)
+    _print(f"report: {page}", wraps=False)
 
 
 def show_preview(found: Mapping[str, Any]) -> None:
-    """What a run would be; nothing was written."""
     _print((found["experiment"], "bold"), f": {found['title']}")
     when = f", from {found['first']} to {found['last']}" if found["first"] else ""
     entries = f"{found['entries']:,} entries, dimension {found['dimension']:,}"
@@ -331,9 +309,6 @@ def show_preview(found: Mapping[str, Any]) -> None:
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:
-    """The learners on each stream, what each step of caution costs and buys, notes, and where the
-    page is.
-    """
     from tidewolf.evaluation.comparison import TABLES, ranking_name
 
     every = comparison.rankings()
@@ -355,7 +330,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         f"Compared with {comparison.baseline}, in % of {comparison.share_of()}; up to 0.5 is on "
         "its frontier."
     )
-    _print_path("report", page)
+    _print(f"report: {page}", wraps=False)
 
 
 def _point_column(name: str, rank: int = 0) -> Column[Point]:
@@ -389,47 +364,37 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
     if choice := comparison.choice(stream):
         _print(" ".join(choice), style="bold")
     _print_table(names, [point for _, point in shown], _POINT_COLUMNS, "per round")
-    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    steps = comparison.steps(stream)
     if steps:
         _print(f"{learner}, as its caution rises", style="bold")
-    for sentence in steps:
+    for sentence in (*steps, *comparison.against_resolving(stream), ""):
         _print(sentence)
-    for sentence in beside:
-        _print(sentence)
-    _print()
-
-
-def _setting_of(name: str, line: SweepLine) -> str:
-    return format_setting(line.settings.get(name, ""))
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    """The means over seeds of every setting, what failed, and where the table and the page are."""
     from tidewolf.experiments.sweep import LINE_COLUMNS
 
+    def knob(name: str) -> Column[SweepLine]:
+        title = name.replace("_", "\n", 1)
+        return Column(name, title, lambda line: format_setting(line.settings.get(name, "")))
+
     for group in found.groups():
-        knobs = [
-            Column(name, name.replace("_", "\n", 1), partial(_setting_of, name))
-            for name in group.knobs
-        ]
         _print((group.experiment, "bold"), f": {group.about}")
         names = [line.learner for line in group.lines]
-        _print_table(names, group.lines, [*knobs, *LINE_COLUMNS])
+        _print_table(names, group.lines, [*map(knob, group.knobs), *LINE_COLUMNS])
     for sentence in found.warnings():
         _print(sentence, style="yellow")
-    _print_path("results", table)
-    _print_path("report", page)
+    _print(f"results: {table}", wraps=False)
+    _print(f"report: {page}", wraps=False)
 
 
 def show_listing(title: str, listing: Mapping[str, str]) -> None:
-    """Names and what they are, one per line."""
     _print(title, style="bold")
     _print_pairs([(f"  {name}", about) for name, about in listing.items()])
     _print()
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
-    """What something is, and each of its settings: what it takes, its default, its meaning."""
     from tidewolf.experiments.keys import words_of
 
     console = Console(highlight=False)

@@ -75,6 +75,7 @@ Reader: TypeAlias = Callable[[Path, Place], NDArray]
 TABLES = ("costs", "capacities", "weights", "budgets", "demands")
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "lengths")
 _ADVICE = "advice "
+_BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
 MOST_LAYOUTS = 16
 # The names of a row in their order, or how many numbers a list has.
@@ -85,7 +86,6 @@ Columns: TypeAlias = tuple[str, ...] | int
 
 
 def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
-    """The rows of a table, one per round; with `gaps`, cells may be empty."""
     return read_table(require_file(path, place), gaps=gaps, format=place.format)
 
 
@@ -98,16 +98,14 @@ def read_numbers(path: Path, place: Place) -> Table:
         except (OSError, ValueError, EOFError) as error:
             raise InvalidInput(f"{path} cannot be read as NPY: {error}.") from error
     if path.name.lower().endswith(".npz"):
-        arrays = read_arrays(path)
-        held = [name for name in arrays if name not in ("columns", "times")]
-        name = "values" if "values" in held else held[0] if len(held) == 1 else ""
-        if name and arrays[name].ndim != 2:
-            return Table(None, (), arrays[name])
+        held = {name: at for name, at in read_arrays(path).items() if name not in _BESIDE_VALUES}
+        values = held.get("values", next(iter(held.values())) if len(held) == 1 else None)
+        if values is not None and values.ndim != 2:
+            return Table(None, (), values)
     return read_table(path, format=place.format)
 
 
 def read_values(path: Path, place: Place) -> NDArray:
-    """The numbers of a table, without the names of its columns."""
     return read_numbers(path, place).values
 
 
@@ -124,7 +122,6 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
 
 
 def require_file(path: Path, place: Place) -> Path:
-    """Refuse a path that is no file."""
     if not file_of(path).is_file():
         where = "paths are seen from the folder of the experiment's file"
         raise InvalidInput(f"{place.words()}there is no file {file_of(path)}; {where}.")
@@ -153,7 +150,6 @@ def build(
 
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
-    """The set or the batch of functions that a file describes."""
     kind = kind_named(choice.name)
     if "graph" in kind_keys(kind):
         return coordinates_of(choice, None, place).K
@@ -161,7 +157,6 @@ def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> An
 
 
 def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_values) -> Any:
-    """The value of one setting."""
     if isinstance(value, Choice):
         return build_choice(value, place, read)
     if isinstance(value, tuple) and value and isinstance(value[0], Choice):
@@ -189,9 +184,8 @@ def make_learner(
     """
     known, given = keys.learner_keys(entrant.name), {**defaults, **entrant.given}
     make = partial(keys.learner_named(entrant.name), K)
-    start = None if network is None or "start" not in known else network.start
-    if start is not None and "start" not in given:
-        make = partial(make, start=start)
+    if network is not None and network.start is not None and "start" in known.keys() - given.keys():
+        make = partial(make, start=network.start)
     given = {name: value for name, value in given.items() if name in known}
     learner: Learner[Any] = build(make, given, known, place, read)
     return learner
@@ -201,7 +195,6 @@ def make_learner(
 
 
 def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordinates:
-    """The set, with what its coordinates are called."""
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
@@ -239,9 +232,13 @@ def _graph(
     }
     if isinstance(given["graph"], str):
         path = require_file(Path(given["graph"]), place.within("graph"))
-        directed = given.get("directed") if keys.carries_flow(known) else True
-        how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
-        graph = read_graph(path, directed=directed, format=place.format, **how)
+        graph = read_graph(
+            path,
+            numbers=list(columns.values()),
+            optional=optional,
+            directed=given.get("directed") if keys.carries_flow(known) else True,
+            format=place.format,
+        )
         return LinkColumns(graph, str(path))
     for key in columns:
         where = place.within(key).words()
@@ -253,11 +250,10 @@ def _listed(given: Mapping[str, Any], place: Place) -> Graph:
     """The graph of a list of links, each in both directions if it is not directed; lengths,
     capacities (infinite: none) and names are found behind the ends.
     """
-    rows, directed = given["graph"], given.get("directed", True)
-    ways = 1 if directed else 2
+    rows, ways = given["graph"], 1 if given.get("directed", True) else 2
     places = tuple(place.within(i).words().removesuffix(": ") for i in range(len(rows)))
-    links = [(row[0], row[1]) for row in rows]
-    links += [] if directed else [(head, tail) for tail, head in links]
+    there = tuple((row[0], row[1]) for row in rows)
+    back = tuple((head, tail) for tail, head in there)
     numbers = {
         name: np.tile([row[at] if len(row) > at else np.nan for row in rows], ways)
         for at, name in ((2, LENGTH), (3, CAPACITY))
@@ -266,8 +262,7 @@ def _listed(given: Mapping[str, Any], place: Place) -> Graph:
     if CAPACITY in numbers:
         numbers[CAPACITY][np.isposinf(numbers[CAPACITY])] = np.nan
     names = tuple(str(row[4]) if len(row) > 4 else "" for row in rows) * ways
-    called: dict[str, Any] = {"names": names, "places": places * ways}
-    return Graph(tuple(links), numbers, 0, both_ways=not directed, **called)
+    return Graph(there + back * (ways - 1), numbers, 0, names, places * ways, ways == 2)
 
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
@@ -301,10 +296,9 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
         ]
     if isinstance(check, Supplies):
         given = rows(("node", "supply"))
-        supplies = {node(row[0], "which has a supply"): row[1] for row in given}
+        supplies = {node(called, "which has a supply"): supply for called, supply in given}
         if len(supplies) < len(given):
-            sentence = "a node has two supplies; give it their sum."
-            raise InvalidInput(sentence, setting=setting.name)
+            raise InvalidInput("a node has two supplies; give their sum.", setting=setting.name)
         return supplies
     return value_of(setting, value, place)
 
@@ -329,11 +323,6 @@ class Coordinates:
         return None if self.on_network is None else self.on_network.network
 
     @property
-    def links(self) -> LinkColumns | None:
-        """The links that tables have columns for."""
-        return self.on_links if self.on_network is None else self.on_network.columns
-
-    @property
     def labels(self) -> tuple[str, ...]:
         if self.network is not None:
             return self.network.names
@@ -342,7 +331,6 @@ class Coordinates:
         return self.names if self.K.shape == (len(self.names),) else ()
 
     def title(self, kind: str, tables: Tables) -> str:
-        """One sentence that describes the decision."""
         if self.on_network is not None:
             return self.on_network.title
         over = "" if self.on_links is None else f" over the links of {self.on_links.name}"
@@ -355,9 +343,9 @@ class Coordinates:
         """The losses and limits of tables of equal length, or of the functions that are named."""
         losses: Batch | None = None
         limits: Batch | None = None
-        if self.on_network is not None:
-            losses, limits = self.on_network.functions(read, paths) if read else (None, None)
-        else:
+        if self.on_network is not None and read:
+            losses, limits = self.on_network.functions(read, paths)
+        elif self.on_network is None:
             values = {
                 name: self._ordered(table, self.columns(table, paths[name]))
                 for name, table in read.items()
@@ -377,11 +365,9 @@ class Coordinates:
         return losses, Unlimited(losses.shape, len(losses)) if limits is None else limits
 
     def _ordered(self, table: Table, columns: Int64s) -> Floats:
-        """The numbers of these columns as points of the set."""
         return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
 
     def columns(self, table: Table, path: Path) -> Int64s:
-        """The place of the column of each coordinate, or link."""
         if self.on_links is not None:
             return self.on_links.places(table.columns, path)
         size = int(np.prod(self.K.shape))
@@ -393,7 +379,6 @@ class Coordinates:
         return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
 
     def points(self, table: Table, path: Path) -> Floats:
-        """The rows of a table as decisions."""
         if self.network is None:
             return self._ordered(table, self.columns(table, path))
         return self._ordered(table, match_names(table.columns, self.network.names, str(path)))
@@ -416,7 +401,6 @@ class Coordinates:
 
 
 def build_problem(experiment: Experiment, seed: int) -> Problem:
-    """The set and the stream of one seed."""
     stream, K = experiment.stream, experiment.hard_set
     if not isinstance(stream, Choice):
         assert K is not None
@@ -520,7 +504,6 @@ def _info(
 
 
 def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]) -> int:
-    """How many rounds are played: losses and limits have as many."""
     length, first = len(losses), paths.get("costs", "[stream.losses]")
     if len(limits) != length:
         others = [path for name, path in paths.items() if name in TABLES and name != "costs"]
@@ -563,12 +546,14 @@ class RoundReader:
         set's own, or their places.
         """
         coordinates = coordinates_of(choice, None, place)
-        if names and coordinates.links is not None:
+        files = coordinates.on_network
+        links = coordinates.on_links if files is None else files.columns
+        if names and links is not None:
             raise InvalidInput(f"{place.words()}entries are called as links are: leave names out.")
         reader = cls.__new__(cls)
         reader._prepare(coordinates, names)
-        if coordinates.links is not None:  # two links of one name are refused
-            coordinates.links.places(tuple(map(str, range(reader._size))), "")
+        if links is not None:  # two links of one name are refused
+            links.places(tuple(map(str, range(reader._size))), "")
         for name, count in Counter(reader.names).items():
             if count > 1:
                 raise InvalidInput(
@@ -586,11 +571,9 @@ class RoundReader:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """The place of each entry by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     def named(self, x: Array) -> dict[str, float]:
-        """A point by name."""
         return dict(zip(self.names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True))
 
     def point(self, given: Any, what: str) -> Array:
@@ -702,7 +685,6 @@ def _names(K: ConvexSet, names: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
-    """What the first table calls coordinates, if it is there."""
     path = stream.costs
     if path is None or not path.is_file():
         return None
@@ -716,8 +698,6 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
 
 
 class Route(NamedTuple):
-    """A path that a decision uses."""
-
     commodity: str
     path: str
     share: float

@@ -299,7 +299,6 @@ def _defaults(function: Any) -> dict[str, Any] | None:
 
 
 def _named(streams: Any) -> list[tuple[str | None, Any]]:
-    """Streams with their names, if they were given with some."""
     if isinstance(streams, Mapping):
         return list(streams.items())
     if isinstance(streams, Problem) or callable(streams):
@@ -322,7 +321,6 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
 
 
 def _grid(cautions: Any, headrooms: Any, budgets: Any) -> Grid:
-    """The values to try of each knob; None: its own."""
     return {
         "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
         "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
@@ -331,7 +329,6 @@ def _grid(cautions: Any, headrooms: Any, budgets: Any) -> Grid:
 
 
 def _numbers(given: Any, what: str, check: Callable[[Any, str], Any]) -> tuple[Any, ...] | None:
-    """The distinct numbers of a list; None for None."""
     if given is None:
         return None
     items = as_items(given, f"The {what}s", "[1.0]")
@@ -341,7 +338,6 @@ def _numbers(given: Any, what: str, check: Callable[[Any, str], Any]) -> tuple[A
 
 
 def _comparison(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
-    """The comparison of these rows."""
     venues: dict[tuple[str, int], Venue] = {}
     entries = []
     for match, row in zip(matches, rows, strict=True):
@@ -362,7 +358,6 @@ def _per_round(ends: Mapping[str, Any], rounds: int) -> tuple[float, float]:
 
 
 def _entry(entry: Entry, row: Row) -> Entry:
-    """An entry with what was measured, per round."""
     entry = entry._replace(sees=row["sees"], failure=row["failure"])
     if row["failure"]:
         return entry

@@ -19,13 +19,14 @@ from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
+from tidewolf.core.jit import interpreting
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Count, Number, Text, validate
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
 from tidewolf.experiments.keys import Choice, Document, Place, learner_keys, problem_keys
 from tidewolf.experts import Named, Resolve, Season
-from tidewolf.files.format import PLAIN, FileFormat, as_format
+from tidewolf.files.reading import PLAIN, FileFormat, as_format
 from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
@@ -47,8 +48,6 @@ _DAYS, _PER_DAY = 3, 4
 
 @dataclass(frozen=True)
 class _Is(Check):
-    """What passes `check(value, what)`."""
-
     check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
 
     words = "what only Python code gives"
@@ -61,8 +60,6 @@ class _Is(Check):
 
 
 def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
-    """A list, each item of which passes a check."""
-
     def items(value: Any, what: str) -> tuple[Any, ...]:
         given = value.items() if isinstance(value, Mapping) else value
         return tuple(check(item, f"An item of {what}") for item in as_items(given, what, such))
@@ -71,8 +68,6 @@ def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
 
 
 def _pair(second: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    """A name, and what passes a check."""
-
     def pair(value: Any, what: str) -> tuple[str, Any]:
         if not isinstance(value, tuple | list) or len(value) != 2:
             raise WrongType(f"{what} is a name and a value, not {shown(value)}.")
@@ -248,15 +243,18 @@ class Experiment:
         validate(self)
         if not self.learners or not self.seeds:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
-        tables, K = self.stream, self.hard_set
-        if isinstance(tables, Tables) and K is None:
-            raise InvalidInput("Tables have no set of their own: give hard_set.")
-        if isinstance(tables, Tables) and K is not None and K.name != keys.NETWORK:
-            if tables.costs is None and tables.losses is None:
-                raise InvalidInput("A stream needs costs, or losses, a kind of functions.")
-            if tables.demands is not None:
-                sentence = "demands are those of the commodities of a network, a [set] with a graph"
-                raise InvalidInput(f"{sentence} and with ends or commodities.", setting="demands")
+        stream, K = self.stream, self.hard_set
+        if isinstance(stream, Choice):
+            if K is not None and not keys.takes_a_set(stream.name):
+                raise InvalidInput(f"{stream.name} has a set of its own.", setting="set")
+        elif K is None or K.name != keys.NETWORK:
+            if stream.costs is None and stream.losses is None:
+                such = 'problem = "routing", or costs = "costs.csv"'
+                raise InvalidInput(f"an experiment needs a stream: {such}.", setting="stream")
+            if K is None:
+                raise InvalidInput("tables need a set: a kind, or a graph.", setting="set")
+            if stream.demands is not None:
+                raise InvalidInput("only networks have demands.", setting="demands")
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:
@@ -362,8 +360,7 @@ class Experiment:
                 learners.append(_with_season(each, problem))
             else:
                 learners.append(each)
-        absent = tuple(left_out.items())
-        return replace(self, learners=tuple(learners), as_run=(), left_out=absent)
+        return replace(self, learners=tuple(learners), as_run=(), left_out=tuple(left_out.items()))
 
     @property
     def has_default_learners(self) -> bool:
@@ -385,7 +382,6 @@ class Experiment:
         return replace(self, learners=tuple(chosen), as_run=tuple(as_run))
 
     def _place(self, entrant: Choice) -> Place:
-        """Where the file describes an entrant."""
         entries = [] if self.document is None else self.document.data.get("learners", [])
         for i, entry in enumerate(entries):
             table = entry if isinstance(entry, dict) else {"name": entry}
@@ -501,7 +497,8 @@ def _refusal(name: str, problem: Problem) -> str | None:
     """
     try:
         learner = keys.learner_named(name)(problem.K, horizon=len(problem))
-        next(iter(play(learner, problem.stream[:1])), None)
+        with interpreting():  # one round is no reason to load machine code
+            next(iter(play(learner, problem.stream[:1])), None)
     except NotSupported as error:
         return str(error)
     except TidewolfError:
@@ -519,14 +516,12 @@ def given_fields(part: Any) -> dict[str, Any]:
 
 
 def _table_of(part: Any) -> Any:
-    """What a file says of one part of a stream."""
     if isinstance(part, tuple):
         return {name: str(path) for name, path in part}
     return part.table() if isinstance(part, Choice) else str(part)
 
 
 def _absolute(part: Any) -> Any:
-    """The same, with absolute paths of files."""
     if isinstance(part, tuple):
         return tuple((name, path.absolute()) for name, path in part)
     if isinstance(part, Choice):

@@ -85,8 +85,7 @@ from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.experiments.keys import Choice, read
-from tidewolf.functions.linear import Capacity
-from tidewolf.functions.loads import LoadLimit
+from tidewolf.functions import Capacity, LoadLimit
 from tidewolf.networks import PathShare
 from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow
@@ -114,6 +113,7 @@ REPORT_FILE = "report.html"
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
 _OF_INCUMBENT = (
     "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
+    "saved",
 )  # fmt: skip
 
 # Called a few times per second with a job, and how far it is.
@@ -121,8 +121,6 @@ RunFollow: TypeAlias = Callable[[Job, RunProgress], None]
 
 
 class Finished(NamedTuple):
-    """All runs of one seed."""
-
     seed: int
     problem: Problem
     jobs: tuple[Job, ...]
@@ -132,20 +130,17 @@ class Finished(NamedTuple):
 
     @property
     def shown(self) -> tuple[Run, ...]:
-        """The runs that tables and pages show: those of the learners, then the incumbent's."""
         return self.runs if self.incumbent is None else (*self.runs, self.incumbent)
 
     @property
     def saved(self) -> str:
-        """What the first run would have saved; empty without an incumbent."""
         if self.incumbent is None:
             return ""
-        first = self.jobs[0].entrant.name
-        return savings(self.runs[0], first, self.incumbent, self.problem.network)
+        name, network = self.jobs[0].entrant.name, self.problem.network
+        return savings(self.runs[0], name, self.incumbent, network)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What would have been saved, and the notes of the problem."""
         return (*([self.saved] if self.saved else []), *self.problem.notes)
 
 
@@ -311,16 +306,9 @@ class RunFolder:
                 found.append(Finished(some[0].seed, ready.problem, some, runs, beside))
             return found
 
-    def require_complete(self) -> None:
-        """Refuse a folder whose run has not ended."""
-        if not self.complete:
-            cure = f"`tidewolf resume {self.path}` completes it"
-            raise InvalidInput(f"{self.path} holds a run that is not complete; {cure}.")
-
     def _play(
         self, job: Job, ready: Prepared, progress: RunFollow | None, stopping: Callable[[], bool]
     ) -> Run:
-        """The run of one job, from its checkpoint if there is one."""
         problem, file = ready.problem, self.path / CHECKPOINTS_FOLDER / job.label
         learner = job.source.learner(job.entrant, problem, job.seed)
         recording, log = jobs.begin(learner, problem, file, job.origin), None
@@ -406,9 +394,8 @@ class RunFolder:
             if run.decisions is None:
                 notes.append(f"The decisions of {job.label} are not there: its file was removed.")
                 continue
-            head: dict[str, Any] = {"experiment": self.experiment.name, "seed": job.seed}
-            head |= {"learner": job.entrant.name}
-            first = job.number == 1
+            name, first = job.entrant.name, job.number == 1
+            head = {"experiment": self.experiment.name, "seed": job.seed, "learner": name}
             which = form if first else form or "parquet"
             to = TableWriter(self.path, run.decisions, which, head, zone)
             to.write_decisions(DECISIONS if first else f"{DECISIONS}-{job.label}")
@@ -456,9 +443,8 @@ class RunFolder:
         ]
         if first.incumbent is None:
             return {"runs": runs}
-        numbers = first.incumbent.summary()
-        kept = {key: numbers[key] for key in _OF_INCUMBENT}
-        return {"runs": runs, "incumbent": {**kept, "saved": first.saved}}
+        numbers = first.incumbent.summary() | {"saved": first.saved}
+        return {"runs": runs, "incumbent": {key: numbers[key] for key in _OF_INCUMBENT}}
 
     @property
     def decisions_file(self) -> Path | None:
@@ -517,7 +503,6 @@ def require_no_run(path: Path, force: bool) -> None:
 
 
 def free(path: Path) -> Path:
-    """The path, or the first of path-2, path-3, ... without a run."""
     number, found = 1, path
     while _files_of(found) or (found.exists() and not found.is_dir()):
         number += 1
@@ -548,8 +533,6 @@ def endings(form: str | None, cells: int) -> tuple[str, ...]:
 
 
 class TableWriter(NamedTuple):
-    """Writes the tables of one run."""
-
     folder: Path
     found: Decisions
     form: str | None
@@ -612,7 +595,6 @@ class TableWriter(NamedTuple):
         return "time", times, np.array(texts, dtype=object)
 
     def write_decisions(self, name: str) -> None:
-        """One column per entry of a decision."""
         columns = dict(zip(self.found.names, self.found.table.T, strict=True))
         shares = "entries of flows and splits are shares of their commodity's demand, not volumes"
         self.write(name, np.arange(len(self.found)), columns, shares)
@@ -679,19 +661,22 @@ class TableWriter(NamedTuple):
 
 
 def write_tunnels(folder: Path, problem: Problem) -> None:
-    """What the columns of decisions stand for, as tunnels.csv, if they are tunnels."""
     net = problem.network
     if net is None or net.tunnels is None:
         return
     import pandas
 
-    rows = []
-    for j, tunnel, path in zip(net.owner, net.names, net.tunnels.paths, strict=True):
-        names = net._distinct_names(path.links)
-        name = PathShare("", path.nodes, 0.0, 0.0, names).name
-        rows.append((net.demands[j].name, tunnel, name, path.length))
-    table = pandas.DataFrame(rows, columns=["commodity", "tunnel", "path", "length"])
-    text = table.to_csv(index=False, lineterminator="\n")
+    paths = net.tunnels.paths
+    columns = {
+        "commodity": [net.demands[j].name for j in net.owner],
+        "tunnel": net.names,
+        "path": [
+            PathShare("", path.nodes, 0.0, 0.0, net._distinct_names(path.links)).name
+            for path in paths
+        ],
+        "length": [path.length for path in paths],
+    }
+    text = pandas.DataFrame(columns).to_csv(index=False, lineterminator="\n")
     checkpoint.write(folder / "tunnels.csv", text.encode())
 
 
@@ -710,7 +695,6 @@ def _limited_links(problem: Problem) -> Int64s | None:
 
 
 def commodities(problem: Problem) -> int:
-    """How many flows a decision consists of."""
     K = problem.K
     if problem.network is not None:
         return len(problem.network.demands)
@@ -762,13 +746,11 @@ class DecisionLog:
             self._file.write(rows.tobytes() if len(rows) == rounds else rows.tobytes() * rounds)
 
     def sync(self) -> None:
-        """Flush the file to disk."""
         with jobs.naming(self.path):
             self._file.flush()
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Close the file."""
         with jobs.naming(self.path):
             self._file.close()
 
@@ -843,7 +825,6 @@ def preview(
 
 
 def _kind(functions: Any) -> str:
-    """A kind of functions by its name and the first line of its docstring."""
     about = (type(functions).__doc__ or "").strip().split("\n")[0]
     return f"{type(functions).__name__}: {about.removesuffix('.')}"
 

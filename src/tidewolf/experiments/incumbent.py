@@ -27,8 +27,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.run import Run, run
 from tidewolf.evaluation.tracking import entry_names, time_texts
-from tidewolf.files.format import FileFormat
-from tidewolf.files.table import Table, read_table
+from tidewolf.files import FileFormat, Table, read_table
 from tidewolf.hindsight.best import Comparator
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.methods.base import Bound, Learner, Record
@@ -41,8 +40,6 @@ _ROUND = "round"
 
 
 class State(NamedTuple):
-    """The number of the next round."""
-
     t: int = 0
     calls: int = 0
     distance: float = 0.0
@@ -51,8 +48,6 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Incumbent(Learner[State]):
-    """Plays given points, one per round; learns nothing."""
-
     needs: ClassVar[Any] = FirstOrder
     state_type: ClassVar[type[State]] = State
 
@@ -119,7 +114,6 @@ def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparato
 
 
 def _columns(table: Table, names: Sequence[str], path: Path) -> Int64s:
-    """The place of each entry's column; -1 if it has none."""
     place = {name: i for i, name in enumerate(table.columns)}
     if not place.keys() & set(names):
         near = did_you_mean(names[0], table.columns)
@@ -132,7 +126,6 @@ def _columns(table: Table, names: Sequence[str], path: Path) -> Int64s:
 
 
 def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
-    """The row of each round."""
     rounds, stamps = len(problem), problem.stream.stamps
     if len(table.values) == 1:
         return np.zeros(rounds, dtype=np.int64)
@@ -184,7 +177,6 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
 
 
 def savings(ours: Run, label: str, incumbent: Run, network: Any = None) -> str:
-    """What would have been saved, in one sentence."""
     whole = float(incumbent.losses.sum())
     less = whole - float(ours.losses.sum())
     word = "less" if less >= 0.0 else "more"

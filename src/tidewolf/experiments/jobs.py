@@ -50,7 +50,10 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -70,6 +73,7 @@ from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
+from tidewolf.core.jit import ON_COMPILING
 from tidewolf.core.matrices import one_thread
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
@@ -79,6 +83,7 @@ from tidewolf.experiments.experiment import Experiment, Tables, given_fields
 from tidewolf.experiments.keys import Choice, learner_keys, read_plain
 from tidewolf.files import file_of
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.methods import compiled_rounds
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 from tidewolf.problems.data import origin
@@ -164,8 +169,6 @@ def _contents(part: Any) -> Any:
 
 
 class Job(NamedTuple):
-    """One run to be made."""
-
     source: Recipe | InProcess
     # None: as many as there are
     rounds: int | None
@@ -183,11 +186,9 @@ class Job(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The name of its checkpoint in a run folder."""
         return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
     def plain(self) -> Row:
-        """The job as plain data."""
         plain: Row = {"experiment": self.source.name, "source": self.source.identity}
         plain |= {"learner": self.entrant.name, "settings": self.entrant.given}
         row: Row = json.loads(json.dumps({**plain, "seed": self.seed, "rounds": self.rounds}))
@@ -198,7 +199,6 @@ class Job(NamedTuple):
 
 
 def plan_run(experiment: Experiment) -> tuple[tuple[Job, ...], ...]:
-    """The jobs of a resolved experiment, grouped by seed."""
     source, numbers = Recipe.of(experiment), count(1)
     entrants, rounds = experiment.entrants(), experiment.rounds
     return tuple(
@@ -276,7 +276,6 @@ def crossed(
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Every combination of the values of several settings."""
     return [dict(zip(values, at, strict=True)) for at in product(*values.values())]
 
 
@@ -377,7 +376,6 @@ def failed(job: Job, reason: str, comparator: Row | None = None, sees: str = "")
 def begin(
     learner: Learner[Any], problem: Problem, file: Path | None, origin: str = ""
 ) -> Recording:
-    """A recording of the problem, from the beginning or from the file."""
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
     data, where = file.read_bytes(), {"source": origin, "folder": str(file.parent.parent)}
@@ -442,15 +440,12 @@ Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
 
 
 class Stage(NamedTuple):
-    """How many jobs have ended."""
-
     done: int
     failed: int
     jobs: int
 
 
 def versions() -> dict[str, str]:
-    """The versions that a row depends on."""
     machine = ("threads", "cpu", "blas")
     return {name: here for name, here in checkpoint.writer().items() if name not in machine}
 
@@ -527,7 +522,6 @@ def _begin(folder: Path, kind: Kind, header: Row, force: bool) -> None:
 
 
 def _append(journal: Path, entry: Row) -> None:
-    """Write a line that survives a crash right after."""
     with naming(journal), open(journal, "ab") as file:
         file.write(f"{json.dumps(entry, allow_nan=False)}\n".encode())
         file.flush()
@@ -564,7 +558,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
 
 
 def require_format(path: Path, found: int, known: int, otherwise: str) -> None:
-    """Refuse a file of a format that this tidewolf does not read."""
     if found != known:
         kind = errors.NewerFormat if found > known else errors.OlderFormat
         cure = "Install a newer tidewolf." if found > known else otherwise
@@ -613,7 +606,6 @@ _CONNECT_SECONDS = 10
 
 
 def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None) -> Engine:
-    """The engine of so many processes (by default one per processor), or that of a cluster."""
     if dask is not None and jobs is not None:
         raise InvalidInput("Give --jobs for this machine or --dask for a cluster, not both.")
     if dask is not None:
@@ -624,14 +616,11 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 
 def processors() -> int:
-    """How many processors this process may use."""
     has_affinity = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:
-    """One job after another in this process."""
-
     def play(tasks: Mapping[int, Task]) -> Answers:
         player = Player()
         with one_thread():
@@ -650,7 +639,6 @@ def on_processes(jobs: int) -> Engine:
 
 
 def on_cluster(address: str) -> Engine:
-    """The workers of the Dask scheduler at this address, such as tcp://10.0.0.1:8786."""
     return partial(_on_cluster, import_extra("distributed", "A sweep", "app,sweep"), address)
 
 
@@ -759,3 +747,51 @@ def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
 
 
 _limit = cache(one_thread)
+
+
+# --- compiling on a second processor --------------------------------------------------------------
+#
+# A process compiles on one processor. So when a run begins to compile, a second process plays the
+# first rounds of the same learners, the last learner first. Machine code is kept on disk, and each
+# process waits for what the other one is compiling: each compiles about half.
+
+CHILD = f"from {__name__} import play_first; play_first()"
+
+
+@contextmanager
+def compiling_beside(experiment: Experiment) -> Iterator[None]:
+    """While the context lasts, a second process compiles too, if this one has to."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start() -> None:
+        words, nothing = [sys.executable, "-c", CHILD], subprocess.DEVNULL
+        with suppress(OSError):  # then one process compiles it all
+            child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing)
+            started.append(child)
+            assert child.stdin is not None
+            with child.stdin as end:
+                end.write(pickle.dumps(experiment))
+
+    if processors() > 1:
+        ON_COMPILING.append(start)
+    try:
+        yield
+    finally:
+        ON_COMPILING.clear()
+        for child in started:
+            child.kill()
+            child.wait()
+
+
+def play_first() -> None:
+    """Play the first rounds of every learner of the experiment on stdin, and throw them away."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run ends this process
+    compiled_rounds.WORTH = 0  # there is time to compile what only longer runs would
+    experiment: Experiment = pickle.load(sys.stdin.buffer)
+    seed = experiment.seeds[0]
+    problem = experiment.problem(seed)
+    experiment = experiment.taken(problem, all_play=True)
+    for entrant in reversed(experiment.entrants()):
+        with suppress(TidewolfError):
+            learner = experiment.learner(entrant, problem, seed)
+            next(Recording(learner, problem.stream).advance(), None)

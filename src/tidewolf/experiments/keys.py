@@ -45,9 +45,9 @@ from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError, Wrong
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
 from tidewolf.experts.season import PeriodSetting
-from tidewolf.files.format import PLAIN, FileFormat
+from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
-from tidewolf.networks.tunnels import LinkRows
+from tidewolf.networks.network import LinkRows
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
@@ -157,7 +157,6 @@ def freeze(value: Any) -> Any:
 
 
 def sayable(value: Any) -> bool:
-    """Whether a file can say a frozen value."""
     if isinstance(value, tuple):
         return all(map(sayable, value))
     number = isinstance(value, float) and not math.isnan(value)
@@ -174,7 +173,6 @@ def _table_of(value: Any) -> Any:
 
 
 def learner_named(name: str) -> Any:
-    """The learner or baseline of this name."""
     for module in (_learners, _baselines):
         if name in module.__all__:
             return getattr(module, name)
@@ -185,23 +183,19 @@ def learner_named(name: str) -> Any:
 
 @cache
 def set_kinds() -> dict[str, type[ConvexSet]]:
-    """The sets that a file can describe, by name."""
     return {kind.__name__: kind for kind in _sets.every() if _describable(kind)}
 
 
 @cache
 def function_kinds() -> dict[str, type[Batch]]:
-    """The batches of functions that a file can describe, by name."""
     return {kind.__name__: kind for kind in _functions.every() if _describable(kind)}
 
 
 def kind_named(name: str) -> type:
-    """The set or the batch of functions of this name."""
-    return {**set_kinds(), **function_kinds(), NETWORK: Network}[name]
+    return Network if name == NETWORK else {**set_kinds(), **function_kinds()}[name]
 
 
 def takes_a_set(problem: str) -> bool:
-    """Whether a built-in problem is one of any set."""
     return "K" in inspect.signature(_problems.named(problem)).parameters
 
 
@@ -213,7 +207,6 @@ class FileKey(Setting):
 
 
 def key(name: str, check: Check, default: Any = None) -> FileKey:
-    """A key that belongs to files."""
     return FileKey(name, Any, check, True, default)
 
 
@@ -240,19 +233,16 @@ def keys_of(make: Any, *without: str) -> dict[str, Setting]:
 
 
 def problem_keys(name: str) -> dict[str, Setting]:
-    """The settings of a built-in problem that a file can give."""
     return keys_of(_problems.named(name), "K", "rounds", "seed")
 
 
 def learner_keys(name: str) -> dict[str, Setting]:
-    """The settings of a learner or baseline that a file can give."""
     known = keys_of(learner_named(name), "K")
     return known | ({"season": _SEASON} if "experts" in known else {})
 
 
 @cache
 def kind_keys(kind: type) -> Keys:
-    """The settings of a set or a batch of functions that a file can give."""
     known = keys_of(constructor_of(kind))
     if "graph" in known and carries_flow(known):
         one_flow = {"source", "target"} <= known.keys()
@@ -307,7 +297,6 @@ def read_plain(setting: Setting, value: Any) -> Any:
 
 
 def words_of(setting: Setting) -> str:
-    """What a file may write for a setting."""
     part = inner_of(setting)
     if part is None:
         return setting.words
@@ -372,7 +361,6 @@ class Place(NamedTuple):
     format: FileFormat = PLAIN
 
     def within(self, *path: str | int) -> Place:
-        """The place of one of its keys."""
         return self._replace(path=(*self.path, *path))
 
     def words(self) -> str:
@@ -387,6 +375,8 @@ def located(place: Place, known: Mapping[str, Setting] | None = None) -> Iterato
         yield
     except TidewolfError as error:
         names = [each.key for each in (known or {}).values() if each.name == error.setting]
+        if known is None and place.document is not None and error.setting is not None:
+            names = [error.setting] * ((*place.path, error.setting) in place.document.places)
         error.args = (f"{place.within(*names).words()}{error}", *error.args[1:])
         raise
 
@@ -432,7 +422,6 @@ def load(path: str | os.PathLike[str]) -> Experiment:
 
 
 def read(text: str, path: Path) -> Experiment:
-    """The experiment in the text of a file at `path`."""
     import_extra("pydantic", "Reading experiment files", "app")
     from tidewolf.experiments.models import read_file
 
@@ -445,7 +434,6 @@ def read(text: str, path: Path) -> Experiment:
 
 
 def parse(text: str, name: str) -> Document:
-    """A TOML text with its places."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
         return Document(name, tomllib.loads(text), dict(reversed([*_places(text)])))

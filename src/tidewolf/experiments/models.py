@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -32,7 +32,6 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     create_model,
-    model_validator,
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
@@ -45,8 +44,8 @@ from tidewolf.core.settings import Numbers, Setting, settings_of
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
-from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys
-from tidewolf.files.format import PLAIN, FileFormat
+from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
+from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
@@ -90,7 +89,6 @@ class Strict(BaseModel):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The keys that have a value."""
         return {key: value for key, value in self.__dict__.items() if value is not None}
 
 
@@ -120,9 +118,7 @@ def refusal(found: ValidationError, given: Any, model: type[BaseModel]) -> tuple
         known: Any = model
         for name in path[:-1]:
             known = known.model_fields[name].annotation
-        takes = f"it takes {', '.join(known.model_fields) or 'none'}"
-        near = did_you_mean(str(path[-1]), known.model_fields)
-        return path, f"there is no key {str(path[-1])!r}; {takes}.{near}"
+        return path, _no_key(str(path[-1]), known.model_fields)
     if error["type"] == "value_error":
         sentence = str(error["ctx"]["error"])
         whole = sentence.endswith((".", "?"))
@@ -131,6 +127,11 @@ def refusal(found: ValidationError, given: Any, model: type[BaseModel]) -> tuple
     _, _, should = error["msg"].partition(" after validation")[0].partition(" ")
     should = "should be an object" if "dictionary" in should else should
     return path, f"{name} {should}, not {shown(part)}."
+
+
+def _no_key(key: str, known: Mapping[str, Any]) -> str:
+    takes = f"it takes {', '.join(known) or 'none'}.{did_you_mean(key, known)}"
+    return f"there is no key {key!r}; {takes}"
 
 
 def _followed(path: Sequence[int | str], given: Any) -> tuple[KeyPath, Any]:
@@ -170,16 +171,13 @@ def _settings(
 ) -> Choice:
     """What is chosen by the name under a key, with its settings; `optional` ones may be absent."""
     given = {key: value for key, value in table.items() if key != under}
-    for key in given:
-        if key not in known:
-            takes = f"it takes {', '.join(known) or 'none'}.{did_you_mean(key, known)}"
-            raise at.refused(f"{name}: there is no key {key!r}; {takes}", key)
+    for key in (key for key in given if key not in known):
+        raise at.refused(f"{name}: {_no_key(key, known)}", key)
     for key, setting in known.items():
         if setting.required and key not in (*given, *optional):
             raise at.refused(f"{name}: {key} is missing.")
-    return Choice.of(
-        name, {key: _value(key, known, given[key], at.within(key)) for key in known if key in given}
-    )
+    values = {key: _value(key, known, given[key], at.within(key)) for key in known if key in given}
+    return Choice.of(name, values)
 
 
 def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
@@ -211,7 +209,6 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
 
 
 def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -> Choice:
-    """A set or a batch of functions: a table with a kind and its settings."""
     if not isinstance(table, dict):
         such = f'it should be a table with a kind such as "{next(iter(kinds))}"'
         raise at.refused(f"{such}, not {shown(table)}.")
@@ -228,7 +225,6 @@ def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -
 
 
 def _named(known_by: Callable[[str], Keys], table: dict[str, Any], key: str, at: Source) -> Choice:
-    """A learner or a problem by its name under a key, with its settings."""
     name = table[key]
     if not isinstance(name, str):
         raise at.refused(f"{key} should be text, not {name!r}.", key)
@@ -335,7 +331,6 @@ def _row(model: type[Strict], row: Any, key: str, number: int) -> dict[str, Any]
 
 
 def _bounds(given: Sequence[Any]) -> list[Any]:
-    """Pairs of bounds, infinite if there is none."""
     if len(given) == 2 and not any(isinstance(each, list) for each in given):
         ends = (-math.inf, math.inf)
         return [end if at is None else at for at, end in zip(given, ends, strict=True)]
@@ -368,7 +363,6 @@ def entries_of(choice: Choice) -> int:
 
 
 def _require_modest(choice: Choice) -> None:
-    """Refuse a set that is too large to be made for a request."""
     waiting = [choice]
     while waiting:
         given = waiting.pop().given
@@ -416,7 +410,6 @@ def _require_most(what: str, count: float, most: int, setting: str | None = None
 
 
 def _ways(given: Mapping[str, Any]) -> int:
-    """How many links there are, each way counted."""
     return len(given["graph"]) * (2 if given.get("directed") is False else 1)
 
 
@@ -429,7 +422,6 @@ def _whole(size: Any) -> int:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """That of a list of lists; () of a number."""
     sides = []
     while isinstance(value, tuple) and value:
         sides.append(len(value))
@@ -443,7 +435,6 @@ def _of_network(given: Mapping[str, Any]) -> int:
 
 
 def _of_polytope(given: Mapping[str, Any]) -> int:
-    """As many as a matrix has columns; else bounds."""
     columns = [_shape(given[key])[-1] for key in ("A_ub", "A_eq") if _shape(given.get(key))]
     return max(columns, default=(_shape(given.get("bounds")) or (0,))[0])
 
@@ -479,13 +470,10 @@ def _set(table: Any, info: Info) -> Choice | None:
         if is_request:
             raise ValueError('a set should have a kind such as "Simplex", or a graph')
         return None
-    is_network = False
-    if isinstance(table, dict):
-        is_network = "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
-        if "kind" in table:
-            kinds = (NETWORK, "FlowPolytope") if is_request else (NETWORK,)
-            is_network = table["kind"] in kinds
-    if is_network:
+    given = table if isinstance(table, dict) else {}
+    has_ends = "graph" in given and bool(given.keys() & {"source", "target", "commodities"})
+    kinds = (NETWORK, "FlowPolytope") if is_request else (NETWORK,)
+    if given["kind"] in kinds if "kind" in given else has_ends:
         rest = _inline_network(table) if is_request else table
         found = _settings(NETWORK, keys.kind_keys(Network), rest, info.context, "kind")
     else:
@@ -498,7 +486,6 @@ def _set(table: Any, info: Info) -> Choice | None:
 
 
 def _learner(entry: Any, info: Info) -> Choice:
-    """A learner by name, or a table with its name and settings."""
     table = {"name": entry} if isinstance(entry, str) else entry
     if not isinstance(table, dict) or "name" not in table:
         raise ValueError('a learner should have a name, such as "Ensemble"')
@@ -530,7 +517,6 @@ class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[
 
 
 def _stream(table: Any, info: Info) -> Choice | Tables | None:
-    """[stream]: a built-in problem by name, or tables."""
     if isinstance(table, dict) and "problem" in table:
         return _named(keys.problem_keys, table, "problem", info.context)
     if table == {}:
@@ -548,11 +534,11 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     for learner in info.data.get("learners", ()):
         known = {**keys.learner_keys(learner.name), **known}
     known = {key: at for key, at in known.items() if key not in ("horizon", "seed")}
-    known["horizons"], found = _HORIZONS, []
+    known |= {"horizons": _HORIZONS}
+    found = []
     for key, values in (table if isinstance(table, dict) else {"": table}).items():
         if key not in known:
-            takes = f"it takes {', '.join(known)}.{did_you_mean(key, known)}"
-            raise refused(f"there is no key {key!r}; {takes}", key)
+            raise refused(_no_key(key, known), key)
         if not isinstance(values, list) or not values:
             raise refused(f"{key} should be a list of values, not {shown(values)}.", key)
         at = (info.context.within(key, i) for i in range(len(values)))
@@ -562,7 +548,6 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 
 def _format(table: Any, info: Info) -> FileFormat:
-    """[files]: how text is written in tables and graphs."""
     if not isinstance(table, dict):
         raise ValueError("it should be a table with keys such as separator")
     known = {key: keys.FileKey(*each) for key, each in settings_of(FileFormat).items()}
@@ -570,8 +555,6 @@ def _format(table: Any, info: Info) -> FileFormat:
 
 
 class Outputs(Strict):
-    """Where results go."""
-
     folder: TableFile = None
     checkpoint_seconds: Positive = 10.0
     decisions: Literal["none", "csv", "parquet", "both"] | None = None
@@ -591,8 +574,6 @@ class Described(Strict):
 
 
 class File(Described):
-    """An experiment file."""
-
     seeds: Seed | Some[Seed] = 0
     caution: Positive | Some[Positive] | None = None
     incumbent: TableFile = None
@@ -604,44 +585,31 @@ class File(Described):
     sweep: Annotated[Any, PlainValidator(_swept)] = ()
     outputs: Outputs = Outputs()
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        """A built-in problem has a set, or takes one; tables need one; a network is a stream."""
-        stream, given = self.stream, self.set
-        if stream is None and (given is None or given.name != NETWORK):
-            ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
-            raise refused(f"an experiment needs a [stream]: {ways}.", "stream")
-        if isinstance(stream, Choice):
-            if given is not None and not keys.takes_a_set(stream.name):
-                raise refused(f"{stream.name} has a set of its own: leave [set] out.", "set")
-        elif given is None:
-            raise refused('tables need a [set], such as kind = "Simplex", or a graph.')
-        return self
-
 
 def read_file(document: Document, path: Path) -> Experiment:
-    """The experiment that a document describes."""
     try:
         file = File.model_validate(document.data, context=Source(path.parent))
     except ValidationError as error:
         where, sentence = refusal(error, document.data, File)
         raise InvalidInput(f"{document.place(*where)}: {sentence}") from None
-    same = {name: getattr(file, name) for name in ("rounds", "files", "incumbent")}
-    return Experiment(
-        name=path.stem if file.name is None else file.name,
-        stream=Tables() if file.stream is None else file.stream,
-        hard_set=file.set,
-        learners=_each(file.learners),
-        swept=file.sweep,
-        seeds=_each(file.seeds),
-        cautions=() if file.caution is None else _each(file.caution),
-        title=file.title or "",
-        left_out=tuple(file.left_out.items()),
-        document=document,
-        **(same | dict(file.outputs)),
-    )
+    with keys.located(Place(document)):
+        return Experiment(
+            name=path.stem if file.name is None else file.name,
+            stream=Tables() if file.stream is None else file.stream,
+            hard_set=file.set,
+            learners=_each(file.learners),
+            rounds=file.rounds,
+            swept=file.sweep,
+            seeds=_each(file.seeds),
+            cautions=() if file.caution is None else _each(file.caution),
+            title=file.title or "",
+            files=file.files,
+            incumbent=file.incumbent,
+            left_out=tuple(file.left_out.items()),
+            document=document,
+            **dict(file.outputs),
+        )
 
 
 def _each(given: Any) -> tuple[Any, ...]:
-    """Values, each once: a list of them, or one."""
     return tuple(dict.fromkeys(given if isinstance(given, list) else [given]))

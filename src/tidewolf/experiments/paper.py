@@ -27,27 +27,20 @@ from tidewolf.evaluation.intervals import Interval, intervals
 from tidewolf.evaluation.rates import CONFIDENCE, Growth, growth
 from tidewolf.evaluation.run import Run, run
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
-from tidewolf.learners.lyapunov_descent import LyapunovDescent
-from tidewolf.learners.primal_dual import PrimalDual
+from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.paper import first_moving_horizon, theorem_eps
+from tidewolf.problems import Problem, routing, sdp
 from tidewolf.problems.adversarial import COMMON, adversarial
-from tidewolf.problems.base import Problem
-from tidewolf.problems.routing import routing
-from tidewolf.problems.sdp import sdp
-from tidewolf.sets.balls import L2Ball
-from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.simplices import Simplex
+from tidewolf.sets import ConvexSet, L2Ball, Simplex
 
 SLOPES: Any = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+# How often a stream turns against the learner, whatever the horizon.
 TURNS = 8
-"""How often a stream turns against the learner, whatever the horizon."""
 
 
 class Size(NamedTuple):
-    """How much is run."""
+    """How much is run; `long` is the number of rounds with the printed constants, or 0."""
 
     horizons: tuple[int, ...]
     seeds: int
@@ -55,7 +48,6 @@ class Size(NamedTuple):
     bandit_horizons: tuple[int, ...]
     bandit_seeds: int
     long: int = 0
-    """rounds of the run with the printed constants; 0: none"""
 
 
 FAST = Size((256, 512, 1024, 2048), 3, 1024, (1024, 4096), 10)
@@ -64,7 +56,11 @@ FULL = USUAL._replace(long=10_000_000)
 
 
 class Measured(NamedTuple):
-    """Totals of one learner at each horizon, a row for each, a column for each seed."""
+    """Totals of one learner at each horizon, a row for each, a column for each seed.
+
+    `calls` is the most of all runs of a horizon, `prefix` the most calls per round over all
+    prefixes of all runs; `exponents` are those of regret and violation in the learner's theorem.
+    """
 
     learner: str
     horizons: tuple[int, ...]
@@ -72,14 +68,10 @@ class Measured(NamedTuple):
     violations: np.ndarray[Any, Any]
     guarantees: tuple[Bound, ...]
     calls: tuple[int, ...]
-    """the most of all runs of a horizon"""
     prefix: float
-    """the most calls per round over all prefixes of all runs"""
     exponents: tuple[float | None, float | None]
-    """those of regret and violation in the learner's theorem"""
 
     def growth(self, name: str) -> Growth:
-        """How regret or violation grows."""
         totals, theory = self.regrets, self.exponents[0]
         if name == "violation":
             totals, theory = self.violations, self.exponents[1]
@@ -98,8 +90,6 @@ class Means(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """A run with the constants of the theorem as printed."""
-
     set: str
     horizon: int
     eps: float
@@ -111,38 +101,38 @@ class Printed(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A run on one of the paper's examples."""
+    """A run on one of the paper's examples; loss and violation are means per round."""
 
     example: str
     learner: str
     rounds: int
     loss: float
     violation: float
-    """both are means per round"""
     regret: float
     calls: int
 
 
 class Study(NamedTuple):
-    """All that is measured; what a set does not allow is in `skipped`, with the reason."""
+    """All that is measured; what a set does not allow is in `skipped`, with the reason.
+
+    `intervals` has of each length the worst in regret and in violation. From the horizon
+    `moves_from` on, the printed eps moves a point that starts at the center; from `holds_from` on,
+    the condition of Theorem 4.1 holds.
+    """
 
     K: ConvexSet
     size: Size
     growths: tuple[Measured, ...]
     intervals: tuple[tuple[int, Interval | None, Interval], ...]
-    """of each length the worst in regret and in violation"""
     means: tuple[Means, ...]
     moves_from: int
-    """the least horizon at which the printed eps moves a point that starts at the center"""
     holds_from: int
-    """the least horizon at which the condition of Theorem 4.1 holds"""
     printed: tuple[Printed, ...]
     examples: tuple[Played, ...]
     skipped: dict[str, str]
 
 
 def learners(K: ConvexSet, T: int) -> dict[str, Learner[Any]]:
-    """What is measured over horizons, by the name shown."""
     return {
         "Algorithm 3 (DriftPlusPenalty)": DriftPlusPenalty(K, horizon=T, **SLOPES),
         "Algorithm 4 (PrimalDual)": PrimalDual(K, horizon=T, **SLOPES),

@@ -41,13 +41,11 @@ class SweepLine(NamedTuple):
     values: dict[str, float | None]
 
     def per_round(self, column: str, unit: float = 1.0) -> float | None:
-        """A total divided by the number of rounds."""
         total = self.values[column]
         return None if total is None or not self.rounds else total / (unit * self.rounds)
 
     @classmethod
     def of(cls, group: Sequence[Row]) -> SweepLine:
-        """The line of rows that differ in their seeds alone."""
         first, played = group[0], [row for row in group if not row["failure"]]
         rows = [sweep_values(row) for row in played]
         values: dict[str, float | None] = {}
@@ -64,8 +62,6 @@ class SweepLine(NamedTuple):
 
 
 class SweepGroup(NamedTuple):
-    """The lines of one experiment at one horizon."""
-
     experiment: str
     rounds: int | None
     lines: list[SweepLine]
@@ -81,7 +77,6 @@ class SweepGroup(NamedTuple):
 
     @property
     def about(self) -> str:
-        """How long, in words."""
         length = "as many rounds as it has" if self.rounds is None else f"{self.rounds:,} rounds"
         return f"{length}, means over seeds"
 
@@ -146,7 +141,6 @@ class Sweep:
 
     @property
     def failures(self) -> tuple[Row, ...]:
-        """The rows of jobs that failed, each with the reason."""
         return tuple(row for row in self.rows if row["failure"])
 
     def groups(self) -> list[SweepGroup]:
@@ -162,14 +156,10 @@ class Sweep:
         return list(found.values())
 
     def warnings(self) -> list[str]:
-        """What failed, and why."""
-        return [
-            f"{times} of {len(self.rows)} failed: {reason}"
-            for reason, times in Counter(row["failure"] for row in self.failures).items()
-        ]
+        reasons = Counter(row["failure"] for row in self.failures)
+        return [f"{n} of {len(self.rows)} failed: {reason}" for reason, n in reasons.items()]
 
     def table(self) -> Any:
-        """The rows as a table of pyarrow, one column per number."""
         pa = import_extra("pyarrow", "A sweep", "app,sweep")
         types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
         flat = [{**row, **sweep_values(row)} for row in self.rows]
@@ -188,10 +178,6 @@ class Sweep:
             columns[f"knob_{name}"] = pa.array(values)  # calls_per_round is measured too
         table = pa.table({**columns, **typed({**sweep_columns(), "failure": str})})
         return table.replace_schema_metadata({"tidewolf": f"sweep {ROWS_FORMAT}"})
-
-    def to_pandas(self) -> Any:
-        """The rows as a data frame."""
-        return self.table().to_pandas()
 
 
 def sweep(jobs: Sequence[Job], folder: str | os.PathLike[str], **how: Any) -> Sweep:

@@ -229,7 +229,6 @@ name = "SinhaVaze"              # projects exactly
 
 
 def template(name: str, problem: str) -> str:
-    """The file of an experiment of this name that begins with a built-in problem."""
     defaults = {
         key: setting.default
         for key, setting in problem_keys(problem).items()
@@ -244,7 +243,6 @@ def _head(name: str) -> dict[str, Any]:
 
 
 def data_folder(path: Path) -> Path:
-    """Where the data of a network's file goes: beside it."""
     return path.with_name(f"{path.stem}-data")
 
 
@@ -256,7 +254,6 @@ def network_template(path: Path) -> dict[Path, bytes]:
 
 
 def _tables() -> Iterator[tuple[str, str]]:
-    """The tables by name, as text."""
     links = [
         (*ends, km, capacity)
         for tail, head, km, capacity in _LINK_ROWS
@@ -286,7 +283,6 @@ def _rush_hours(nodes: Sequence[str]) -> Floats:
 
 
 def _series(names: Sequence[str], values: Floats, digits: int) -> str:
-    """A table of numbers with the times of its rows."""
     times = np.datetime_as_string(_START + np.arange(len(values)) * np.timedelta64(60, "m"), "m")
     rows = (
         (time, *(f"{value:.{digits}f}" for value in row))

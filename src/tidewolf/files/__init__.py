@@ -1,17 +1,13 @@
 """Read tables, graphs and rows from files (CSV, Excel, Parquet, NPZ, GraphML, GML) and frames.
 
-    format     how text is written: separators, decimal marks, encodings, dates, time zones
-    reading    cells of a file: text, numbers and dates under names
-    table      rows of numbers, one per round, and tables with gaps
-    graph      links and numbers on them
+    reading    cells of a file: text, numbers and dates under names, and how they are written
+    table      rows of numbers, one per round, tables with gaps, and links with numbers on them
 
 Nothing is guessed. A file that cannot be read is refused with its name, the line and the column.
 """
 
-from tidewolf.files.format import FileFormat
-from tidewolf.files.graph import Graph, read_graph
-from tidewolf.files.reading import Record, file_of, read_records
-from tidewolf.files.table import GAPS, Aligned, Table, align, read_table
+from tidewolf.files.reading import FileFormat, Record, file_of, read_records
+from tidewolf.files.table import GAPS, Aligned, Graph, Table, align, read_graph, read_table
 
 __all__ = [
     "GAPS",

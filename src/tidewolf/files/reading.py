@@ -1,4 +1,11 @@
-"""Cells of files with named columns: CSV, Excel through openpyxl, Parquet through pyarrow. Every
+"""Cells of files with named columns (CSV, Excel through openpyxl, Parquet through pyarrow), and how
+text in them is written: separators, decimal marks, encodings, dates, and whose clock times are read
+from.
+
+    costs.csv   time;SEA > DEN;DEN > NYC          separator = ";"   decimal = ","
+                31.01.2024 06:00;12,5;7,25        date_format = "%d.%m.%Y %H:%M"
+
+Nothing is guessed: a file that does not fit is refused, and the error names what would fit. Every
 cell knows its place, and numbers are read strictly.
 
     decimal "."     12.5   -4e2   .5            decimal ","     12,5   -4e2   ,5
@@ -18,6 +25,7 @@ when it is written unpacked (np.savez, plain CSV).
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import math
@@ -26,21 +34,22 @@ import threading
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from io import StringIO
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tidewolf.core.arguments import as_path, import_extra
-from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.core.settings import Names
+from tidewolf.core.arguments import as_path, as_text, import_extra, shown
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.core.settings import Names, Text, validate
 from tidewolf.core.types import Floats, NDArray
-from tidewolf.files.format import PLAIN, FileFormat, as_format, say
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 EXCEL, PARQUET = (".xlsx", ".xlsm"), (".parquet", ".pq")
@@ -63,13 +72,253 @@ RATIO = 64
 _HEADERS = threading.Lock()
 
 
+# Encodings that have another name here than in Python.
+_CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
+
+
+@dataclass(frozen=True)
+class _Key(Text):
+    """Text that `plain` turns into its plain form, or refuses by a ValueError or LookupError."""
+
+    plain: Callable[[str], str] = field(default=str, kw_only=True)
+
+    def __call__(self, value: Any, what: str) -> str:
+        text = as_text(value, what)
+        try:
+            return self.plain(text)
+        except (ValueError, LookupError, OSError):
+            raise InvalidInput(f"{what} cannot be {shown(text)}. {self.sentence}") from None
+
+
+def _separator(text: str) -> str:
+    if len(text) != 1 or text in "\"'\r\n\0.+-" or text.isalnum():  # parts of numbers and lines
+        raise ValueError
+    return text
+
+
+def _encoding(text: str) -> str:
+    "".encode(text)
+    name = codecs.lookup(text).name
+    return _CALLED.get(name, name)
+
+
+def _date_format(text: str) -> str:
+    now = datetime(2024, 1, 31)
+    if datetime.strptime(now.strftime(text), text).replace(tzinfo=None) != now:
+        raise ValueError
+    return text
+
+
+@final
+@dataclass(frozen=True)
+class FileFormat:
+    r"""How the text of CSV files is written, and the clock of times in any file.
+
+    Parameters
+    ----------
+    separator : str, optional
+        What separates cells, one character. None: a tab in .tsv files, elsewhere ";" if the
+        decimal mark is a comma and "," if it is a point.
+    decimal : str, default '.'
+        What stands before decimals: a point or a comma.
+    encoding : str, default 'utf-8'
+        Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".
+    timezone : str, optional
+        Whose clock times without an offset are read from, such as "Europe/Berlin"; they become
+        UTC. None: they are taken as they stand.
+    date_format : str, optional
+        How dates with year, month and day are written, in the codes of strptime, such as
+        "%d.%m.%Y %H:%M". None: in ISO form, such as 2024-01-31T06:00.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "prices.csv")
+    ...     _ = path.write_text("night;day\n20,5;30\n", encoding="cp1252")
+    ...     german = tw.problems.FileFormat(decimal=",", encoding="cp1252")
+    ...     tw.problems.read_table(path, format=german).values.tolist()
+    [[20.5, 30.0]]
+    """
+
+    separator: Annotated[
+        str | None,
+        _Key(
+            'What separates cells, one character. None: a tab in .tsv files, elsewhere ";" if the '
+            'decimal mark is a comma and "," if it is a point.',
+            plain=_separator,
+        ),
+    ] = None
+    decimal: Annotated[
+        str,
+        Text("What stands before decimals: a point or a comma.", choices=(".", ",")),
+    ] = "."
+    encoding: Annotated[
+        str,
+        _Key(
+            'Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".',
+            plain=_encoding,
+        ),
+    ] = "utf-8"
+    timezone: Annotated[
+        str | None,
+        _Key(
+            'Whose clock times without an offset are read from, such as "Europe/Berlin"; they '
+            "become UTC. None: they are taken as they stand.",
+            plain=lambda name: ZoneInfo(name).key,
+        ),
+    ] = None
+    date_format: Annotated[
+        str | None,
+        _Key(
+            "How dates with year, month and day are written, in the codes of strptime, such as "
+            '"%d.%m.%Y %H:%M". None: in ISO form, such as 2024-01-31T06:00.',
+            plain=_date_format,
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def separator_of(self, name: str) -> str:
+        """What separates the cells of a file of this name."""
+        if self.separator is not None:
+            return self.separator
+        if name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
+            return "\t"
+        return ";" if self.decimal == "," else ","
+
+
+def say(**keys: str) -> str:
+    """What to write so that a file is read, such as: say [files] separator = ";"."""
+    said = " and ".join(f'{key} = "{value}"' for key, value in keys.items())
+    return f"say [files] {said}".replace("\t", r"\t")
+
+
+def as_format(given: object, what: str = "format") -> FileFormat:
+    if isinstance(given, FileFormat):
+        return given
+    raise WrongType(f"{what} must be a FileFormat, not {shown(given)}.")
+
+
+# Commas between cells, points before decimals, UTF-8, dates in ISO form.
+PLAIN = FileFormat()
+
+
+# --- dates ----------------------------------------------------------------------------------------
+#
+# Times of rounds: numbers, dates in ISO form, or dates in a declared `date_format`.
+#
+# Whole numbers keep every digit, such as nanoseconds since 1970. A date in another form is refused,
+# and the error names the formats under which the whole column could be read.
+#
+# Clocks: a time with an offset (Z, +01:00) is read in UTC. One without is taken as it stands,
+# unless `timezone` says whose clock it was read from; then it becomes UTC too. Within a column all
+# have offsets or none has. When clocks go back, local hours come twice:
+#
+#     without a timezone      the second 02:00 does not come after the first: refused
+#     with one                the first 02:00 is summer time and the second winter time, by their
+#                             order (one that comes once is summer time); an hour that the clocks
+#                             skipped in spring is refused
+
+
+_DAYS = (
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"),
+    *("%m-%d-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y", "%d %B %Y"),
+    *("%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
+)
+_HOURS = (
+    *("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M"),
+    *("T%H:%M:%S", ", %H:%M", ", %I:%M %p", " %H:%M%z", " %H:%M %z", "T%H:%M%z"),
+)
+# Formats that an error may name.
+_LIKELY = [day + hour for day in _DAYS for hour in _HOURS]
+
+
+def read_dates(
+    cells: Sequence[Any], where: Sequence[str], format: FileFormat
+) -> tuple[NDArray, bool]:
+    found = list[datetime]()
+    for cell, place in zip(cells, where, strict=True):
+        moment, text = _moment(cell, format.date_format), isinstance(cell, str)
+        if moment is not None and text == isinstance(cells[0], str):
+            found.append(moment)
+            if (moment.tzinfo is None) == (found[0].tzinfo is None):
+                continue
+        form = format.date_format or "ISO form such as 2024-01-31 or 2024-01-31T06:00"
+        likely = likely_formats(cells) if text and moment is None else []
+        cure = f"; {say(date_format=likely[0])}" if likely else ""
+        cure += "".join(f', or "{each}"' for each in likely[1:])
+        raise InvalidInput(
+            f"{place}: expected a date in {form}, text or a date as in the cells before, with an "
+            f"offset from UTC in every cell or in none; received "
+            f"{str('' if cell is None else cell)!r}{cure}."
+        )
+    utc = bool(found) and found[0].tzinfo is not None
+    plain = [each.astimezone(UTC).replace(tzinfo=None) if utc else each for each in found]
+    return np.array(plain, dtype="datetime64[us]"), utc
+
+
+def _moment(cell: Any, date_format: str | None) -> datetime | None:
+    with suppress(ValueError, OverflowError):
+        if isinstance(cell, datetime):
+            return cell
+        if isinstance(cell, date):
+            return datetime(cell.year, cell.month, cell.day)
+        if isinstance(cell, str):
+            text, plain = cell.strip(), datetime.fromisoformat
+            found = plain(text) if date_format is None else datetime.strptime(text, date_format)
+            if found.tzinfo is not None:
+                found.astimezone(UTC)  # which may leave the calendar
+            return found
+    return None
+
+
+def likely_formats(cells: Sequence[Any]) -> list[str]:
+    likely = _LIKELY
+    for cell in cells:
+        likely = [each for each in likely if _moment(str(cell), each) is not None]
+    return likely
+
+
+def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
+    """Dates of a clock in UTC. Of an hour that comes twice, the second is the one that would not
+    come after the time before; an hour that never was is refused.
+    """
+    clock, found = ZoneInfo(zone), []
+    last = None
+    for naive, place in zip(times.astype("datetime64[us]").tolist(), places, strict=True):
+        try:
+            readings = [naive.replace(tzinfo=clock, fold=fold).astimezone(UTC) for fold in (0, 1)]
+        except (OverflowError, AttributeError):  # years that only NumPy knows are whole numbers
+            raise InvalidInput(f"{place}: the time is outside the calendar of {zone}.") from None
+        first = readings[0]
+        if first.astimezone(clock).replace(tzinfo=None) != naive:
+            raise InvalidInput(
+                f"{place}: there was no {naive} in {zone}, whose clocks skipped that hour; give "
+                "times with their offset, or the right timezone in [files]."
+            )
+        last = next((each for each in readings if last is None or each > last), first)
+        found.append(np.datetime64(last.replace(tzinfo=None), "us"))
+    return np.array(found)
+
+
+def clock_text(moment: Any) -> str:
+    """A time as messages have it: a date as short as it can be, or a number."""
+    if not isinstance(moment, np.datetime64):
+        return f"{moment}"
+    text = str(moment.astype("datetime64[us]")).removesuffix(".000000")
+    return text.removesuffix(":00") if text.count(":") == 2 else text
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+
 def most_unpacked(size: int) -> int:
-    """The most bytes that a file of this size is unpacked to."""
     return max(ALWAYS_UNPACKED, RATIO * size)
 
 
 def require_unpacked(path: Path, claimed: int) -> None:
-    """Refuse a file that unpacks to so many bytes if they are too many."""
     most = most_unpacked(path.stat().st_size)
     if claimed > most:
         raise InvalidInput(
@@ -79,7 +328,6 @@ def require_unpacked(path: Path, claimed: int) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
-    """The arrays of an NPZ file by name."""
     try:
         with _HEADERS, zipfile.ZipFile(path) as archive, np.load(path) as arrays:
             members = archive.infolist()
@@ -96,8 +344,6 @@ def read_arrays(path: Path) -> dict[str, NDArray]:
 
 @dataclass(frozen=True)
 class Cells:
-    """The columns of a file under their names."""
-
     # the file, as messages call it
     name: str
     header: Sequence[str]
@@ -111,13 +357,8 @@ class Cells:
     utc: bool = False
 
     def place(self, i: int, j: int | None = None) -> str:
-        """Where a row or a cell stands."""
         row = f"{self.name}, {self.unit} {self.lines[i]}"
         return row if j is None else f'{row}, column "{self.header[j]}"'
-
-    def text(self, i: int, j: int) -> str:
-        """A cell as text; empty if it is."""
-        return cell_text(self.columns[j][i])
 
     def numbers(self, j: int, gaps: bool, rows: int) -> Floats:
         """The numbers of a column in the first rows; only with `gaps` may some be NaN."""
@@ -133,7 +374,6 @@ class Cells:
 
 
 def cell_text(cell: Any) -> str:
-    """A cell as text; empty if it is."""
     if not isinstance(cell, str) and is_gap(cell):
         return ""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
@@ -165,7 +405,6 @@ def finite(cell: Any, place: str, format: FileFormat) -> float:
 
 
 def to_float(cell: Any, decimal: str) -> float:
-    """A number, NaN if it is none."""
     if isinstance(cell, str):
         if "_" in cell or (decimal == "," and "." in cell):
             return math.nan
@@ -188,13 +427,13 @@ class Record(NamedTuple):
 
     def text(self, column: str) -> str:
         """What stands in a column, empty if nothing does."""
-        return self.cells.text(self.row, self.cells.header.index(column))
+        return cell_text(self.cells.columns[self.cells.header.index(column)][self.row])
 
     def number(self, column: str) -> float:
         """The finite number in a column."""
         j = self.cells.header.index(column)
-        place = self.cells.place(self.row, j)
-        return finite(self.cells.columns[j][self.row], place, self.cells.format)
+        cells, i = self.cells, self.row
+        return finite(cells.columns[j][i], cells.place(i, j), cells.format)
 
     @property
     def where(self) -> str:
@@ -248,18 +487,15 @@ def read_records(
     return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
 
 
+_SHEET = re.compile(r"(?i)(.*?\.xls[xm])#(.*)")
+
+
 def file_of(path: Path) -> Path:
-    """The file of a path that may name a sheet of it."""
-    return _split_sheet(path)[0]
-
-
-def _split_sheet(path: Path) -> tuple[Path, str | None]:
-    found = re.match(r"(?i)(.*?\.xls[xm])#(.*)", path.name)
-    return (path, None) if found is None else (path.with_name(found[1]), found[2])
+    found = _SHEET.match(path.name)
+    return path if found is None else path.with_name(found[1])
 
 
 def read_cells(path: Path, format: FileFormat) -> Cells:
-    """The cells of a file, by the ending of its name."""
     name = file_of(path).name.lower()
     readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
     read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
@@ -327,7 +563,14 @@ def _likely(path: Path, format: FileFormat) -> str:
 
 def read_text(path: Path, encoding: str) -> str:
     """The text of a file, without a mark of its byte order."""
-    data = _unpacked(path) if path.name.lower().endswith(".gz") else path.read_bytes()
+    data = path.read_bytes()
+    if path.name.lower().endswith(".gz"):
+        try:
+            with gzip.open(path) as packed:
+                data = packed.read(most_unpacked(len(data)) + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidInput(f"{path} cannot be read as CSV: {error}.") from None
+        require_unpacked(path, len(data))
     likely, line, text = likely_encoding(data), 1, "\0"
     try:
         text = data.decode(encoding)
@@ -352,19 +595,12 @@ def likely_encoding(data: bytes) -> str | None:
     return None
 
 
-def _unpacked(path: Path) -> bytes:
-    try:
-        with gzip.open(path) as packed:
-            data = packed.read(most_unpacked(path.stat().st_size) + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(f"{path} cannot be read as CSV: {error}.") from None
-    require_unpacked(path, len(data))
-    return data
-
-
 def _read_excel(path: Path, format: FileFormat) -> Cells:
-    openpyxl = import_extra("openpyxl", f"Reading {path}", "app")
-    _require_honest(file_of(path))
+    openpyxl, file = import_extra("openpyxl", f"Reading {path}", "app"), file_of(path)
+    if not zipfile.is_zipfile(file):
+        raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
+    with zipfile.ZipFile(file) as archive:
+        require_unpacked(file, sum(member.file_size for member in archive.infolist()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and lists that openpyxl does not keep
         rows = dict(_sheet_rows(openpyxl, path, values=True))
@@ -393,12 +629,12 @@ def _sheet_rows(
     openpyxl: Any, path: Path, *, values: bool
 ) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """The rows of a sheet that are not empty, by their numbers: formulas by value or as text."""
-    file, name = _split_sheet(path)
+    file, named = file_of(path), _SHEET.match(path.name)
     room = most_unpacked(file.stat().st_size) // 8
     with open(file, "rb") as source:  # a broken book would be left open otherwise
         book = openpyxl.load_workbook(source, read_only=True, data_only=values, keep_links=False)
         sheets = {sheet.title: sheet for sheet in book.worksheets}
-        sheet = sheets.get(name) if name is not None else next(iter(sheets.values()), None)
+        sheet = sheets.get(named[2]) if named else next(iter(sheets.values()), None)
         if sheet is None:
             raise InvalidInput(f"{path}: expected one of the sheets {', '.join(sheets)}.")
         sheet.reset_dimensions()  # a sheet may claim more than it has
@@ -413,14 +649,6 @@ def _sheet_rows(
                 yield number, cells
 
 
-def _require_honest(file: Path) -> None:
-    """Refuse what is no archive, or one that unpacks to too much."""
-    if not zipfile.is_zipfile(file):
-        raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
-    with zipfile.ZipFile(file) as archive:
-        require_unpacked(file, sum(member.file_size for member in archive.infolist()))
-
-
 def _read_parquet(path: Path, format: FileFormat) -> Cells:
     parquet = import_extra("pyarrow.parquet", f"Reading {path}", "app")
     from pyarrow import types
@@ -433,8 +661,7 @@ def _read_parquet(path: Path, format: FileFormat) -> Cells:
     require_unpacked(path, max(8 * rows * len(schema), claimed))
     texts = [each.name for each in schema if not types.is_primitive(each.type)]
     table = parquet.read_table(path, read_dictionary=texts)  # a text that comes often once
-    header = [str(name) for name in table.column_names]
-    columns = []
+    header, columns = [str(name) for name in table.column_names], []
     for name, column in zip(header, table.columns, strict=True):
         found = column.to_pandas() if name in texts else column
         if name in texts and any(len(str(text)) > _LONGEST_TEXT for text in found.cat.categories):

@@ -1,14 +1,23 @@
 """Tables of numbers, one row per round: CSV (also .csv.gz), Excel, NPZ, Parquet, and frames of
-pandas and polars.
+pandas and polars. Graphs as links for flows: edge lists (CSV, Excel, Parquet, frames), GraphML,
+GML, and graphs of networkx.
 
 A first column called time, date, datetime or timestamp holds numbers or dates that increase from
-row to row (format.py); every other column holds a finite number in every row. What does not is
+row to row (reading.py); every other column holds a finite number in every row. What does not is
 refused with the file, the line and the column.
+
+Parallel links are links of their own; a link from a node to itself carries nothing and is left out.
+A graph that is not directed has every link in both directions, the ways back after the ways there.
+An edge list has a column of tails and one of heads, called so (or source and target, from and to, u
+and v), and is directed unless said otherwise. GML files with parallel links are read whether or not
+they say "multigraph". Nodes are called by their labels where every node has one of its own, else by
+their ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
@@ -16,22 +25,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import as_flag, as_path, shown
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.arguments import as_flag, as_path, import_extra, is_text, shown
+from tidewolf.core.arrays import as_number
+from tidewolf.core.edges import ENDS, Edge, Edges, edge_list, edges_of
+from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
 from tidewolf.core.frames import TIMES, is_frame, read_frame
 from tidewolf.core.round_info import as_times
 from tidewolf.core.settings import Names, Text
-from tidewolf.core.types import Bools, Floats, NDArray
-from tidewolf.files.format import (
+from tidewolf.core.types import Bools, Floats, Link, NDArray
+from tidewolf.files import reading
+from tidewolf.files.reading import (
+    ENDINGS,
+    FILL,
     PLAIN,
+    Cells,
     FileFormat,
     as_format,
-    clock_text,
-    in_utc,
-    read_dates,
+    cell_text,
     say,
 )
-from tidewolf.files.reading import FILL, Cells, file_of, read_arrays, read_cells, to_float
+from tidewolf.sets.graph_tools import away
 
 
 class Table(NamedTuple):
@@ -109,13 +122,13 @@ def read_table(
         cells = _frame_cells(path, format)
     else:
         path = as_path(path, "The path of a table")
-        if not file_of(path).is_file():
+        if not reading.file_of(path).is_file():
             raise InvalidInput(f"There is no table at {path}.")
         npz = path.name.lower().endswith(".npz")
-        cells = _npz_cells(path, format) if npz else read_cells(path, format)
+        cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
-    while timed and rows and all(cells.text(rows - 1, j) == "" for j in range(len(cells.header))):
+    while timed and rows and not any(cell_text(column[rows - 1]) for column in cells.columns):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
     if not rows:
         raise InvalidInput(f"{cells.name} has column names and no rows.")
@@ -127,7 +140,6 @@ def read_table(
 
 
 def column_names(names: Sequence[str], file: str) -> tuple[str, ...]:
-    """Column names, each once."""
     if not names:
         raise InvalidInput(f"{file} has times and no other column.")
     for i, name in enumerate(names):
@@ -138,12 +150,10 @@ def column_names(names: Sequence[str], file: str) -> tuple[str, ...]:
 
 
 def is_time(name: str) -> bool:
-    """Whether a first column of this name holds times."""
     return name.lower() in TIMES
 
 
 def _frame_cells(frame: Any, format: FileFormat) -> Cells:
-    """The cells of a frame of pandas or polars."""
     name = "The frame"
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
@@ -161,7 +171,7 @@ def _npz_cells(path: Path, format: FileFormat) -> Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
-    arrays = read_arrays(path)
+    arrays = reading.read_arrays(path)
     tables = {name: array for name, array in arrays.items() if array.ndim == 2}
     values = tables.get("values", next(iter(tables.values())) if len(tables) == 1 else None)
     rows, width = (0, 0) if values is None else values.shape
@@ -179,31 +189,28 @@ def _npz_cells(path: Path, format: FileFormat) -> Cells:
 
 
 def _times(cells: Cells, rows: int) -> NDArray:
-    """Times that increase from row to row."""
     format, utc, times = cells.format, cells.utc, cells.columns[0][:rows]
     where = [cells.place(i, 0) for i in range(rows)]
     if times.dtype.kind not in "fiubM":
-        if format.date_format is None and np.isfinite(to_float(times[0], format.decimal)):
+        if format.date_format is None and np.isfinite(reading.to_float(times[0], format.decimal)):
             texts, times = [str(cell) for cell in times], cells.numbers(0, False, rows)
             with suppress(ValueError, OverflowError):  # floats do not keep more than 53 bits
                 times = np.array([int(text) for text in texts], dtype=np.int64)
         else:
-            times, utc = read_dates(list(times), where, format)
+            times, utc = reading.read_dates(list(times), where, format)
     if times.dtype.kind in "iub" and int(times.max()) <= 2**53:
         times = times.astype(np.float64)
     dated = times.dtype.kind == "M"
     if np.isnat(times).any() if dated else not np.isfinite(times.astype(np.float64)).all():
         raise InvalidInput(f"{cells.name}: every row needs a time; some have none.")
     if dated and not utc and format.timezone is not None:
-        times = in_utc(times, where, format.timezone)
+        times = reading.in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
-        local = dated and not utc and format.timezone is None
-        zone = say(timezone="Europe/Berlin")
-        clocks = f"; if clocks went back, give times with their offset or {zone}" if local else ""
-        raise InvalidInput(
-            f"{cells.place(i + 1)}: the time {clock_text(times[i + 1])} does not come after "
-            f"{clock_text(times[i])}; sort the rows, one per time{clocks}."
-        )
+        before, time = map(reading.clock_text, times[i : i + 2])
+        clocks = f"; if clocks went back, give offsets or {say(timezone='Europe/Berlin')}"
+        clocks *= dated and not utc and format.timezone is None
+        order = f"the time {time} does not come after {before}"
+        raise InvalidInput(f"{cells.place(i + 1)}: {order}; sort the rows, one per time{clocks}.")
     return times
 
 
@@ -288,13 +295,11 @@ def align(
     for name, table in named.items():
         laid, there = _spread(table, rounds, length)
         if gaps == "refuse" and not len(table.values) == there.sum() == length:
-            i = int(np.argmin(there))
-            when = f"round {i + 1}" if rounds is None else clock_text(rounds[i])
-            raise InvalidInput(
-                f"{table.file}: expected a row for each of the {length:,} rounds of all tables, "
-                f"received {len(table.values):,} rows{'' if there.all() else f', none for {when}'};"
-                f" {FILL}."
-            )
+            i, rows = int(np.argmin(there)), f"{len(table.values):,} rows"
+            when = f"round {i + 1}" if rounds is None else reading.clock_text(rounds[i])
+            rows += "" if there.all() else f", none for {when}"
+            each = f"a row for each of the {length:,} rounds of all tables"
+            raise InvalidInput(f"{table.file}: expected {each}, received {rows}; {FILL}.")
         if name not in absent and (empty := np.isnan(laid.values)).any():
             _require_fillable(laid, empty, gaps)
             missing |= empty.any(axis=1)
@@ -316,22 +321,17 @@ def align(
 
 
 def require_seen(rounds: Aligned) -> None:
-    """Refuse rounds of which none has every number."""
     if rounds.seen is not None and not rounds.seen.any():
         files = ", ".join(str(table.file) for table in rounds.tables.values())
-        raise InvalidInput(
-            f"No round has every number: {files} have no time in common without a gap, so there "
-            "is nothing to learn from."
-        )
+        raise InvalidInput(f"No round has every number: {files} have no time without a gap.")
 
 
 def _named(name: str, table: Table) -> Table:
-    """A table that knows its file and where its rows stand."""
     if not isinstance(table, Table):
         raise WrongType(f"{name} must be a Table, not {shown(table)}.")
     file = table.file or name
-    places = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
-    return table._replace(file=file, places=places)
+    own = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
+    return table._replace(file=file, places=own)
 
 
 def _rounds(leading: list[Table], tables: list[Table]) -> tuple[NDArray | None, int]:
@@ -358,7 +358,7 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
     elif rounds is not None and len(own) != length:
         raise InvalidInput(
             f"{table.file} has {len(own):,} rows without times and there are {length:,} rounds; "
-            "give it a column of times, by which its rows are found."
+            "give it a column of times."
         )
     there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
     there[at], values[at] = True, table.values[own]
@@ -379,3 +379,215 @@ def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
     for i, j in np.argwhere(unfilled)[:1]:
         cell = f'{table.places[i]}, column "{table.columns[j]}"'
         raise InvalidInput(f"{cell}: there is no number; {why}.")
+
+
+# --- graphs ---------------------------------------------------------------------------------------
+
+NAMES = ("name", "link", "id")
+# What messages call a graph that comes from no file.
+GIVEN = Path("The graph")
+# Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have
+# no such limit.
+LARGEST_TEXT = 64 << 20
+
+
+class Graph(NamedTuple):
+    """Directed links and numbers on them.
+
+    Parameters
+    ----------
+    links : tuple of tuple
+        The links, (tail, head) each.
+    numbers : dict of str and array
+        Those asked for, one for each link.
+    loops : int
+        Links of the file from a node to itself, which are left out.
+    names : tuple of str, default ()
+        What the file calls each link, in `name`, `link` or `id`; empty where it does not.
+    places : tuple of str, default ()
+        Where each link stands in the file.
+    both_ways : bool, default False
+        Whether every link is there in both directions, the ways back in the second half.
+    unread : tuple of str, default ()
+        Columns of an edge list that were not asked for.
+
+    Examples
+    --------
+    >>> links = (("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"))
+    >>> graph = tw.problems.Graph(links, {"km": np.array([1600.0, 1600.0, 2600.0])}, loops=0)
+    >>> graph.dag("SEA", "NYC", "km")  # without the way back
+    [0, 2]
+    """
+
+    links: tuple[Link, ...]
+    numbers: dict[str, Floats]
+    loops: int
+    names: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+    both_ways: bool = False
+    unread: tuple[str, ...] = ()
+
+    def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
+        """The links that lead away from the source and lie on a way to the target.
+
+        Parameters
+        ----------
+        source : hashable
+            The node where the flow starts.
+        target : hashable
+            The node where it ends.
+        lengths : str, optional
+            The name of the numbers by which distances are measured. None: every link is 1 long.
+
+        Returns
+        -------
+        list of int
+            Their places in `links`; no cycle is left among them.
+        """
+        if lengths is not None and not is_text(lengths, *self.numbers):
+            name = lengths if isinstance(lengths, str) else shown(lengths)
+            raise InvalidInput(
+                f"The links have no {name}; ask for it, read_graph(path, numbers=[{name!r}])."
+            )
+        own = None if lengths is None else self.numbers[lengths]
+        return away(self.links, source=source, target=target, lengths=own)
+
+
+def read_graph(
+    path: str | PathLike[str] | Any,
+    *,
+    numbers: Sequence[str] = (),
+    optional: Sequence[str] = (),
+    missing: float | None = None,
+    directed: bool | None = None,
+    format: FileFormat = PLAIN,
+) -> Graph:
+    r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name;
+    or of networkx, or in a frame.
+
+    Parameters
+    ----------
+    path : str, path, networkx graph or DataFrame
+        The file: .csv, .csv.gz, .tsv, .xlsx (also "book.xlsx#Sheet"), .parquet, .graphml or .gml.
+        Or a graph of networkx, or an edge list in a frame of pandas or polars.
+    numbers : sequence of str, default ()
+        What to read of every link, such as its length.
+    optional : sequence of str, default ()
+        What to read where the file has it, whatever the case of its letters, NaN of links that have
+        none.
+    missing : float, optional
+        What stands for a number that a link does not have. None: the file is refused.
+    directed : bool, optional
+        Whether links lead one way only. None: what the file says; an edge list is directed.
+    format : FileFormat
+        How text is written in an edge list.
+
+    Returns
+    -------
+    Graph
+        The links and their numbers.
+
+    Raises
+    ------
+    InvalidInput
+        If the file is not there or cannot be read; file, line and column are named.
+    EmptyGraph
+        If no link joins two nodes.
+    MissingExtra
+        Where GraphML or GML is read and networkx is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "links.csv")
+    ...     _ = path.write_text("tail,head,km\nSEA,DEN,1600\nDEN,NYC,2600\n")
+    ...     graph = tw.problems.read_graph(path, numbers=["km"])
+    >>> graph.links
+    (('SEA', 'DEN'), ('DEN', 'NYC'))
+    """
+    graph, numbers = edges_of(path, str(GIVEN)), Names()(numbers, "numbers of read_graph")
+    optional = Names()(optional, "optional numbers of read_graph")
+    directed = None if directed is None else as_flag(directed, "directed")
+    missing = None if missing is None else as_number(missing, "What stands for a missing number")
+    format, path = as_format(format), GIVEN if graph else as_path(path, "The path of a graph")
+    graph = graph or _from_file(path, format)
+    columns = graph.columns or ()
+    if absent := [name for name in numbers if graph.columns and name not in columns]:
+        raise InvalidInput(f"{path} has no column {absent[0]!r}; it has {', '.join(columns)}.")
+    kept = [edge for edge in graph.edges if edge.tail != edge.head]
+    if not kept:
+        raise EmptyGraph(f"{path} has no link between two nodes.")
+    ways = 1 if (graph.directed if directed is None else directed) else 2
+    read = {
+        name: np.tile([_number(edge, name, format, missing) for edge in kept], ways)
+        for name in numbers
+    }
+    for name in optional:
+        own = np.tile([_number(edge, name, format, np.nan) for edge in kept], ways)
+        if not np.isnan(own).all():
+            read[name] = own
+    links = tuple((edge.tail, edge.head) for edge in kept)
+    expected = {*NAMES, *sum(ENDS, ()), *(name.lower() for name in (*numbers, *optional))}
+    return Graph(
+        links + tuple((head, tail) for tail, head in links) * (ways - 1),
+        read,
+        len(graph.edges) - len(kept),
+        names=tuple(cell_text(edge.get(*NAMES)) for edge in kept) * ways,
+        places=tuple(edge.place for edge in kept) * ways,
+        both_ways=ways == 2,
+        unread=tuple(name for name in columns if name.lower() not in expected),
+    )
+
+
+def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
+    cell = edge.known[name] if name in edge.known else edge.get(name)
+    if not reading.is_gap(cell):
+        return reading.finite(cell, f'{edge.place}, column "{name}"', format)
+    if missing is None:
+        raise InvalidInput(f"{edge.place} has no {name}; give `missing=` a number, or fill it in.")
+    return missing
+
+
+def _from_file(path: Path, format: FileFormat) -> Edges:
+    name = reading.file_of(path).name.lower()
+    if not reading.file_of(path).is_file():
+        raise InvalidInput(f"There is no graph at {path}.")
+    if name.endswith(ENDINGS):
+        cells = reading.read_cells(path, format)
+        ends = [name.lower() in sum(ENDS, ()) for name in cells.header]
+        columns = [
+            [cell_text(cell) for cell in column] if end else column
+            for end, column in zip(ends, cells.columns, strict=True)
+        ]
+        return edge_list(cells.header, columns, cells.name, cells.place)
+    if not name.endswith((".graphml", ".gml")):
+        raise InvalidInput(
+            f"{path}: expected a graph that ends in {', '.join(ENDINGS)}, .graphml or .gml."
+        )
+    networkx = import_extra("networkx", "Reading GraphML and GML", "graph")
+    if path.stat().st_size > LARGEST_TEXT:
+        raise InvalidInput(
+            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
+            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
+        )
+    try:
+        graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
+    except Exception as error:  # parsers raise what they like
+        raise InvalidInput(f"{path} cannot be read as a graph: {error}.") from error
+    labels = dict(graph.nodes(data="label"))
+    if None not in labels.values() and len(set(labels.values())) == len(labels):
+        graph = networkx.relabel_nodes(graph, labels)
+    found = edges_of(graph, str(path))
+    assert found is not None
+    return found
+
+
+def _gml(networkx: Any, path: Path) -> Any:
+    """A GML file; one whose parallel links do not fit its flags as a multigraph."""
+    text = path.read_text(encoding="utf-8")
+    try:
+        return networkx.parse_gml(text, label=None)
+    except networkx.NetworkXError:
+        several = re.sub(r"(?m)^(\s*graph\s*\[)", r"\1 multigraph 1 ", text, count=1)
+        return networkx.parse_gml(several, label=None)

@@ -37,7 +37,7 @@ from tidewolf.core.names import nearest_names
 from tidewolf.core.round_info import as_time
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Table, file_of, read_table
-from tidewolf.files.format import PLAIN, as_format, clock_text
+from tidewolf.files.reading import PLAIN, as_format, clock_text
 from tidewolf.files.table import GAPS, align
 
 NUMBERS = ("costs", "capacities", "demands", "weights", "budgets")

@@ -32,11 +32,9 @@ from tidewolf.core.names import did_you_mean, listed, match_names, plain_name
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
-from tidewolf.files.format import PLAIN
-from tidewolf.files.graph import GIVEN
-from tidewolf.files.table import GAPS, align, require_seen
-from tidewolf.functions.combined import Max
-from tidewolf.functions.linear import Affine
+from tidewolf.files.reading import PLAIN
+from tidewolf.files.table import GAPS, GIVEN, align, require_seen
+from tidewolf.functions import Affine, Max
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.sets.graphs import commodities_of
 
@@ -47,20 +45,14 @@ LENGTH, CAPACITY = "length", "capacity"
 def find_node(
     nodes: Mapping[str, Hashable], called: Any, what: str, graph: str, setting: str
 ) -> Hashable:
-    """The node of a graph that has this name."""
     if str(called) not in nodes:
-        near = did_you_mean(str(called), nodes)
-        words = f"no link of {graph} touches the node {called!r}, {what}.{near}"
-        raise UnknownNode(words, setting=setting)
+        node = f"the node {called!r}, {what}.{did_you_mean(str(called), nodes)}"
+        raise UnknownNode(f"no link of {graph} touches {node}", setting=setting)
     return nodes[str(called)]
 
 
 class LinkColumns(NamedTuple):
-    """The links of a graph, as tables call them: a column is called as the link is in the graph's
-    file (a column name, link or id), or "tail > head". If every link carries both ways, a column
-    that is called one way serves the way back, too, unless that has a column of its own. A table
-    without names, its columns numbered from 0, has the links in their order.
-    """
+    """The links of a graph, as tables call them."""
 
     graph: Graph
     # the graph, as messages call it
@@ -69,12 +61,11 @@ class LinkColumns(NamedTuple):
     @property
     def labels(self) -> tuple[str, ...]:
         """What each link is called: a link that leads both ways by its ends."""
-        links, both_ways = self.graph.links, self.graph.both_ways
-        named = zip(self.graph.names, links, strict=True)
-        return tuple(link_name(link) if both_ways or not name else name for name, link in named)
+        graph = self.graph
+        named = zip(graph.names, graph.links, strict=True)
+        return tuple(link_name(link) if graph.both_ways or not at else at for at, link in named)
 
     def names_any(self, columns: Sequence[str]) -> bool:
-        """Whether a column is called as a link is."""
         calls = {plain_name(call) for calls in self._spellings() for call in calls}
         return not calls.isdisjoint(map(plain_name, columns))
 
@@ -93,7 +84,6 @@ class LinkColumns(NamedTuple):
         return match_names(given, self._spellings(), f"{source}, for {self.name}", "link", needed)
 
     def _spellings(self) -> list[list[str]]:
-        """What a column of each link may be called."""
         named = zip(self.graph.names, self.graph.links, strict=True)
         back = -1 if self.graph.both_ways else 1  # the second way is that back, if there is one
         calls = ((name, link_name(link), link_name(link[::back])) for name, link in named)
@@ -106,12 +96,11 @@ class LinkColumns(NamedTuple):
                 continue  # the way back has the name of the way there
             called = name or link_name(link)
             if (first := found.setdefault(called, i)) != i:
-                words = f"{graph.places[i]}: {called!r} is the link of {graph.places[first]} too"
-                raise InvalidInput(f"{words}; name links in a column name.")
+                both = f"{called!r} is the link of {graph.places[first]} too"
+                raise InvalidInput(f"{graph.places[i]}: {both}; name links in a column name.")
 
 
 def link_name(link: Sequence[Any]) -> str:
-    """What a link without a name of its own is called."""
     return f"{link[0]} > {link[1]}"
 
 
@@ -122,20 +111,19 @@ class NetworkFiles(NamedTuple):
     columns: LinkColumns
 
     def functions(
-        self, tables: Mapping[str, Table], sources: Mapping[str, object] | None = None
+        self, tables: Mapping[str, Table], sources: Mapping[str, object]
     ) -> tuple[Batch, Batch]:
         """The losses and limits of tables of equal length, a row per round; errors call each as
         `sources` says.
         """
         numbers = {}
         for name, table in tables.items():
-            source = (sources or {}).get(name, name)
             if name == "budgets":
-                numbers[name] = one_column(table, source, name)
+                numbers[name] = one_column(table, sources[name], name)
             elif name == "demands":
-                numbers[name] = self.demands(table, source)
+                numbers[name] = self.demands(table, sources[name])
             else:
-                places = self.places(name, table.columns, source)
+                places = self.places(name, table.columns, sources[name])
                 numbers[name] = self.in_order(name, table.values, places)
         return self.of_numbers(numbers)
 
@@ -191,23 +179,19 @@ class NetworkFiles(NamedTuple):
         return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
 
     def demands(self, table: Table, source: object) -> Floats:
-        """What each commodity sends, of shape (rounds, commodities)."""
         places = self.places("demands", table.columns, source)
         found = np.ascontiguousarray(table.values[:, places])
         for row, j in np.argwhere(found < 0)[:1]:
-            where = table.places[row] if table.places else f"round {row + 1}"
-            at = f'{where}, column "{table.columns[places[j]]}"'
+            at = f'{table.places[row]}, column "{table.columns[places[j]]}"'
             raise InvalidInput(f"{at}: demands must be at least 0, not {found[row, j]:g}.")
         return found
 
     @property
     def used(self) -> Int64s:
-        """The links that some decision uses, by their places."""
         return np.flatnonzero(self.network._is_used)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know of the network, in sentences: links that carry nothing, and why."""
         graph, notes = self.columns.graph, list(self.network.notes)
         if graph.loops:
             notes.append(f"Links from a node to itself are left out: {graph.loops}.")
@@ -220,7 +204,6 @@ class NetworkFiles(NamedTuple):
 
     @property
     def title(self) -> str:
-        """One sentence that describes the decision."""
         network, links, cut = self.network, len(self.network.links), len(self.network.cut)
         what, which = f"{len(network.demands):,} commodities", f"all {links} links"
         if len(network.demands) == 1:
@@ -234,7 +217,6 @@ class NetworkFiles(NamedTuple):
 
 
 def one_column(table: Table, source: object, what: str) -> Floats:
-    """The numbers of a table of one column."""
     if len(table.columns) != 1:
         raise InvalidInput(f"{source}: {what} must be one column, not {len(table.columns)}.")
     return table.values[:, 0]
@@ -392,15 +374,15 @@ def of_graph(
             return {node(called, what): share for called, share in dict(given).items()}
         return None if given is None else node(given, what)
 
-    columns = LinkColumns(graph, name)
-    length = graph.numbers.get(LENGTH if lengths is None else lengths)
-    capacity = graph.numbers.get(CAPACITY)
-    named = graph.names if not graph.both_ways else ("",) * len(graph.links)
-    link_rows = []
-    for i, link in enumerate(graph.links):
-        km = 1.0 if length is None else _positive(length[i], graph, i)
-        most = None if capacity is None or math.isnan(capacity[i]) else float(capacity[i])
-        link_rows.append((*link, km, most, named[i]))
+    count = len(graph.links)
+    length = graph.numbers.get(LENGTH if lengths is None else lengths, np.ones(count))
+    capacity = graph.numbers.get(CAPACITY, np.full(count, np.nan))
+    for i in np.flatnonzero(~(length > 0.0))[:1].tolist():
+        raise InvalidInput(f"{graph.places[i]}: its length must be above 0, not {length[i]:g}.")
+    most = [None if math.isnan(each) else each for each in capacity.tolist()]
+    named = ("",) * count if graph.both_ways else graph.names
+    ends_of = zip(*graph.links, strict=True)
+    link_rows = list(zip(*ends_of, length.tolist(), most, named, strict=True))
     if commodities is not None:
         commodities = [
             (
@@ -411,14 +393,8 @@ def of_graph(
             for i, (sender, receiver, *rest) in enumerate(commodities, start=1)
         ]
     one = ends(source, "the source"), ends(target, "the target")
-    return NetworkFiles(Network(link_rows, *one, commodities, **settings), columns)
-
-
-def _positive(length: float, graph: Graph, i: int) -> float:
-    if math.isnan(length) or length <= 0:
-        said = "there is none" if math.isnan(length) else f"{length:g} is not above 0"
-        raise InvalidInput(f"{graph.places[i]}: the length of a link must be above 0; {said}.")
-    return float(length)
+    network = Network(link_rows, *one, commodities, **settings)
+    return NetworkFiles(network, LinkColumns(graph, name))
 
 
 def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, ...]]:
@@ -429,9 +405,8 @@ def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, 
     header = rows[0].cells.header
     called = next((name for name in header if name.lower() == "demand"), None)
     if called is None and len(header) > 2:
-        others = [name for name in header if name.lower() not in ("source", "target")]
-        words = f"{path}, line 1: expected source, target and perhaps demand"
-        raise InvalidInput(f"{words}, not {listed(others)}.")
+        expected = "expected source, target and perhaps demand"
+        raise InvalidInput(f"{path}, line 1: {expected}, not {', '.join(header)}.")
     return [
         (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))
         for row in rows

@@ -23,40 +23,410 @@ what is the caller's choice:
 | many | MultiFlow | Product of CapacitatedFlow | SimplexProduct |
 
 (*) over what leads away from one of the sources on a way to one of the targets
+
+Tunnels are a few short paths for each pair of nodes, over which the pair's demand is split:
+
+    x_p = share of the demand of pair(p) that takes path p        x in a simplex for each pair
+    load_l = sum_p incidence[l, p] demand[pair(p)] x_p
+
+Paths are the k shortest without loops (Yen 1971), found by SciPy, pair after pair, shortest first;
+a pair with fewer of them has fewer. What is decided lives in `splits`, a `SimplexProduct`; how full
+the fullest link is, is a `functions.MaxUtilization`.
+
+Of equally long paths the one with fewer links comes first, then the one whose links come first in
+the list. If paths with equally many links tie for the last place, SciPy chooses among them. SciPy
+takes one link per pair of nodes, so each further parallel link passes a node of its own. Each link
+is 2^-32 of the shortest one longer than it is, so that fewer links decide between ties.
+
+    away  = { (u, v) : (dist(s, v), -dist(v, t)) > (dist(s, u), -dist(u, t)) in the order of words }
+        farther from the source, or as far and nearer to the target: no cycle is left
+    shortest-path DAG = those of them that lie on a way from the source to the target
+
+With lengths that tell all distances apart these are the links whose head is farther than their
+tail (`sets.graph_tools.away`); if many are equal, as without lengths, more stay.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from itertools import pairwise, product
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongShape
+from tidewolf.core.edges import Edges, edges_of
+from tidewolf.core.errors import CyclicGraph, InvalidInput, UnreachableTarget, WrongShape, WrongType
 from tidewolf.core.frames import columns_in_order, in_order
 from tidewolf.core.names import all_different, listed
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
-from tidewolf.functions.linear import Capacity, Linear
-from tidewolf.functions.loads import LoadLimit
-from tidewolf.networks import tunnels as ways
-from tidewolf.networks.tunnels import GraphSetting, OnLinks, Tunnels
-from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.calculus import Product
-from tidewolf.sets.capacitated_flow import CapacitatedFlow
+from tidewolf.core.values import Value
+from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
+from tidewolf.sets import CapacitatedFlow, ConvexSet, Product, SimplexProduct, graph_tools
 from tidewolf.sets.flows import FlowPolytope, MultiFlow, Path
-from tidewolf.sets.graphs import Commodities, Commodity, Node, node_number, numbers_of
+from tidewolf.sets.graphs import (
+    Commodities,
+    Commodity,
+    Links,
+    Node,
+    node_number,
+    number_nodes,
+    numbers_of,
+)
 
 PATHS = ("away", "all", "k-shortest")
 # Lists of limited links whose incidence is kept.
 MOST_SHARED = 16
+
+
+class Tunnel(NamedTuple):
+    """A path between two nodes.
+
+    Parameters
+    ----------
+    nodes : tuple of hashable
+        The nodes it passes, from its source to its target.
+    links : tuple of int
+        The places of its links in the network, in order.
+    length : float
+        How long it is.
+
+    Examples
+    --------
+    >>> tunnels = tw.networks.Tunnels([("s", "a"), ("a", "t"), ("s", "t")], [("s", "t")])
+    >>> tunnels.paths[1]
+    Tunnel(nodes=('s', 'a', 't'), links=(0, 1), length=2.0)
+    """
+
+    nodes: tuple[Hashable, ...]
+    links: tuple[int, ...]
+    length: float
+
+
+class LinkRow(NamedTuple):
+    tail: Hashable
+    head: Hashable
+    length: float = 1.0
+    capacity: float | None = None
+    name: str = ""
+
+
+class LinkRows(Check):
+    """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
+    frame.
+    """
+
+    words: ClassVar[str] = (
+        "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
+        "optional"
+    )
+
+    def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
+        rows: Iterable[Any]
+        if (graph := edges_of(value, what)) is not None:
+            rows = _of_graph(graph)
+        else:
+            rows = as_items(value, what, "[('SEA', 'DEN', 1640.0, 10.0)]")
+        link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
+        if not link_rows:
+            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
+        return link_rows
+
+    def read(self, value: Any) -> str | tuple[Any, ...] | None:
+        if isinstance(value, str):
+            return value or None
+        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
+        return tuple(map(tuple, value)) if listed else None
+
+
+GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
+
+
+class _Pairs(Links):
+    words: ClassVar[str] = "a list of [source, target] pairs"
+    key: ClassVar[str] = "pairs"
+
+    def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
+        pairs = super().__call__(value, what)
+        if not pairs or len(set(pairs)) < len(pairs):
+            several = [pair for pair in pairs if pairs.count(pair) > 1][:1]
+            found = f"{shown(several[0])} is there twice" if pairs else "there is none"
+            raise InvalidInput(f"{what} must be pairs (source, target), each once; {found}.")
+        return pairs
+
+
+class OnLinks(Value):
+    graph: Any
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """The links, (tail, head)."""
+        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
+
+    @cached_property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which links name them."""
+        return tuple(dict.fromkeys(node for link in self.links for node in link))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """The length of each link."""
+        return frozen(np.array([link_row.length for link_row in self._link_rows]))
+
+    @property
+    def _link_rows(self) -> tuple[LinkRow, ...]:
+        rows: tuple[LinkRow, ...] = self.graph  # what its check makes of it
+        return rows
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Tunnels(OnLinks):
+    """The k shortest paths between pairs of nodes, and the splits of demands over them.
+
+    Parameters
+    ----------
+    graph : iterable of tuple
+        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
+        name behind those, each in its direction; lengths are 1 if none are given, and a
+        capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
+        `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
+        polars with such columns beside tail and head.
+    pairs : iterable of tuple of Hashable
+        Which nodes send to which: (source, target), each once; or such a frame.
+    k : int, default 3
+        The largest number of paths per pair.
+
+    Examples
+    --------
+    >>> links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC")]
+    >>> tunnels = tw.networks.Tunnels(links, [("SEA", "NYC"), ("SEA", "DEN")])
+    >>> tunnels.names
+    ('SEA > NYC via DEN', 'SEA > NYC via CHI', 'SEA > DEN')
+    >>> tunnels.splits
+    SimplexProduct(sizes=(2, 1))
+    >>> f = tunnels.max_utilization([[2.0, 1.0]], capacities=[4.0, 4.0, 1.0, 1.0])
+    >>> f.values(tunnels.splits.center)
+    array([1.])
+    """
+
+    graph: GraphSetting
+    pairs: Annotated[Iterable[Link], _Pairs()]
+    k: Annotated[int, Count()] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self._ways  # refuses pairs that no path joins
+
+    def __repr__(self) -> str:
+        return (
+            f"Tunnels({len(self.links):,} links, {len(self._ways):,} pairs, {len(self.paths):,} "
+            "paths)"
+        )
+
+    @cached_property
+    def capacities(self) -> Floats | None:
+        """The capacity of each link; None if some link has none."""
+        known = [link_row.capacity for link_row in self._link_rows if link_row.capacity is not None]
+        return frozen(np.array(known)) if len(known) == len(self._link_rows) else None
+
+    @cached_property
+    def paths(self) -> tuple[Tunnel, ...]:
+        """The paths of all pairs, pair after pair, shortest first."""
+        found = []
+        for way in (way for ways in self._ways for way in ways):
+            nodes = self.links[way[0]][0], *(self.links[link][1] for link in way)
+            found.append(Tunnel(nodes, way, float(sum(self.lengths[list(way)].tolist()))))
+        return tuple(found)
+
+    @cached_property
+    def splits(self) -> SimplexProduct:
+        """The set of decisions: a share for each path; those of a pair sum to 1."""
+        return SimplexProduct([len(ways) for ways in self._ways], self.names)
+
+    @property
+    def path_pair(self) -> Int64s:
+        """The pair that each path serves, by its place."""
+        return self.splits.owner
+
+    @cached_property
+    def incidence(self) -> Any:
+        """The sparse matrix (links, paths) with a 1 where a path uses a link."""
+        from scipy.sparse import csr_array
+
+        links = np.array([link for path in self.paths for link in path.links])
+        paths = np.repeat(np.arange(len(self.paths)), [len(path.links) for path in self.paths])
+        shape = (len(self._link_rows), len(self.paths))
+        return csr_array((np.ones(len(links)), (links, paths)), shape=shape)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each path is called, such as "SEA > NYC via DEN"; no two are called the same."""
+        ends = (f"{nodes[0]} > {nodes[-1]}" for nodes, *_ in self.paths)
+        between = (", ".join(map(str, nodes[1:-1])) for nodes, *_ in self.paths)
+        named = zip(ends, between, strict=True)
+        # parallel links make copies
+        return all_different(f"{end} via {via}" if via else end for end, via in named)
+
+    def max_utilization(self, demands: Array, capacities: Array | None = None) -> MaxUtilization:
+        """The largest utilisation per round, as a function of the splits.
+
+        Parameters
+        ----------
+        demands : array or DataFrame
+            What each pair sends, of shape (rounds, pairs); the columns of a frame are found by the
+            names of the pairs, such as "SEA > NYC".
+        capacities : array, optional
+            The capacity of each link, above 0. None: those of the graph.
+
+        Returns
+        -------
+        MaxUtilization
+            The functions, on points of `splits`.
+
+        Raises
+        ------
+        InvalidInput
+            If no capacities are given and some link of the graph has none.
+        """
+        capacities = self.capacities if capacities is None else capacities
+        if capacities is None:
+            raise InvalidInput("Some link has no capacity: give them.", setting="capacities")
+        demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
+        of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
+        if (columns := int(of_pairs.demands.shape[1])) != len(self._ways):
+            expected = f"a column for each of {len(self._ways)} pairs"
+            raise WrongShape(f"demands must have {expected}, not {columns}.", setting="demands")
+        return of_pairs
+
+    @cached_property
+    def _ways(self) -> list[list[Way]]:
+        nodes, tails, heads = number_nodes(self.links)
+        numbers = numbers_of(nodes)
+        finder = PathFinder(len(nodes), tails.tolist(), heads.tolist(), self.lengths.tolist())
+        ways = list[list[Way]]()
+        for pair in self.pairs:
+            source, target = (node_number(node, numbers, "A pair:", "pairs") for node in pair)
+            if source == target:
+                raise InvalidInput(f"A pair has {shown(pair[0])} as both ends.", setting="pairs")
+            ways.append(finder.shortest_paths(source, target, self.k))
+            if not ways[-1]:
+                raise _no_way(*pair, "pairs")
+        return ways
+
+
+def _of_graph(graph: Edges) -> list[LinkRow]:
+    """The edges of a graph, in their order; undirected ones both ways."""
+    link_rows = []
+    for edge in graph.edges:
+        length, capacity = edge.get("length", "weight"), edge.get("capacity")
+        name = "" if graph.columns is None else str(edge.get("name") or "")
+        length = 1.0 if length is None else length
+        link_rows.append(LinkRow(edge.tail, edge.head, length, capacity, name))
+        if not graph.directed:
+            link_rows.append(link_rows[-1]._replace(tail=edge.head, head=edge.tail))
+    return link_rows
+
+
+def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
+    try:
+        link_row = LinkRow(*(() if isinstance(row, str) else row))
+        hash((link_row.tail, link_row.head))
+    except TypeError:
+        such = "(tail, head, length, capacity)"
+        raise WrongType(f"Link {i} of {what} must be {such}, not {shown(row)}.") from None
+    tail, head, length, capacity, name = link_row
+    called = f"{what}: link {i} ({shown(tail)} > {shown(head)})"
+    if capacity is not None:
+        capacity = as_number(capacity, f"{called}, its capacity", least=0.0)
+    length = as_number(length, f"{called}, its length", above=0.0)
+    return LinkRow(tail, head, length, capacity, as_text(name, f"{called}, its name"))
+
+
+# --- ways ----------------------------------------------------------------------------------------
+
+# A path: the places of its links, in order.
+Way: TypeAlias = tuple[int, ...]
+
+
+class PathFinder:
+    """The links of a network with numbered nodes, as a matrix of lengths."""
+
+    def __init__(
+        self, nodes: int, tails: Sequence[int], heads: Sequence[int], lengths: Sequence[float]
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        self._lengths, self._links = lengths, dict[tuple[int, int], int]()
+        entries = list[tuple[int, int, float]]()
+        longer = 2.0**-32 * min(lengths, default=0.0)
+        for link, (tail, head, length) in enumerate(zip(tails, heads, lengths, strict=True)):
+            if (tail, head) in self._links:
+                entries.append((tail, nodes, 0.0))
+                tail, nodes = nodes, nodes + 1
+            self._links[tail, head] = link
+            entries.append((tail, head, length + longer))
+        rows, columns, values = np.array(entries).T
+        places = rows.astype(np.int32), columns.astype(np.int32)
+        self._graph = csr_array((values, places), shape=(nodes, nodes))
+
+    def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
+        """Up to k paths, shortest first; none if the source does not reach the target."""
+        from scipy.sparse.csgraph import yen
+
+        def rank(path: Way) -> tuple[float, int, Way]:
+            return math.fsum(self._lengths[link] for link in path), len(path), path
+
+        _, before = yen(self._graph, source, target, k, return_predecessors=True)
+        return sorted((self._way(row.tolist(), source, target) for row in before), key=rank)
+
+    def _way(self, before: list[int], source: int, target: int) -> Way:
+        nodes = [target]
+        while nodes[-1] != source:
+            nodes.append(before[nodes[-1]])
+        steps = pairwise(reversed(nodes))
+        return tuple(self._links[step] for step in steps if step in self._links)
+
+
+def leading_away(
+    links: Sequence[Link], lengths: Floats, source: Hashable, target: Hashable
+) -> list[int]:
+    there, _ = graph_tools.shortest(links, lengths, source)
+    back, _ = graph_tools.shortest([(head, tail) for tail, head in links], lengths, target)
+
+    def place(node: Hashable) -> tuple[float, float]:
+        return there.get(node, math.inf), -back.get(node, math.inf)
+
+    return [
+        i for i, (tail, head) in enumerate(links) if tail in there and place(head) > place(tail)
+    ]
+
+
+def shortest_path_dag(
+    links: Sequence[Link], lengths: Floats, source: Hashable, target: Hashable
+) -> list[int]:
+    """Those that lie on a way from the source to the target, too."""
+    away = leading_away(links, lengths, source, target)
+    try:
+        kept = graph_tools.useful([links[i] for i in away], source=source, target=target)
+    except InvalidInput:
+        raise _no_way(source, target, "target") from None
+    return [away[i] for i in kept]
+
+
+def _no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:
+    ends = f"from {shown(source)} to {shown(target)}"
+    return UnreachableTarget(f"No way leads {ends}. Leave it out, or add links.", setting=setting)
+
+
+# --- networks -------------------------------------------------------------------------------------
 
 
 class Demand(NamedTuple):
@@ -146,8 +516,6 @@ class PathShare(NamedTuple):
 
 @dataclass(frozen=True)
 class _Ends(Check):
-    """A node, or several with shares that sum to 1."""
-
     words: ClassVar[str] = "the name of a node, or shares by node such as { SEA = 0.6, SFO = 0.4 }"
 
     def __call__(self, value: Any, what: str) -> Any:
@@ -172,7 +540,6 @@ class _Ends(Check):
 
 
 def is_pairs(value: Any) -> bool:
-    """Whether shares are given as pairs of a node and a number."""
     return (
         isinstance(value, list | tuple)
         and bool(value)
@@ -268,11 +635,11 @@ class Network(OnLinks):
             name = f"{_joined(sources)} > {_joined(targets)}"
             return (Demand(name, sources, targets, self.demand),)
         found = dict[str, Demand]()
-        for source, target, volume, *_ in self._commodities:
+        commodities: Any = self.commodities  # what its check makes of it
+        for source, target, volume, *_ in commodities:
             name = f"{source} > {target}"
             if name in found:
-                words = f"The commodity {name} is there twice; give it once, with all its demand."
-                raise InvalidInput(words, setting="commodities")
+                raise InvalidInput(f"The commodity {name} is there twice.", setting="commodities")
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
 
@@ -351,10 +718,9 @@ class Network(OnLinks):
         for link, reason in self.cut:
             reasons.setdefault(reason, []).append(link)
         why = "; ".join(f"{listed(links)}: {reason}" for reason, links in reasons.items())
-        more = "A larger k keeps more of them."
-        if self.paths == "away":
-            more = 'With paths = "all" every link is used.'
-        return (f"{len(self.cut)} of {len(self.links)} links are not used: {why}. {more}",)
+        more = "With a larger k more" if self.tunnels else 'With paths = "all" every link'
+        count = f"{len(self.cut)} of {len(self.links)} links"
+        return (f"{count} are not used: {why}. {more} is used.",)
 
     def losses(self, costs: Array, demands: Array | None = None) -> Linear:
         """The losses: cost per unit times load, summed over links.
@@ -383,7 +749,6 @@ class Network(OnLinks):
         return self._checked_losses(costs, self._sent(demands, len(costs)))
 
     def _checked_losses(self, costs: Floats, sent: Floats) -> Linear:
-        """The same for arrays that were checked."""
         on_links = self.tunnels is None
         per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
         with np.errstate(over="ignore"):
@@ -447,7 +812,6 @@ class Network(OnLinks):
 
     @cached_property
     def _is_used(self) -> NDArray:
-        """Whether some decision uses each link."""
         return np.asarray(np.diff(self.incidence.indptr) > 0)
 
     def loads(self, x: Array, demands: Array | None = None) -> Floats:
@@ -511,7 +875,6 @@ class Network(OnLinks):
         ]
 
     def _paths(self, x: Floats) -> list[list[Path]]:
-        """The paths of each commodity, with links as arcs."""
         K = self.K
         if self.tunnels is not None:
             found: list[list[Path]] = [[] for _ in self.demands]
@@ -530,23 +893,11 @@ class Network(OnLinks):
         ]
 
     def _distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
-        """The names of those links of a path that have others beside them, between the same nodes.
-
-        Parameters
-        ----------
-        links : sequence of int
-            The places of its links.
-
-        Returns
-        -------
-        tuple of str
-            Empty where nodes tell the path.
-        """
+        """The names of those links of a path that have others beside them."""
         return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
 
     @cached_property
     def _parallel(self) -> Counter[Link]:
-        """How many links lead from a node to another."""
         return Counter(self.links)
 
     def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
@@ -563,12 +914,11 @@ class Network(OnLinks):
         if not valid.all():
             row, column = map(int, np.argwhere(~valid)[0])
             kind = "at least 0" if what == "demands" else "numbers"
-            found = f"that of {called[column]} is {array[row, column]} in round {row + 1}"
-            raise InvalidInput(f"The {what} of a network must be {kind}; {found}.", setting=what)
+            found = f"{array[row, column]} for {called[column]} in round {row + 1}"
+            raise InvalidInput(f"The {what} must be {kind}, not {found}.", setting=what)
         return array
 
     def _once(self, demands: Array | None) -> Floats:
-        """What each commodity sends in one round."""
         if demands is None:
             return self.volumes
         names = self._demand_names
@@ -580,13 +930,9 @@ class Network(OnLinks):
             return np.broadcast_to(self.volumes, (rounds, len(self.demands)))
         sent = self._rows(demands, "demands")
         if len(sent) != rounds:
-            words = f"demands must be of {rounds} rounds, not {len(sent)}."
-            raise WrongShape(words, setting="demands")
+            found = f"{rounds} rounds, not {len(sent)}"
+            raise WrongShape(f"demands must be of {found}.", setting="demands")
         return sent
-
-    @property
-    def _commodities(self) -> tuple[Commodity, ...]:
-        return self.commodities  # type: ignore[return-value]  # what its check makes of it
 
     @cached_property
     def _link_of_entry(self) -> Int64s:
@@ -602,13 +948,13 @@ class Network(OnLinks):
                 for node in nodes:
                     node_number(node, numbers, f"The {end}", setting)
             if each.sources.keys() & each.targets.keys():
-                words = f"The commodity {each.name} starts and ends at the same node; leave it out."
-                raise InvalidInput(words, setting=setting)
+                same = f"{each.name} starts and ends at the same node"
+                raise InvalidInput(f"The commodity {same}; leave it out.", setting=setting)
         single = all(len(each.sources) == len(each.targets) == 1 for each in self.demands)
         if self.paths == "k-shortest":
             if not single:
-                words = 'Tunnels lead from one node to one: take paths = "all", or commodities.'
-                raise InvalidInput(words, setting="paths")
+                cure = 'take paths = "all", or commodities'
+                raise InvalidInput(f"Tunnels lead from one node to one: {cure}.", setting="paths")
             return self._with_tunnels()
         if self.paths == "all":
             return self._with_all_links()
@@ -624,13 +970,7 @@ class Network(OnLinks):
     def _with_all_links(self) -> _Choice:
         count, several = len(self.links), len(self.demands) > 1
         flows = [
-            CapacitatedFlow.from_edges(
-                self.links,
-                supplies=_supplies(each),
-                upper=1.0,
-                commodity=each.name if several else "",
-            )
-            for each in self.demands
+            _capacitated(self.links, each, commodity=each.name * several) for each in self.demands
         ]
         K = Product(*flows) if several else flows[0]
         owner = np.repeat(np.arange(len(flows)), count)
@@ -640,7 +980,7 @@ class Network(OnLinks):
         ends, links, places = self._ends, self.links, np.arange(len(self.links))
 
         def leading(pair: Link) -> list[int]:
-            return ways.shortest_path_dag(links, self.lengths, *pair)
+            return shortest_path_dag(links, self.lengths, *pair)
 
         K: ConvexSet
         if len(ends) > 1:
@@ -660,8 +1000,7 @@ class Network(OnLinks):
         else:
             found = [leading(pair) for pair in product(demand.sources, demand.targets)]
             places = np.unique(np.concatenate(found))
-            kept = [links[i] for i in places]
-            K = CapacitatedFlow.from_edges(kept, supplies=_supplies(demand), upper=1.0)
+            K = _capacitated([links[i] for i in places], demand)
         return self._on_links(K, places, np.zeros(len(places), dtype=np.int64))
 
     def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> _Choice:
@@ -681,15 +1020,13 @@ class Network(OnLinks):
         (demand,) = self.demands
         leading = set[int]()
         for pair in product(demand.sources, demand.targets):
-            leading.update(ways.leading_away(self.links, self.lengths, *pair))
+            leading.update(leading_away(self.links, self.lengths, *pair))
         dead_end = f"lies on no such way to {_joined(demand.targets)}"
         back = f"does not lead away from {_joined(demand.sources)}"
         return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
 
 
 class _Choice(NamedTuple):
-    """What is decided on a network."""
-
     K: ConvexSet
     incidence: Any
     owner: Int64s
@@ -702,7 +1039,6 @@ _NOTHING = 1e-9
 
 
 def _numbers(given: Any, what: str) -> Floats:
-    """Numbers, infinite ones among them."""
     try:
         array = np.asarray(to_numpy(given) if is_array(given) else given)
     except (TypeError, ValueError):
@@ -711,8 +1047,10 @@ def _numbers(given: Any, what: str) -> Floats:
     return (array if plain else to_numpy(as_array(given, what))).astype(np.float64)  # or refused
 
 
-def _supplies(demand: Demand) -> dict[Hashable, float]:
-    return {**demand.sources, **{node: -share for node, share in demand.targets.items()}}
+def _capacitated(links: Sequence[Link], demand: Demand, commodity: str = "") -> CapacitatedFlow:
+    """The flows of at most the whole demand on each link."""
+    supplies = {**demand.sources, **{node: -share for node, share in demand.targets.items()}}
+    return CapacitatedFlow.from_edges(links, supplies=supplies, upper=1.0, commodity=commodity)
 
 
 def _joined(shares: Iterable[Hashable]) -> str:

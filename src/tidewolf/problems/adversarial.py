@@ -40,8 +40,7 @@ from tidewolf.core.settings import Count, Text, validated
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.linear import Affine, Linear
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
-from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.simplices import Simplex
+from tidewolf.sets import ConvexSet, Simplex
 
 KINDS = ("switching", "opposing", "random signs", "moving", "excluding", "deadlock")
 # Those on which some point satisfies every constraint.

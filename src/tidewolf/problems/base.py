@@ -28,9 +28,6 @@ from tidewolf.sets.base import ConvexSet
 
 Rounds: TypeAlias = Annotated[int | None, Count()]
 RandomSeed: TypeAlias = Annotated[int, Seed()]
-RecordRounds: TypeAlias = Annotated[int | None, Count()]
-RecordSeed: TypeAlias = Annotated[int, Seed()]
-"""The settings of a problem that is generated, and of one that was recorded."""
 
 
 @final

@@ -42,7 +42,6 @@ def data_folder() -> Path:
 
 
 def record(file: str) -> Path:
-    """Where a file of the data folder lies."""
     path = data_folder() / file
     if not path.is_file():
         cure = f"set {VARIABLE} to the folder that holds it"
@@ -71,7 +70,6 @@ def reading(file: str) -> Iterator[Path]:
 
 
 def recorded(file: str, *names: str) -> list[NDArray]:
-    """The arrays of these names in a file of the data folder."""
     with reading(file) as path, np.load(path) as arrays:
         return [arrays[name] for name in names]
 

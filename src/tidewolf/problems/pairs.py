@@ -145,7 +145,6 @@ def loads(K: MultiFlow, x: Floats, demands: Floats) -> Floats:
 
 
 def spread_all(K: MultiFlow, lengths: Floats) -> Floats:
-    """The flow that `spread` makes of every commodity."""
     flows, ends = [], np.stack([K.tails, K.heads], axis=1)
     for i, part in enumerate(np.split(K.links, K.starts[1:-1])):
         arcs = [(tail, head) for tail, head in ends[part].tolist()]

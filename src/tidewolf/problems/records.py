@@ -54,9 +54,8 @@ import numpy as np
 from tidewolf.core.batch import Stream
 from tidewolf.core.settings import Number, validated
 from tidewolf.core.types import NDArray
-from tidewolf.functions.linear import Affine, Linear
-from tidewolf.functions.loads import MaxUtilization
-from tidewolf.problems.base import Problem, RecordRounds, RecordSeed
+from tidewolf.functions import Affine, Linear, MaxUtilization
+from tidewolf.problems.base import Problem, RandomSeed, Rounds
 from tidewolf.problems.data import first_rounds
 from tidewolf.problems.graphs import flow_problem, loads
 from tidewolf.sets.graph_tools import away
@@ -71,8 +70,8 @@ PODS, COUNTED = 4, slice(7500, 10_000)
 
 @validated
 def abilene(
-    rounds: RecordRounds = None,
-    seed: RecordSeed = 0,
+    rounds: Rounds = None,
+    seed: RandomSeed = 0,
     *,
     share: Annotated[float, Number(above=0.0, most=1.0)] = 0.2,
 ) -> Problem:
@@ -124,7 +123,7 @@ def abilene(
 
 
 @validated
-def freeway(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
+def freeway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """One stream of cars across Los Angeles at a week of measured speeds, every five minutes.
 
     Parameters
@@ -172,7 +171,7 @@ def freeway(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
 
 
 @validated
-def carbon(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
+def carbon(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """Place work in 13 power grids under a carbon limit, two recorded years of hours.
 
     Parameters
@@ -215,7 +214,7 @@ def carbon(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
 
 
 @validated
-def meta(rounds: RecordRounds = None, seed: RecordSeed = 0) -> Problem:
+def meta(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """Traffic between four PoDs of a Meta data centre, split over three paths per pair; no
     constraints.
 

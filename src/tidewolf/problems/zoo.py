@@ -212,7 +212,6 @@ def link_rows_of(network: str) -> list[tuple[int, int]]:
 
 
 def largest_part(link_rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The cables of the part that has the most nodes."""
     nodes, tails, heads = number_nodes(link_rows)
     part = connected_parts(tails, heads, len(nodes))
     largest = np.bincount(part).argmax()
