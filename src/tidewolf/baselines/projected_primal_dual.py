@@ -27,8 +27,7 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import Cautious
-from tidewolf.methods.clock import Epoch, EveryRound
+from tidewolf.methods.clock import Cautious, Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.saddle import (

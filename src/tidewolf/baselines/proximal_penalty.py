@@ -29,8 +29,7 @@ from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import Cautious
-from tidewolf.methods.clock import Epoch
+from tidewolf.methods.clock import Cautious, Epoch
 from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.drift import (
     DriftBlock,

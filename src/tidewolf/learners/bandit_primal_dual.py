@@ -91,19 +91,13 @@ import numpy as np
 from tidewolf.core.arrays import as_count, frozen, inner
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongType
 from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
-from tidewolf.core.settings import Number
+from tidewolf.core.settings import Seed
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import Bound, Record
 from tidewolf.methods.clock import Epoch
 from tidewolf.methods.paper import SaddleLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import (
-    ConstraintSize,
-    ExplorationSeed,
-    HardSet,
-    LossSize,
-    takes_start,
-)
+from tidewolf.methods.settings import AboveZero, HardSet, OptionalPositive, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
@@ -250,10 +244,10 @@ class BanditPrimalDual(SaddleLearner[State]):
     eta_needs: ClassVar = ASSUMED
 
     K: Annotated[ConvexSet, ExplorableSet()]
-    loss_size: LossSize = None
-    constraint_size: ConstraintSize = None
-    mu: Annotated[float | None, Number(above=0.0)] = None
-    seed: ExplorationSeed = 0
+    loss_size: OptionalPositive = None
+    constraint_size: OptionalPositive = None
+    mu: AboveZero = None
+    seed: Annotated[int, Seed()] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -44,17 +44,13 @@ from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
-    AnytimeHorizon,
-    CallsPerRound,
-    Caution,
-    ConstraintLipschitz,
     HardSetK,
-    LossLipschitz,
-    MaxMove,
+    OptionalPositive,
+    OptionalRounds,
     PerConstraint,
+    Positive,
     StartAt,
     StepScales,
-    Tolerance,
     takes_start,
 )
 
@@ -127,16 +123,16 @@ class Ensemble(Core):
     state_type: ClassVar = EnsembleState
 
     K: HardSetK
-    horizon: AnytimeHorizon = None
-    caution: Caution = DEFAULT_CAUTION
-    calls_per_round: CallsPerRound = 1.0
+    horizon: OptionalRounds = None
+    caution: Positive = DEFAULT_CAUTION
+    calls_per_round: Positive = 1.0
     step_scales: Annotated[tuple[float, ...], StepScales()] = (0.03, 0.1, 0.3, 1.0)
     experts: Annotated[tuple[Adviser | Context, ...], ExpertsSetting()] = ()
     start_at: StartAt = None
-    max_move: MaxMove = None
-    tolerance: Tolerance = None
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
+    max_move: OptionalPositive = None
+    tolerance: OptionalPositive = None
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
     per_constraint: PerConstraint = False
 
     @property

@@ -36,16 +36,12 @@ from tidewolf.methods.expert_feedback import PlayedRound
 from tidewolf.methods.late import in_order, next_round, priced, without
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
-    AnytimeHorizon,
-    CallsPerRound,
-    Caution,
-    ConstraintLipschitz,
     HardSetK,
-    LossLipschitz,
-    MaxMove,
+    OptionalPositive,
+    OptionalRounds,
     PerConstraint,
+    Positive,
     StartAt,
-    Tolerance,
     takes_start,
 )
 from tidewolf.methods.steps.lyapunov import DualState
@@ -119,16 +115,16 @@ class LyapunovDescent(Core):
     state_type: ClassVar = DescentState
 
     K: HardSetK
-    horizon: AnytimeHorizon = None
-    caution: Caution = DEFAULT_CAUTION
-    calls_per_round: CallsPerRound = 1.0
-    tolerance: Tolerance = None
+    horizon: OptionalRounds = None
+    caution: Positive = DEFAULT_CAUTION
+    calls_per_round: Positive = 1.0
+    tolerance: OptionalPositive = None
     block: Annotated[int, Count()] = 1
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
     step_scale: Annotated[float, Magnitude()] = 1.0
     start_at: StartAt = None
-    max_move: MaxMove = None
+    max_move: OptionalPositive = None
     per_constraint: PerConstraint = False
 
     @property

@@ -67,7 +67,7 @@ from tidewolf.methods.clock import BlockLearner, Epoch
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.paper import SaddleLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import FinerTolerance, takes_start
+from tidewolf.methods.settings import Positive, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import PRINTED, SaddleSums, Units, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
@@ -150,7 +150,7 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
     printed: ClassVar = {"eta": 0.1, "delta": 1.0}
     delta_needs: ClassVar = ("constraint_lipschitz",)
 
-    tolerance: FinerTolerance = 1e-3
+    tolerance: Positive = 1e-3
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_g = unit_length(self.K), self.constraint_lipschitz or 0.0

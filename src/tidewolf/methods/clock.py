@@ -7,8 +7,9 @@ A learner writes `step`, which is what its formulas make of a whole block. A sta
 `open` has the sums of the open block there, a state with a field `epoch` restarts at its end, where
 the last, shorter block is cut. Learners that work at any time have no epochs.
 
-    EveryRound      first-order feedback, a step every round
-    BlockLearner    first-order feedback, a step every `block_length` rounds
+    EveryRound        first-order feedback, a step every round
+    BlockLearner      first-order feedback, a step every `block_length` rounds
+    LyapunovLearner   a step every round, with Lyapunov weights (steps/lyapunov.py)
 
 `methods/projected.py` adds projected points and the budget of oracle calls.
 """
@@ -17,15 +18,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.feedback import FirstOrder, limits_of, require_first_order
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.capabilities import Diagnosed
 from tidewolf.methods.late import TakesLate
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    HardSetK,
+    OptionalPositive,
+    OptionalRounds,
+    Positive,
+)
+from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 
@@ -154,6 +164,45 @@ class EveryRound(TakesLate[S], Clocked[S]):
         state = self.in_epoch(state)
         require_first_order(feedback, self.K.shape, 1)
         return self.finish_block(state._replace(t=state.t + 1), feedback)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cautious(Clocked[S]):
+    """Abstract: learners with these settings."""
+
+    K: HardSetK
+    horizon: OptionalRounds = None
+    caution: Positive = DEFAULT_CAUTION
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
+
+
+class LyapunovLearner(Cautious[S], EveryRound[S]):
+    """Abstract: learners with Lyapunov weights, `dual` of their states."""
+
+    def constants(self) -> tuple[float, float]:
+        """c and p: the regret of its steps is about c D M T^p for gradients of at most M."""
+        return 2.0, 0.5
+
+    @cached_property
+    def weights(self) -> LyapunovWeights:
+        slopes = self.loss_lipschitz, self.constraint_lipschitz
+        return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, *self.constants())
+
+    def weights_at(self, state: S) -> LyapunovWeights:
+        """Those of the epoch of a state, if it has one."""
+        epoch = epoch_of(state)
+        return self.weights if epoch is None else replace(self.weights, horizon=epoch.horizon)
+
+    def bound(self, record: Record) -> Bound:
+        return self.weights.bound(record.final_state.dual)
+
+    def limit_price(self, state: S) -> float:
+        return self.weights_at(state).limit_price(state.dual)
+
+    def slopes(self, state: S) -> Slopes:
+        slopes: Slopes = state.dual.slopes
+        return slopes
 
 
 class BlockLearner(EveryRound[S]):

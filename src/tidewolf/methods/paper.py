@@ -26,31 +26,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from tidewolf.core.arrays import like, norm
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.settings import Magnitude, Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound
 from tidewolf.methods.clock import S
 from tidewolf.methods.projected import AsPrinted, Banked, Projecting, Projection
-from tidewolf.methods.settings import (
-    BlockLength,
-    ConstraintLipschitz,
-    HardSetK,
-    Horizon,
-    LossLipschitz,
-    StartAt,
-)
+from tidewolf.methods.settings import AboveZero, HardSetK, OptionalPositive, OptionalRounds, StartAt
 from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps
 from tidewolf.methods.steps.slopes import unit_length
-
-PaperCalls = Annotated[float | None, Magnitude()]
-Eps = Annotated[float | None, Number(above=0.0)]
-Eta = Annotated[float | None, Number(above=0.0)]
-Damping = Annotated[float | None, Number(above=0.0)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,12 +49,12 @@ class PaperLearner(Projecting[S]):
     """steps as printed that are worth testing"""
 
     K: HardSetK
-    horizon: Horizon = None
-    calls_per_round: PaperCalls = None
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
-    block: BlockLength = None
-    eps: Eps = None
+    horizon: OptionalRounds = None
+    calls_per_round: OptionalPositive = None
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
+    block: OptionalRounds = None
+    eps: AboveZero = None
     start_at: StartAt = None
 
     def __post_init__(self) -> None:
@@ -243,8 +230,8 @@ class SaddleLearner(PaperLearner[S]):
     """what the theorem's delta is computed from"""
     eta_needs: ClassVar[tuple[str, ...]] = ()
 
-    eta: Eta = None
-    delta: Damping = None
+    eta: AboveZero = None
+    delta: AboveZero = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,7 +1,7 @@
-"""The settings that learners share, each declared once: its check, its text, its unit.
+"""The checks of the settings that learners share.
 
-A setting of one name means the same in every learner. A learner's field takes the alias as its
-type, `horizon: Horizon = None`, and its own check only where it means something else.
+A setting of one name means the same in every learner. A learner's field takes one of the aliases at
+the end as its type, `horizon: OptionalRounds = None`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.settings import Check, Count, Flag, Magnitude, PointNumbers, Seed
+from tidewolf.core.settings import Check, Count, Flag, Magnitude, Number, PointNumbers
 from tidewolf.core.types import Array
 from tidewolf.projection.factored import start_active
 
@@ -97,18 +97,9 @@ def takes_start(cls: type[T]) -> type[T]:
 
 
 HardSetK = Annotated[HasLMO, HardSet()]
-Horizon = Annotated[int | None, Count()]
-AnytimeHorizon = Annotated[int | None, Count()]
-Caution = Annotated[float, Magnitude()]
+OptionalRounds = Annotated[int | None, Count()]
+Positive = Annotated[float, Magnitude()]
+OptionalPositive = Annotated[float | None, Magnitude()]
+AboveZero = Annotated[float | None, Number(above=0.0)]
 PerConstraint = Annotated[bool, Flag()]
-CallsPerRound = Annotated[float, Magnitude()]
-Tolerance = Annotated[float | None, Magnitude()]
-FinerTolerance = Annotated[float, Magnitude()]
-BlockLength = Annotated[int | None, Count()]
-LossLipschitz = Annotated[float | None, Magnitude()]
-ConstraintLipschitz = Annotated[float | None, Magnitude()]
-LossSize = Annotated[float | None, Magnitude()]
-ConstraintSize = Annotated[float | None, Magnitude()]
 StartAt = Annotated[Array | None, StartingPoint()]
-MaxMove = Annotated[float | None, Magnitude()]
-ExplorationSeed = Annotated[int, Seed()]
