@@ -64,16 +64,13 @@ class Leader(NamedTuple):
 
     @classmethod
     def start(cls, first: Array) -> Leader:
-        """One that has seen nothing."""
         return cls(first, frozen(namespace(first).zeros_like(first)))
 
     def anew(self, largest: float = 0.0, regret_bound: float = 0.0) -> Leader:
-        """A beginning from the same x_1."""
         fresh = Leader.start(self.first)
         return fresh._replace(largest=largest, regret_bound=regret_bound, warm=self.warm)
 
     def in_units(self, unit: float) -> Leader:
-        """The same where gradients are `unit` times as long."""
         return self._replace(
             total=unit * self.total,
             largest=unit * self.largest,
@@ -82,8 +79,6 @@ class Leader(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Where per round leads, and the oracle calls that it took."""
-
     x: Array
     leader: Leader
     calls: int

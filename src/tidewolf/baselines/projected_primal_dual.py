@@ -42,8 +42,6 @@ from tidewolf.sets.base import ConvexSet
 
 
 class State(NamedTuple):
-    """Where it stands, the epoch it is in, the slopes, and the measured bounds."""
-
     t: int
     x: Array
     epoch: Epoch

@@ -45,8 +45,6 @@ from tidewolf.sets.base import ConvexSet
 
 
 class State(NamedTuple):
-    """Where it stands, the epoch it is in, the slopes, and the sums of the bounds."""
-
     t: int
     x: Array
     epoch: Epoch

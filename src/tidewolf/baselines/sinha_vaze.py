@@ -96,7 +96,6 @@ class SinhaVaze(ProjectsExactly[State], LyapunovLearner[State]):
         return state._replace(x=x, dual=weighed.dual, square_sum=S)
 
     def guarantee(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
         return self.weights.guaranteed(math.sqrt(2.0))
 
     @classmethod

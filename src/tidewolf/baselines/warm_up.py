@@ -34,8 +34,6 @@ _AHEAD = 256
 
 @dataclass(frozen=True)
 class SetToSolveOn(HardSet):
-    """A set that linear programs can describe."""
-
     def require(self, K: Any, owner: str) -> None:
         BestPoint(K, owner)
 

@@ -105,7 +105,6 @@ class Resolving:
         return cls(plain, states, model, number)
 
     def copy(self) -> Resolving:
-        """One that a kernel may change."""
         made = object.__new__(Resolving)
         made.__dict__.update(self.__dict__)
         made.floats, made.ints = self.floats.copy(), self.ints.copy()
@@ -132,7 +131,6 @@ class Resolving:
         return [count for one, count in each for _ in one.headroom]
 
     def states(self) -> list[ResolveState]:
-        """What they remember now."""
         if self._x is None:
             return list(self._states)
         (_, _, counted, ages, bases, _, _, drops, inverses), program = resolving.views.plain(

@@ -29,7 +29,6 @@ class Drops(NamedTuple):
 
     @classmethod
     def none(cls) -> Drops:
-        """Before any was seen."""
         return cls(frozen(np.zeros(0)), 0)
 
     def after(self, before: Batch, now: Batch, x: Array) -> Drops:

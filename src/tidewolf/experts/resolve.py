@@ -128,7 +128,6 @@ class ResolveState(NamedTuple):
     recent: RecentRounds
     """the rounds that it may still look back to"""
     drops: Drops
-    """of the limits, from one round to the next"""
     x: Array
     """the point played last"""
     bases: tuple[Bases, ...]
@@ -278,14 +277,12 @@ class Resolve(Adviser):
 
     @cached_property
     def _seconds(self) -> float | None:
-        """The duration to look back, if one is given."""
         if isinstance(self.data, int) or self.data in ("last", "forecast"):
             return None
         return duration(self.data, "data of Resolve")
 
     @cached_property
     def keep(self) -> int:
-        """How many rounds it remembers."""
         if self.data == "last":
             return self.window
         if self.data == "forecast":

@@ -32,8 +32,6 @@ _BETTER = 1e-9
 
 
 class Task(NamedTuple):
-    """The loss and the limits of a program, and what each headroom keeps of each half-space."""
-
     loss: Objective
     limits: HalfSpaces
     rooms: Sequence[Floats | None]
@@ -94,7 +92,6 @@ def _attempt(solver: BestPoint, program: Program, room: Floats | None, start: Ba
 
 
 def ends_of(each: Sequence[Best | None]) -> tuple[Bases, ...]:
-    """Where the next programs start."""
     return tuple(COLD if best is None else best.bases for best in each)
 
 
@@ -127,8 +124,6 @@ def _changed(
 
 
 class Priced(NamedTuple):
-    """What a round with column generation gave."""
-
     each: list[Best | None]
     """the best point for each headroom, if its program was solved"""
     bases: tuple[Bases, ...]

@@ -63,8 +63,6 @@ from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, 
 
 
 class DriftSlopes(NamedTuple):
-    """The slopes that the step and its bounds use, all within aff(K)."""
-
     loss: float
     """G_f: given, or the largest of a block at y"""
     constraint: float
@@ -83,8 +81,6 @@ class DriftSlopes(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the epoch, the slopes, and the sums of the bounds."""
-
     t: int
     point: ProjectedPoint
     open: DriftBlock
@@ -236,7 +232,6 @@ class DriftPlusPenalty(PaperLearner[State]):
         )
 
     def step(self, state: State, block: DriftBlock) -> State:
-        """The drift-plus-penalty step."""
         K, n, point, slopes = self.K, block.rounds, state.point, state.slopes
         given, known = self.loss_lipschitz, slopes.largest.loss
         gradient, slope = tangent_part(K, "loss", block.loss_gradient, n, given, known)

@@ -31,13 +31,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, final
 
+from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
-from tidewolf.experts import Context, Season
-from tidewolf.experts.base import Adviser
-from tidewolf.experts.setting import ExpertsSetting
+from tidewolf.core.settings import Check
+from tidewolf.experts import Adviser, Context, Named, Resolve, Season
+from tidewolf.experts.season import is_duration
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
@@ -55,9 +57,52 @@ from tidewolf.methods.settings import (
 )
 
 
-class EnsembleState(State):
-    """Where all experts stand, and what is committed for the next round."""
+@dataclass(frozen=True)
+class ExpertsSetting(Check):
+    """Advisers and at most one context; a string names points that are given with the round.
 
+    In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`; any
+    other string is a name.
+    """
+
+    words: ClassVar[str] = 'a list such as ["last", "1d"]'
+
+    def __call__(self, value: Any, what: str) -> tuple[Adviser | Context, ...]:
+        if isinstance(value, Adviser | Context):
+            value = (value,)
+        given = as_items(value, what, "[tw.experts.Resolve()]")
+        experts = [Named(one) if isinstance(one, str) else one for one in given]
+        for one in experts:
+            if not isinstance(one, Adviser | Context):
+                raise WrongType(
+                    f"{what} must be advisers such as experts.Resolve(), names of points that are "
+                    f"given with the round, or a context such as experts.Season(96), not "
+                    f"{shown(one)}."
+                )
+        contexts = [one for one in experts if isinstance(one, Context)]
+        if len(contexts) > 1:
+            raise InvalidInput(
+                f"{what} may hold one context, not {len(contexts)}: {contexts[0]} and "
+                f"{contexts[1]}."
+            )
+        return tuple(experts)
+
+    def read(self, value: Any) -> tuple[int | str, ...] | None:
+        plain = isinstance(value, list) and all(type(item) in (int, str) for item in value)
+        return tuple(value) if plain else None
+
+    def build(self, value: Any) -> tuple[Adviser, ...]:
+        return tuple(map(_adviser, value))
+
+
+def _adviser(item: Any) -> Any:
+    """The adviser that an item of a file stands for."""
+    if isinstance(item, str) and item not in ("last", "forecast") and not is_duration(item):
+        return Named(item)
+    return Resolve(item) if isinstance(item, int | str) else item
+
+
+class EnsembleState(State):
     __slots__ = ()
 
 
@@ -144,24 +189,9 @@ class Ensemble(Core):
         """The functions also where losses declare their curvature."""
         return FullInformation if losses.exp_concavity is not None else self.needs
 
-    @cached_property
-    def wants_functions(self) -> bool:
-        """Whether an adviser needs the functions of a round."""
-        return any(adviser.needs_functions for adviser in self.advisers)
-
     @property
     def scales(self) -> tuple[float, ...]:
         return self.step_scales
-
-    @cached_property
-    def context(self) -> Context | None:
-        """The context among the experts."""
-        return next((one for one in self.experts if isinstance(one, Context)), None)
-
-    @cached_property
-    def advisers(self) -> tuple[Adviser, ...]:
-        """The advisers among the experts."""
-        return tuple(one for one in self.experts if isinstance(one, Adviser))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -174,18 +204,12 @@ class Ensemble(Core):
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """What each member is."""
-        plain, others = len(self.step_scales), self.context is not None
-        advised = len(self.names) - plain - others
-        return ("descent",) * plain + ("context",) * others + ("advice",) * advised
-
-    @property
-    def most_at_once(self) -> int:
-        """Rounds that one update takes: any number that shared a point."""
-        return 10**9
+        plain, groups = len(self.step_scales), self._groups
+        advised = len(self.names) - groups
+        return ("descent",) * plain + ("context",) * (groups - plain) + ("advice",) * advised
 
     def rounds_at_once(self, state: State) -> int:
-        return self.most_at_once
+        return 10**9
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
@@ -226,7 +250,6 @@ class Ensemble(Core):
 
     @cached_property
     def _in_words(self) -> tuple[str, ...]:
-        """What the members are called in sentences."""
         own = [f"descent, step scale {scale:g}" for scale in self.step_scales]
         if self.context is not None:
             own.append(f"the policy by {type(self.context).__name__.lower()}")

@@ -30,9 +30,9 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
+from tidewolf.methods.accounts import PlayedRound
 from tidewolf.methods.base import Learner
 from tidewolf.methods.clock import add_sums, empty_sums
-from tidewolf.methods.expert_feedback import PlayedRound
 from tidewolf.methods.late import in_order, next_round, priced, without
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -49,8 +49,6 @@ from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tang
 
 
 class DescentState(State):
-    """Where the descent stands, and its open block."""
-
     __slots__ = ()
 
 

@@ -63,8 +63,6 @@ ANYTIME = 1.31, 3.3
 
 
 class State(NamedTuple):
-    """Where it stands, and what the weights and the leader remember."""
-
     t: int
     x: Array
     first: Array
@@ -154,7 +152,6 @@ class LyapunovFrankWolfe(LyapunovLearner[State]):
         return (ANYTIME if self.horizon is None else INFO)[1], 0.75
 
     def guarantee(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
         return self.weights.guaranteed(self.weights.c)
 
     @classmethod

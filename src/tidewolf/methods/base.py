@@ -104,7 +104,6 @@ class Record:
 
 
 def refuse_state(learner: Learner[Any], state: Any) -> Never:
-    """Say that a state is not one of the learner's own."""
     raise _refusal(learner, "state", state)
 
 
@@ -176,7 +175,6 @@ def _checked(name: str, method: Any) -> Any:
 
 
 def require_part(record: Record, start: Any, stop: Any) -> None:
-    """Refuse rounds that are no part of a run."""
     start = as_count(start, "The first round", least=0)
     stop = as_count(stop, "The round after the last")
     if not start < stop <= record.rounds:

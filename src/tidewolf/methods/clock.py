@@ -47,16 +47,13 @@ class Epoch(NamedTuple):
     """The rounds since the last restart, and what those before it may have cost."""
 
     began: int
-    """rounds seen before it"""
     horizon: int
-    """rounds that it has"""
     regret_of_past_epochs: float = 0.0
     """bounds, summed; infinite where one has none"""
     violation_of_past_epochs: float = 0.0
 
     @property
     def end(self) -> int:
-        """The round after which it ends."""
         return self.began + self.horizon
 
     def following(self, regret: float, violation: float) -> Epoch:
@@ -95,7 +92,6 @@ class Clocked(Diagnosed, Learner[S]):
         """The state after the formulas of a whole block; its `t` is already past the block."""
 
     def finish_block(self, state: S, block: Any) -> S:
-        """The state that the next block starts from."""
         return self.step(state, block)
 
     def block_length(self, state: S) -> int:
@@ -103,7 +99,6 @@ class Clocked(Diagnosed, Learner[S]):
         return 1
 
     def first_epoch(self) -> Epoch:
-        """The epoch of the first round."""
         return Epoch(0, self.horizon or FIRST_HORIZON)
 
     def renew(self, state: S) -> S:
@@ -117,7 +112,6 @@ class Clocked(Diagnosed, Learner[S]):
         return 0.0, 0.0
 
     def in_epoch(self, state: S) -> S:
-        """The state, restarted if its epoch is over."""
         if not is_over(state):
             return state
         return self.renew(state._replace(epoch=state.epoch.following(*self.epoch_bound(state))))
@@ -131,7 +125,6 @@ class Clocked(Diagnosed, Learner[S]):
         return left if epoch is None else min(left, epoch.end - state.t)
 
     def notes(self, state: S) -> tuple[str, ...]:
-        """That the horizon was passed, if it was."""
         now = epoch_of(state)
         if now is None or self.horizon is None or now.horizon == self.horizon:
             return ()
@@ -142,12 +135,10 @@ class Clocked(Diagnosed, Learner[S]):
 
 
 def epoch_of(state: Any) -> Epoch | None:
-    """The epoch of a state, if it has one."""
     return getattr(state, "epoch", None)
 
 
 def is_over(state: Any) -> bool:
-    """Whether a state is at the end of its epoch."""
     epoch = epoch_of(state)
     return epoch is not None and bool(state.t == epoch.end)
 
@@ -168,8 +159,6 @@ class EveryRound(TakesLate[S], Clocked[S]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cautious(Clocked[S]):
-    """Abstract: learners with these settings."""
-
     K: HardSetK
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
@@ -242,12 +231,10 @@ class BlockLearner(EveryRound[S]):
 
     @cached_property
     def no_sums(self) -> FirstOrder:
-        """The sums of a block that has seen no round yet."""
         return empty_sums(self.K.center)
 
 
 def empty_sums(center: Array) -> FirstOrder:
-    """Sums over no round."""
     zero = frozen(namespace(center).zeros_like(center))
     return FirstOrder(zero, 0.0, zero, 0.0, 0.0, 0)
 

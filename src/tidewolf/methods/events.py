@@ -87,13 +87,11 @@ def stepped(learner: Learner[Any], state: Any, event: Event) -> Any:
 
 
 def waiting(state: Any) -> tuple[Any, ...]:
-    """The rounds that were decided and are not observed yet, oldest first."""
     rounds: tuple[Any, ...] = getattr(state, "pending", ())
     return rounds
 
 
 def decision(state: Any, number: int) -> Any:
-    """What was decided of a round that waits; None if it does not."""
     rounds = waiting(state)
     return next((one for one in rounds if one.round == number), None) if rounds else None
 

@@ -41,7 +41,6 @@ class Deferred(NamedTuple):
 
     round: int
     x: Array
-    """the decision"""
     own: Array | None = None
     """the point that it stood at, where something held the decision back; None: the decision"""
 
@@ -74,7 +73,6 @@ class Overrides(NamedTuple):
 
     @property
     def saved_violation(self) -> float:
-        """By how much less the decisions would have violated the constraints."""
         return self.violation - self.own_violation
 
     def __str__(self) -> str:
@@ -187,7 +185,6 @@ def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
 
 
 def priced(state: Any, price: float) -> Any:
-    """With so much more that other points than its own were played."""
     overrides = state.overrides
     return state._replace(overrides=overrides._replace(price=overrides.price + price))
 

@@ -158,12 +158,10 @@ class PaperLearner(Projecting[S]):
 
     @property
     def first_point(self) -> Array | None:
-        """Where the run starts; None for the center."""
         return None if self.start_at is None else like(self.start_at, self.K.center)
 
     @property
     def first_distance(self) -> float:
-        """From the center to where the run starts."""
         return 0.0 if self.start_at is None else norm(self.first_point - self.K.center)
 
     @property
@@ -179,7 +177,6 @@ class PaperLearner(Projecting[S]):
         return min(2.0 * self.K.radius, self.K.diameter + distance)
 
     def nothing_known(self, T: int) -> Bound:
-        """No guarantee for T rounds."""
         blocks = f"With {T} rounds in blocks of {self.block_for(T)}"
         return Bound(None, None, f"{blocks} nothing is guaranteed before the run.")
 
@@ -191,7 +188,6 @@ class PaperLearner(Projecting[S]):
 
     @cached_property
     def concerns(self) -> tuple[str, ...]:
-        """Sentences on what the given settings cannot do."""
         found = []
         if self.frozen:
             R, far = self.K.radius, self.first_distance
@@ -249,21 +245,17 @@ class SaddleLearner(PaperLearner[S]):
         return self.block_for(T), s.eta, s.theta / s.eta
 
     def theorem_holds(self, T: int) -> bool:
-        """Whether it holds for the theorem's own settings."""
         *values, eps = self.theorem_values(T).values()
         return self.condition(3.0 * eps, *values)
 
     def theorem_horizon(self) -> int:
-        """The horizon from which on it does."""
         return least_horizon(self.theorem_holds)
 
     @property
     def as_printed(self) -> bool:
-        """Whether steps are the paper's, in the units of the caller."""
         return self.eta is not None or self.delta is not None
 
     def steps(self, T: int) -> SaddleSteps:
-        """For an epoch of T rounds."""
         if self.as_printed:
             theorem = self.theorem_values(T)
             eta, delta = self.eta or theorem["eta"], self.delta or theorem["delta"]

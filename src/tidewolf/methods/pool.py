@@ -52,11 +52,9 @@ class Pool(Stored):
         return cls(tuple(actives), None, 0)
 
     def x(self, which: int) -> Array:
-        """A point."""
         return self.actives[which].x
 
     def weights(self, which: int) -> Floats:
-        """A point's weights on all rows."""
         active, found = self.actives[which], np.zeros(self.count)
         if isinstance(active, ActiveSet | FactoredActiveSet):
             found[: len(active.weights)] = active.weights
@@ -161,7 +159,6 @@ class Pool(Stored):
 
 
 def _require_mean(first: Mean, weights: Floats, x: Array) -> None:
-    """Refuse weights that are none of a point, or of another one."""
     if not 0 < len(weights) <= len(first.weights) or weights.min() < -SAVED_ROUNDING:
         raise ValueError("the weights of a point are at least 0, one for each of its vertices")
     mean = first.mean_of(weights)

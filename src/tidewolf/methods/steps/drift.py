@@ -77,7 +77,6 @@ class Tally(NamedTuple):
     """sum of s^2/alpha"""
     least_delta: float = math.inf
     looks: int = 0
-    """how often blocks of constraints were evaluated"""
     delta: float = math.inf
     """from here on of the last block alone"""
     gap: float = 0.0

@@ -42,8 +42,6 @@ _ACROSS = 1e-4
 
 
 class Slopes(NamedTuple):
-    """The largest slopes of losses and of constraints so far, given or met."""
-
     loss: float
     constraint: float
 
@@ -60,20 +58,15 @@ class Slopes(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The slopes that a learner was given; None for none."""
-
     loss: float | None
     constraint: float | None
 
     @property
     def initial(self) -> Slopes:
-        """What is known before the first round."""
         return Slopes(self.loss or 0.0, self.constraint or 0.0)
 
 
 class TangentGradients(NamedTuple):
-    """Both sums of gradients of a block within aff(K), and the largest slopes with them."""
-
     loss: Array
     constraint: Array
     slopes: Slopes
@@ -87,7 +80,6 @@ def unit_length(K: HasLMO) -> float:
 def tangent_gradients(
     K: HasLMO, block: FirstOrder, given: Given, known: Slopes
 ) -> TangentGradients:
-    """Both gradients of a block, each refused as `tangent_part` refuses it."""
     met, n = known.and_of(block), block.rounds
     loss, loss_slope = tangent_part(K, "loss", block.loss_gradient, n, given.loss, met.loss)
     constraint, constraint_slope = tangent_part(
