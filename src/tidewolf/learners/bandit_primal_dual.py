@@ -6,8 +6,9 @@
     x, y <-  AFP(y from x) on the shrunk set c + (1 - mu/r)(K - c), |x - y|^2 <= 3 eps    (feasible)
     lam  <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                              (dual)
 
-n is the dimension of aff(K), u_t uniform on the unit sphere of its directions, and r the radius of a
-ball around c within aff(K) inside K: every z_t lies in K as x lies in the shrunk set. The theorem's settings, `BanditPrimalDual.theorem(...)`, are
+n is the dimension of aff(K), u_t uniform on the unit sphere of its directions, r the radius of a
+ball around c within aff(K) inside K; every z_t lies in K as x lies in the shrunk set. The theorem's
+settings, `BanditPrimalDual.theorem(...)`, are
 
     b = floor(T^{1/2}),   mu = sqrt(n r) T^{-1/4},   eta = R/(sqrt(n) G) T^{-3/4},
     eps = 61 R^2 T^{-1/2} ln T,   G = max(G_f, G_g, M_f, M_g),   |f_t| <= M_f, |g_t| <= M_g on K,
@@ -86,10 +87,10 @@ Gradients from one value per round are those of Flaxman, Kalai & McMahan (2005):
         v uniform in the unit ball,
 
 as E u = 0. F is convex with f(x) <= F(x) <= E f(z) <= F(x) + mu G/(n + 1) and F(x) <= f(x) + mu G
-n/(n + 1), G a slope of f. Any base of earlier rounds will do, as u is drawn anew: here the mean over
-the last block and this one so far, which makes estimates blind to constants and small where values
-vary little. u is a Gaussian made tangent to aff(K) and of length 1, a function of the seed and the
-round: split, resumed or taken many at a time, rounds explore the same way.
+n/(n + 1), G a slope of f. Any base of earlier rounds will do, as u is drawn anew: here the mean
+over the last block and this one so far, which makes estimates blind to constants and small where
+values vary little. u is a Gaussian made tangent to aff(K) and of length 1, a function of the seed
+and the round: split, resumed or taken many at a time, rounds explore the same way.
 """
 
 from __future__ import annotations
