@@ -30,13 +30,7 @@ from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import Cautious, Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import DEFAULT_CAUTION
-from tidewolf.methods.steps.saddle import (
-    SaddleSteps,
-    SaddleSums,
-    Units,
-    damping,
-    violation_bound,
-)
+from tidewolf.methods.steps.saddle import SaddleSteps, SaddleSums, Units, damping, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 from tidewolf.sets.base import ConvexSet
 

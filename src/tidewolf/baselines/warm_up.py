@@ -117,9 +117,7 @@ class WarmUp(Learner[State]):
         return BestPoint(self.K, "WarmUp")
 
     def bound(self, record: Record) -> Bound:
-        return Bound(
-            None, None, "The best point of the first rounds guarantees nothing for the others."
-        )
+        return Bound(reason="The best point of the first rounds guarantees nothing for the others.")
 
     def notes(self, state: State) -> tuple[str, ...]:
         return (f"It learns from the first {self._window} rounds and plays one point ever after.",)

@@ -125,17 +125,14 @@ def ask_all(
     )
 
 
-class asking:
+@contextmanager
+def asking(ask: Ask | None) -> Iterator[None]:
     """Advisers are asked like this."""
-
-    def __init__(self, ask: Ask | None) -> None:
-        self._ask = ask
-
-    def __enter__(self) -> None:
-        self._token = _ASK.set(self._ask)
-
-    def __exit__(self, *error: object) -> None:
-        _ASK.reset(self._token)
+    token = _ASK.set(ask)
+    try:
+        yield
+    finally:
+        _ASK.reset(token)
 
 
 @contextmanager

@@ -36,16 +36,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_number, inner, ones
+from tidewolf.core.arrays import inner, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.settings import Check, Count, Flag
+from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
@@ -78,6 +76,7 @@ from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.flow_model import FlowModel
 from tidewolf.methods.available import entries_out
+from tidewolf.methods.settings import Numbers
 from tidewolf.projection.active import emptied, is_free_of
 from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.highs import HalfSpaces
@@ -104,24 +103,6 @@ class RoundsBack(PeriodSetting):
         if isinstance(value, str) and value in ("last", "forecast"):
             return value
         return super().__call__(value, f'{what}, if it is neither "last" nor "forecast",')
-
-
-@dataclass(frozen=True)
-class Headrooms(Check):
-    """Numbers of at least 0, at least one of them."""
-
-    words: ClassVar[str] = "a list of numbers"
-
-    def __call__(self, value: Any, what: str) -> tuple[float, ...]:
-        given = (value,) if isinstance(value, float | int) else as_items(value, what, "(0, 1, 2)")
-        if not given:
-            raise InvalidInput(f"{what} needs at least one number, such as 0.")
-        return tuple(as_number(kappa, f"Each of {what}", least=0.0) for kappa in given)
-
-    def read(self, value: Any) -> tuple[float, ...] | None:
-        given = value if isinstance(value, list) else [value]
-        numbers = given and all(type(kappa) in (int, float) for kappa in given)
-        return tuple(map(float, given)) if numbers else None
 
 
 class ResolveState(NamedTuple):
@@ -193,7 +174,7 @@ class Resolve(Adviser):
     gives_members: ClassVar[bool] = True
 
     data: Annotated[str | int, RoundsBack()] = "last"
-    headroom: Annotated[tuple[float, ...], Headrooms()] = (0.0, 1.0, 2.0, 4.0)
+    headroom: Annotated[tuple[float, ...], Numbers(each=Number(least=0.0))] = (0.0, 1.0, 2.0, 4.0)
     window: Annotated[int, Count()] = 1
     columns: Annotated[bool, Flag()] = False
     even: Annotated[bool, Flag()] = False

@@ -492,14 +492,14 @@ class BanditPrimalDual(SaddleLearner[State]):
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
         T, n, (G_f, G_g, M_f, M_g) = self.horizon, self.K.dimension, self.assumed
         if T is None or 0.0 in self.assumed:
-            return Bound(None, None, f"A guarantee needs horizon, {', '.join(ASSUMED)}.")
+            return Bound(reason=f"A guarantee needs horizon, {', '.join(ASSUMED)}.")
         if n == 0:
             return Bound(0.0, 0.0)
         b, s, tol = self.block_for(T), self.steps(T), self.known_distance2(T)
         R, r, mu = self.K.radius, self._r, self.mu_for(T)
         if self.as_printed:
             if tol is None or self.condition_concern():
-                return Bound(None, None, " ".join(self.concerns))
+                return Bound(reason=" ".join(self.concerns))
             tau, eta = math.sqrt(tol), s.eta
             A = 2.0 * R**2 / eta + T * (
                 tau * n * (M_g / 4.0 + M_f) / (mu * math.sqrt(b))
@@ -534,4 +534,4 @@ class BanditPrimalDual(SaddleLearner[State]):
         )
 
     def bound(self, record: Record) -> Bound:
-        return Bound(None, None, IN_EXPECTATION)
+        return Bound(reason=IN_EXPECTATION)

@@ -46,7 +46,6 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import (
     Arrival,
-    FirstOrder,
     FullInformation,
     first_order,
     played_at,
@@ -59,28 +58,15 @@ from tidewolf.experts.asking import ask_all
 from tidewolf.experts.base import Adviser
 from tidewolf.experts.context import Context
 from tidewolf.learners.state import Committed, Descent, State, mixed
-from tidewolf.methods.accounts import (
-    Accounts,
-    ExpertFeedback,
-    PlayedRound,
-    by_gradients,
-    by_values,
-)
+from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
-from tidewolf.methods.capabilities import Diagnosed, LimitBound, ProjectionRecord, rounds_at_once
+from tidewolf.methods.capabilities import LimitBound, ProjectionRecord, rounds_at_once
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
 from tidewolf.methods.kernel_functions import Functions
-from tidewolf.methods.late import (
-    forget,
-    in_order,
-    next_round,
-    priced,
-    require_no_pending,
-    without,
-)
+from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
@@ -100,7 +86,7 @@ NEAR_TIE = 1e-9
 ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
 
 
-class Core(Diagnosed, Learner[State]):
+class Core(KeepsPending[State]):
     anytime: ClassVar = True
 
     horizon: int | None
@@ -302,10 +288,6 @@ class Core(Diagnosed, Learner[State]):
     def is_committed(self, state: State) -> bool:
         return state.upcoming.round == next_round(state)
 
-    def drop(self, state: State, rounds: Sequence[int]) -> State:
-        waiting: State = forget(state, rounds)
-        return waiting
-
     def migrated(self, state: State, old: Learner[Any]) -> State:
         from tidewolf.learners.migration import migrated
 
@@ -324,10 +306,6 @@ class Core(Diagnosed, Learner[State]):
         return state
 
     # ---------------------------------------------------------------- after a round
-
-    def update(self, state: State, feedback: FirstOrder | FullInformation) -> State:
-        require_no_pending(state)
-        return self.on_feedback(state, (Arrival(next_round(state), feedback),))
 
     def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
@@ -640,14 +618,12 @@ class Core(Diagnosed, Learner[State]):
         if D == 0.0:
             return Bound(0.0, 0.0)
         if self.max_move is not None:
-            return Bound(None, None, HELD_BACK)
+            return Bound(reason=HELD_BACK)
         e = 0.0 if self._factors.exact else math.sqrt(self._tolerance2)
         if e and not self._pays_first:
-            spent = f"{self.calls_per_round:g} oracle calls per round, in blocks of {self.block},"
             return Bound(
-                None,
-                None,
-                f"With {spent} no distance of x and y can be guaranteed: bounds are measured.",
+                reason=f"With {self.calls_per_round:g} oracle calls per round, in blocks of "
+                f"{self.block}, no distance of x and y can be guaranteed: bounds are measured."
             )
         root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root if self.names else 0.0

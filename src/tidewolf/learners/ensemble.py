@@ -37,7 +37,7 @@ from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.settings import Check
+from tidewolf.core.settings import Check, Magnitude
 from tidewolf.experts import Adviser, Context, Named, Resolve, Season
 from tidewolf.experts.season import is_duration
 from tidewolf.learners.core import Core
@@ -47,14 +47,16 @@ from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     HardSetK,
+    Numbers,
     OptionalPositive,
     OptionalRounds,
     PerConstraint,
     Positive,
     StartAt,
-    StepScales,
     takes_start,
 )
+
+STEP_SCALES = Numbers(each=Magnitude(), distinct=True)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,12 @@ class Ensemble(Core):
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
     calls_per_round: Positive = 1.0
-    step_scales: Annotated[tuple[float, ...], StepScales()] = (0.03, 0.1, 0.3, 1.0)
+    step_scales: Annotated[tuple[float, ...], Numbers(each=Magnitude(), distinct=True)] = (
+        0.03,
+        0.1,
+        0.3,
+        1.0,
+    )
     experts: Annotated[tuple[Adviser | Context, ...], ExpertsSetting()] = ()
     start_at: StartAt = None
     max_move: OptionalPositive = None
@@ -194,19 +201,23 @@ class Ensemble(Core):
         return self.step_scales
 
     @cached_property
+    def _called(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The names of all experts, their kinds, and what they are called in sentences."""
+        scales = self.step_scales
+        found = [(f"descent {k:g}", "descent", f"descent, step scale {k:g}") for k in scales]
+        if self.context is not None:
+            name = type(self.context).__name__.lower()
+            found.append((name, "context", f"the policy by {name}"))
+        for adviser in self.advisers:
+            both = zip(adviser.names, adviser.in_words, strict=True)
+            found += [(name, "advice", words) for name, words in both]
+        names, kinds, words = zip(*found, strict=True)
+        return all_different(names), kinds, words
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of all experts: descents, the context, advisers."""
-        found = [f"descent {scale:g}" for scale in self.step_scales]
-        if self.context is not None:
-            found.append(type(self.context).__name__.lower())
-        found += [name for adviser in self.advisers for name in adviser.names]
-        return all_different(found)
-
-    @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        plain, groups = len(self.step_scales), self._groups
-        advised = len(self.names) - groups
-        return ("descent",) * plain + ("context",) * (groups - plain) + ("advice",) * advised
+        return self._called[0]
 
     def rounds_at_once(self, state: State) -> int:
         return 10**9
@@ -216,7 +227,7 @@ class Ensemble(Core):
         policy satisfies all constraints.
         """
         if self.context is None:
-            return Bound(None, None, "Without a context there is no policy but a fixed point.")
+            return Bound(reason="Without a context there is no policy but a fixed point.")
         return for_what_was_played(self.policy_bound_of(record.final_state), record.final_state)
 
     def experts_of(self, state: State) -> tuple[Expert, ...]:
@@ -240,25 +251,18 @@ class Ensemble(Core):
                 run_loss=float(a.run_losses[i]) if feedback else None,
                 run_violation=float(a.run_violations[i]) if feedback else None,
             )
-            for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+            for i, (name, kind) in enumerate(zip(*self._called[:2], strict=True))
         )
 
     def proposals(self, state: State, number: int | None = None) -> tuple[Proposal, ...]:
         own = next((one for one in state.pending if one.round == number), None)
         own = self.committed(state).upcoming if own is None else own
-        return tuple(map(Proposal, self._in_words, own.p.tolist(), own.points))
-
-    @cached_property
-    def _in_words(self) -> tuple[str, ...]:
-        own = [f"descent, step scale {scale:g}" for scale in self.step_scales]
-        if self.context is not None:
-            own.append(f"the policy by {type(self.context).__name__.lower()}")
-        return (*own, *(words for adviser in self.advisers for words in adviser.in_words))
+        return tuple(map(Proposal, self._called[2], own.p.tolist(), own.points))
 
     def adviser_in_words(self, name: str) -> str:
         if name not in self.names:
             return name
-        return self._in_words[self.names.index(name)].partition(", ")[0]
+        return self._called[2][self.names.index(name)].partition(", ")[0]
 
     def guards(self, state: State) -> tuple[Guard, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)

@@ -228,7 +228,7 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
         R, b, s, tol = self.K.radius, self.block_for(T), self.steps(T), self.known_distance2(T)
         if self.as_printed:
             if tol is None or self.condition_concern():
-                return Bound(None, None, " ".join(self.concerns))
+                return Bound(reason=" ".join(self.concerns))
             A = 2.0 * R**2 / s.eta + (G_f**2 + 4.0 * G_g**2 * R**2) * s.eta * b * T
             A += math.sqrt(tol) * (G_f + G_g / 4.0) * T
             return Bound(A, violation_bound(A + 2.0 * R * G_f * T, T, s.eta, s.theta))

@@ -65,16 +65,14 @@ class Bound(NamedTuple):
     (`Learner.guarantee`) is known before the first round.
     """
 
-    regret: float | None
-    violation: float | None
+    regret: float | None = None
+    violation: float | None = None
     reason: str = ""
 
 
 NEEDS_SLOPES = Bound(
-    None,
-    None,
-    "A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are "
-    "measured.",
+    reason="A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds "
+    "are measured."
 )
 """The reason of a learner without them."""
 
@@ -270,9 +268,7 @@ class Learner(Value, ABC, Generic[S]):
         made for.
         """
         return Bound(
-            None,
-            None,
-            f"{type(self).__name__} guarantees nothing beforehand: its bounds are measured.",
+            reason=f"{type(self).__name__} guarantees nothing beforehand: its bounds are measured."
         )
 
     def notes(self, state: S) -> tuple[str, ...]:

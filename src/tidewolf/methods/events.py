@@ -18,13 +18,7 @@ from tidewolf.core.feedback import Arrival
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.experts.asking import skipping
 from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import (
-    Commits,
-    committed,
-    kernel_of,
-    late_feedback,
-    with_info,
-)
+from tidewolf.methods.capabilities import Commits, committed, kernel_of, late_feedback, with_info
 from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.late import next_round
 

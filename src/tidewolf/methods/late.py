@@ -107,10 +107,36 @@ def next_round(state: Any) -> int:
     return t + len(getattr(state, "pending", ())) + getattr(state, "lost", 0)
 
 
-class TakesLate(LateFeedback, Diagnosed, Learner[S]):
-    """Abstract: learners whose feedback may come late, and of other points than they decided. Their
-    states have `pending`, a tuple of `Deferred`, oldest first, `lost`, the number of rounds that
-    will never be observed, and `overrides`.
+class KeepsPending(LateFeedback, Diagnosed, Learner[S]):
+    """Abstract: learners whose states have `pending`, rounds that were decided and are not observed
+    yet, oldest first, `lost`, the number of rounds that will never be observed, and `overrides`.
+    """
+
+    def update(self, state: S, feedback: Any) -> S:
+        self.require_none_pending(state)
+        after: S = self.on_feedback(state, (Arrival(next_round(state), feedback),))
+        return after
+
+    def require_none_pending(self, state: S) -> None:
+        """Refuse feedback that does not say of which round it is, where several wait for some."""
+        if state.pending:
+            raise InvalidInput(
+                f"{len(state.pending)} rounds wait for feedback: say of which it is, with "
+                "arrived()."
+            )
+
+    def drop(self, state: S, rounds: Sequence[int]) -> S:
+        for number in rounds:
+            decision, pending = without(state, number)
+            if decision is None:
+                raise InvalidInput(f"Round {number} was not decided yet.")
+            state = state._replace(pending=pending, lost=state.lost + 1)
+        return state
+
+
+class TakesLate(KeepsPending[S]):
+    """Abstract: first-order learners whose feedback may come late, and of other points than they
+    decided; `pending` has a `Deferred` for each round.
     """
 
     @abstractmethod
@@ -128,7 +154,7 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
         return 0.0
 
     def update(self, state: S, feedback: FirstOrder) -> S:
-        require_no_pending(state)
+        self.require_none_pending(state)
         x, own = self.act(state), self.stands_at(state)
         if x is own:
             return self.taken(state, feedback)
@@ -139,10 +165,6 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
         x, own = self.act(state), self.stands_at(state)
         waiting = Deferred(next_round(state), x, None if own is x else own)
         after: S = state._replace(pending=(*state.pending, waiting))
-        return after
-
-    def drop(self, state: S, rounds: Sequence[int]) -> S:
-        after: S = forget(state, rounds)
         return after
 
     def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
@@ -187,24 +209,6 @@ def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
 def priced(state: Any, price: float) -> Any:
     overrides = state.overrides
     return state._replace(overrides=overrides._replace(price=overrides.price + price))
-
-
-def forget(state: Any, rounds: Sequence[int]) -> Any:
-    """Without these rounds among those that wait, which will never be observed."""
-    for number in rounds:
-        decision, pending = without(state, number)
-        if decision is None:
-            raise InvalidInput(f"Round {number} was not decided yet.")
-        state = state._replace(pending=pending, lost=state.lost + 1)
-    return state
-
-
-def require_no_pending(state: Any) -> None:
-    """Refuse feedback that does not say of which round it is, where several wait for some."""
-    if state.pending:
-        raise InvalidInput(
-            f"{len(state.pending)} rounds wait for feedback: say of which it is, with arrived()."
-        )
 
 
 def without(state: Any, number: int) -> tuple[Any, tuple[Any, ...]]:

@@ -178,7 +178,7 @@ class PaperLearner(Projecting[S]):
 
     def nothing_known(self, T: int) -> Bound:
         blocks = f"With {T} rounds in blocks of {self.block_for(T)}"
-        return Bound(None, None, f"{blocks} nothing is guaranteed before the run.")
+        return Bound(reason=f"{blocks} nothing is guaranteed before the run.")
 
     @property
     def frozen(self) -> bool:

@@ -6,7 +6,7 @@ the end as its type, `horizon: OptionalRounds = None`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -51,22 +51,26 @@ class HardSet(Check):
 
 
 @dataclass(frozen=True)
-class StepScales(Check):
-    """A few positive numbers, in the order given, no two alike."""
+class Numbers(Check):
+    """A few numbers, or one, in the order given."""
+
+    each: Number = field(kw_only=True)
+    distinct: bool = field(default=False, kw_only=True)
+    """whether no two may be alike"""
 
     words: ClassVar[str] = "a list of numbers such as [0.1, 1.0]"
 
     def __call__(self, value: Any, what: str) -> tuple[float, ...]:
-        each = Magnitude(self.sentence)
-        scales = tuple(each(scale, what) for scale in as_items(value, what, "(0.1, 1.0)"))
-        if not scales or len(set(scales)) < len(scales):
-            raise InvalidInput(f"{what} must be one number at least, and no two alike.")
-        return scales
+        given = (value,) if isinstance(value, float | int) else as_items(value, what, "(0.1, 1.0)")
+        numbers = tuple(self.each(one, what) for one in given)
+        if not numbers or (self.distinct and len(set(numbers)) < len(numbers)):
+            unlike = ", and no two alike" * self.distinct
+            raise InvalidInput(f"{what} must be one number at least{unlike}.")
+        return numbers
 
     def read(self, value: Any) -> tuple[float, ...] | None:
-        if not isinstance(value, list | tuple) or any(type(v) not in (int, float) for v in value):
-            return None
-        return tuple(float(scale) for scale in value)
+        given = value if isinstance(value, list | tuple) else (value,)
+        return tuple(map(float, given)) if all(type(v) in (int, float) for v in given) else None
 
 
 @dataclass(frozen=True)

@@ -208,7 +208,7 @@ def _bound(
     regret += cut * edge[0]
     violation = E / delta + apart + math.sqrt(2.0 * E * spread) + cut * edge[1]
     if not regret + violation < math.inf:
-        return Bound(None, None, "The step of some block could not be certified.")
+        return Bound(reason="The step of some block could not be certified.")
     return Bound(float(regret), float(violation))
 
 

@@ -450,10 +450,8 @@ class LyapunovWeights:
         k = limits if self.per_constraint else 1
         if k is None:
             return Bound(
-                None,
-                None,
-                "With a weight for each limit a guarantee needs their number, as in "
-                "guarantee(limits=3); without it bounds are measured.",
+                reason="With a weight for each limit a guarantee needs their number, as in "
+                "guarantee(limits=3); without it bounds are measured."
             )
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
@@ -461,10 +459,8 @@ class LyapunovWeights:
         U, grown, theta = 1.0 / self.caution / _share(k), T**self.p, THETA * share
         if theta >= 1.0:
             return Bound(
-                None,
-                None,
-                "With these steps, members, horizon and distances of x from y theory has nothing "
-                "to guarantee: bounds are measured.",
+                reason="With these steps, members, horizon and distances of x from y theory has "
+                "nothing to guarantee: bounds are measured."
             )
         X = (share * U + theta * k + U * T / (self.c * grown)) / (1.0 - theta)
         regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta * k / U)
