@@ -687,29 +687,20 @@ class Core(KeepsPending[State]):
         return self._weights.limit_prices(state.dual)
 
     def _require_whole(self, state: State) -> None:
-        upcoming, a = state.upcoming, state.accounts
-        for what, found, due in (
-            ("descents", len(state.descents), len(self.begin().descents)),
-            ("points", len(state.pool.actives), len(state.descents)),
-            ("advisers", len(state.advisers), len(self.advisers)),
-            *(
-                ("proposals", len(one.points), max(1, len(self.names)))
-                for one in (upcoming, *state.pending)
-            ),
-        ):
-            if found != due:
-                raise ValueError(f"it has {found} {what} where {due} are due")
-        for one in (upcoming, *state.pending):
-            if not is_member(self.K, one.x):
-                raise ValueError("a point that was decided is no member of the set")
-            for z in one.points:
-                if z is not None and not is_member(self.K, z):
-                    raise ValueError("a point that was proposed is no member of the set")
-            for what, weights in (("weights", one.p), ("shares", one.shares)):
-                if weights.size and (weights.min() < 0.0 or weights.sum() > 1.0 + 1e-6):
-                    raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
-        if state.mixer.gap < 0.0 or (a.available < 0.0).any() or state.vertices > state.pool.count:
-            raise ValueError("what was counted of its members is below 0, or beyond what there is")
+        decided, descents = (state.upcoming, *state.pending), len(self.scales) + self.cells
+        points = [z for one in decided for z in (one.x, *one.points) if z is not None]
+        shares = [each for one in decided for each in (one.p, one.shares) if each.size]
+        sizes = len(state.descents), len(state.pool.actives), len(state.advisers)
+        proposals = {len(one.points) for one in decided}
+        if sizes != (descents, descents, len(self.advisers)) or proposals != {len(self.names) or 1}:
+            raise ValueError("it has other descents, advisers or proposals than the learner")
+        if not all(is_member(self.K, z) for z in points):
+            raise ValueError("a point that was decided or proposed is no member of the set")
+        if not all(each.min() >= 0.0 and each.sum() <= 1.0 + 1e-6 for each in shares):
+            raise ValueError("the weights of a round are at least 0 and at most 1 in all")
+        counted = state.mixer.gap, *state.accounts.available, state.pool.count - state.vertices
+        if min(counted) < 0.0:
+            raise ValueError("what was counted is below 0, or beyond what there is")
         if state.dual.each is not None:
             state.dual.each.require_sound()
         super()._require_whole(state)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, final
 
 from tidewolf.core.arrays import norm
@@ -142,24 +141,25 @@ class LyapunovDescent(Core):
 
     def _with_round(self, state: State, arrival: Arrival) -> State:
         own, pending = without(state, arrival.round)
-        decided, x = state.upcoming if own is None else own, state.pool.x(0)
+        decided = own or state.upcoming
         one = self._observed(state, decided, arrival)
-        is_newest = arrival.round >= next_round(state) - 1
-        seen, before = played_at(one.block, one.x, x), state.open or self._no_sums
-        block, last = add_sums(before, seen), state.last
-        if is_last := block.rounds == self.block:
-            state = state._replace(open=None)
-        else:  # refused at once where the end of the block would refuse it
+        seen = played_at(one.block, one.x, state.pool.x(0))
+        block, last = add_sums(state.open or empty_sums(self.K.center), seen), state.last
+        is_last, is_newest = block.rounds == self.block, arrival.round >= next_round(state) - 1
+        if not is_last:  # refused at once where the end of the block would refuse it
             self._require_slopes(state, one.block)
-            state = state._replace(t=state.t + seen.rounds, open=block)
         moved = is_last or arrival.played is not None or state.proposed is not None
         if last is not None and moved and is_newest:
             last = one.x if arrival.played is None else arrival.played
-        overrides = state.overrides.and_of(arrival)
-        state = state._replace(pending=pending, overrides=overrides, last=last)
+        state = state._replace(
+            t=state.t + seen.rounds,
+            open=block,
+            pending=pending,
+            overrides=state.overrides.and_of(arrival),
+            last=last,
+        )
         if is_last:
-            whole = PlayedRound((x,), x, x, block, None)
-            state = self._stepped(state._replace(t=state.t - before.rounds), [decided], [whole])
+            state = self.with_open_block(state)
         price = self._weights.offset_price(state.dual, played_at(one.block, one.x, decided.mix))
         after: State = priced(state, price) if price != 0.0 else state
         return after
@@ -187,10 +187,6 @@ class LyapunovDescent(Core):
             return state.dual.slopes
         given = Given(None, None)
         return tangent_gradients(self.K, state.open, given, state.dual.slopes).slopes
-
-    @cached_property
-    def _no_sums(self) -> FirstOrder:
-        return empty_sums(self.K.center)
 
     def _require_whole(self, state: State) -> None:
         if state.open is not None and state.open.limits is not None:

@@ -71,8 +71,8 @@ class Bound(NamedTuple):
 
 
 NEEDS_SLOPES = Bound(
-    reason="A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds "
-    "are measured."
+    reason="A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them "
+    "bounds are measured."
 )
 """The reason of a learner without them."""
 
