@@ -639,14 +639,14 @@ PATCHES = (
     ),
     Patch(
         "drops begin too small",
-        "experts/headroom.py",
+        "experts/recent.py",
         "(1.0 - (1.0 - FORGETTING) ** self.counted)",
         "1.0",
         ADVICE,
     ),
     Patch(
         "gains of slack count as drops",
-        "experts/headroom.py",
+        "experts/recent.py",
         "np.minimum(np.maximum(drop, 0.0), LARGEST_DROP)",
         "np.minimum(np.abs(drop), LARGEST_DROP)",
         ADVICE,
@@ -667,7 +667,7 @@ PATCHES = (
     ),
     Patch(
         "vertices that nobody uses stay",
-        "experts/solving.py",
+        "experts/resolve.py",
         "<= IDLE_ROUNDS)",
         "<= 10**9)",
         ADVICE,

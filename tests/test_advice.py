@@ -19,7 +19,7 @@ from tidewolf.baselines import Resolve as Baseline
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
 from tidewolf.experts import resolve, solving
-from tidewolf.experts.headroom import FORGETTING
+from tidewolf.experts.recent import FORGETTING
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.sets.base import membership_tolerance

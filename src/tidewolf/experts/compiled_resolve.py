@@ -16,8 +16,7 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.experts.base import Adviser
-from tidewolf.experts.headroom import Drops
-from tidewolf.experts.recent import RecentRounds, SeenRound
+from tidewolf.experts.recent import Drops, RecentRounds, SeenRound
 from tidewolf.experts.resolve import Resolve, ResolveState
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
