@@ -101,11 +101,8 @@ class WangWanZhang(LyapunovLearner[State]):
         return state._replace(dual=dual, leader=state.leader.anew())
 
     def epoch_bound(self, state: State) -> tuple[float, float]:
-        found = self.weights_at(state).bound(state.dual)
-        return (
-            math.inf if found.regret is None else found.regret,
-            math.inf if found.violation is None else found.violation,
-        )
+        regret, violation, _ = self.weights_at(state).bound(state.dual)
+        return math.inf if regret is None else regret, math.inf if violation is None else violation
 
     def constants(self) -> tuple[float, float]:
         return 64.0, 0.75

@@ -161,7 +161,7 @@ class LyapunovDescent(Core):
         if is_last:
             state = self.with_open_block(state)
         price = self._weights.offset_price(state.dual, played_at(one.block, one.x, decided.mix))
-        after: State = priced(state, price) if price != 0.0 else state
+        after: State = priced(state, price)
         return after
 
     def _require_slopes(self, state: State, seen: FirstOrder) -> None:

@@ -58,17 +58,14 @@ class Epoch(NamedTuple):
 
     def following(self, regret: float, violation: float) -> Epoch:
         """The next one, twice as long, given the bounds of this one."""
-        return Epoch(self.end, 2 * self.horizon, *self._with(regret, violation))
+        past = self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
+        return Epoch(self.end, 2 * self.horizon, *past)
 
     def bound(self, regret: float, violation: float) -> Bound:
         """The bound of all rounds, given the bounds of this epoch."""
-        regret, violation = self._with(regret, violation)
-        if violation < math.inf:
-            return Bound(regret if regret < math.inf else None, violation)
-        return Bound(regret if regret < math.inf else None, None, HOPELESS)
-
-    def _with(self, regret: float, violation: float) -> tuple[float, float]:
-        return self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
+        *_, regret, violation = self.following(regret, violation)
+        known = regret if regret < math.inf else None
+        return Bound(known, violation) if violation < math.inf else Bound(known, None, HOPELESS)
 
 
 S = TypeVar("S", bound=Any)

@@ -180,10 +180,9 @@ class TakesLate(KeepsPending[S]):
             decision, pending = without(state, arrival.round)
             decision, own = decision or newest, self.stands_at(state)
             played = decision.x if arrival.of_decision else arrival.played
-            then = decision.x if decision.own is None else decision.own
             state = state._replace(pending=pending, overrides=state.overrides.and_of(arrival))
             state = self.taken(state, played_at(feedback, played, own))
-            state = self._priced(state, played_at(feedback, played, then))
+            state = self._priced(state, played_at(feedback, played, decision.free))
         return state
 
     def _priced(self, state: S, apart: FirstOrder) -> S:
@@ -191,7 +190,7 @@ class TakesLate(KeepsPending[S]):
         price, limits = apart.loss_offset, apart.constraint_offset
         if limits != 0.0:
             price += self.limit_price(state) * limits
-        after: S = priced(state, price) if price != 0.0 else state
+        after: S = priced(state, price)
         return after
 
 
@@ -207,6 +206,8 @@ def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
 
 
 def priced(state: Any, price: float) -> Any:
+    if price == 0.0:
+        return state
     overrides = state.overrides
     return state._replace(overrides=overrides._replace(price=overrides.price + price))
 

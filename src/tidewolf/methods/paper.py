@@ -249,7 +249,9 @@ class SaddleLearner(PaperLearner[S]):
         return self.condition(3.0 * eps, *values)
 
     def theorem_horizon(self) -> int:
-        return least_horizon(self.theorem_holds)
+        holds = self.theorem_holds
+        b = least_holding(lambda b: holds(b * b), 3)
+        return least_holding(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2))
 
     @property
     def as_printed(self) -> bool:
@@ -289,12 +291,6 @@ def frozen_at(eps: float, R: float, distance: float) -> bool:
 def first_moving_horizon(R: float, distance: float) -> int:
     """The least horizon of at least 8 from which on the theorem's eps lets such a start move."""
     return least_holding(lambda T: not frozen_at(theorem_eps(T, R), R, distance), 8)
-
-
-def least_horizon(holds: Callable[[int], bool]) -> int:
-    """The least T of at least 9 from which on a theorem's condition holds."""
-    b = least_holding(lambda b: holds(b * b), 3)
-    return least_holding(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2))
 
 
 def least_holding(holds: Callable[[int], bool], least: int) -> int:
