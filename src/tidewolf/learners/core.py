@@ -36,7 +36,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, reduce
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -75,7 +75,7 @@ from tidewolf.methods.steps.adagrad import (
     reaches,
     step_factors,
 )
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
+from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
@@ -84,6 +84,10 @@ from tidewolf.sets.base import Factors
 NEAR_TIE = 1e-9
 """By which share urgencies differ at least. While points stand at the center, every iterate on the
 ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
+
+
+Observed: TypeAlias = Sequence[PlayedRound]
+Fed: TypeAlias = Sequence[ExpertFeedback]
 
 
 class Core(KeepsPending[State]):
@@ -321,60 +325,52 @@ class Core(KeepsPending[State]):
         arrivals = in_order(arrivals)
         if (after := self._learned_at_once(state, arrivals)) is not None:
             return after
-        rounds, observed, newest = list[Committed](), list[PlayedRound](), next_round(state) - 1
+        observed, newest = list[PlayedRound](), next_round(state) - 1
         overrides, last = state.overrides, state.last
         for arrival in arrivals:
             own, _ = without(state, arrival.round)
-            rounds.append(own or state.upcoming)
-            observed.append(self._observed(state, rounds[-1], arrival))
+            observed.append(self._observed(state, own or state.upcoming, arrival))
             overrides = overrides.and_of(arrival)
             if last is not None and arrival.round >= newest:
                 last = observed[-1].x if arrival.played is None else arrival.played
         here = {arrival.round for arrival in arrivals}
         pending = tuple(one for one in state.pending if one.round not in here)
         state = state._replace(pending=pending, overrides=overrides, last=last)
-        return self._stepped(state, rounds, observed)
+        return self._stepped(state, observed)
 
-    def _stepped(
-        self, state: State, rounds: Sequence[Committed], observed: Sequence[PlayedRound]
-    ) -> State:
+    def _stepped(self, state: State, observed: Observed) -> State:
         x, n = observed[0].x, sum(one.block.rounds for one in observed)
         block = reduce(add_sums, (played_at(one.block, one.x, x) for one in observed))
         weighed = self._weights.weigh(state.dual, block, x)
         state = state.in_units(weighed.unit)._replace(t=state.t + n, dual=weighed.dual)
-        each = by_gradients(self.K, observed, self._groups, weighed)
+        each: Fed = by_gradients(self.K, observed, self._groups, weighed)
         if self.context is not None:
-            state = self._with_cells(state, rounds, [one.grads[0] for one in each], weighed)
+            state = self._with_cells(state, observed, each, weighed)
         if self.names:
-            state, each = self._mixed(state, rounds, observed, each, weighed)
+            state, each = self._mixed(state, observed, each, weighed)
         whole = reduce(ExpertFeedback.and_of, each)
         if whole.price != 0.0:
             V = weighed.loss_weight
             state = priced(state, whole.price / V if V > 0.0 else math.inf)
-        state = self._descended(state, rounds, each, whole)
-        for own, one in zip(rounds, observed, strict=True):
-            state = self._advisers_told(state, one, own.round)
+        state = self._descended(state, observed, each, whole)
+        for one in observed:
+            state = self._advisers_told(state, one)
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
-        state = self._projected(state, rounds)
+        state = self._projected(state, observed)
         uncommitted = state.upcoming._replace(round=next_round(state) + 1)
         return state._replace(upcoming=uncommitted)
 
-    def _advisers_told(self, state: State, one: PlayedRound, number: int) -> State:
+    def _advisers_told(self, state: State, one: PlayedRound) -> State:
         feedback = one.functions or one.block
         advisers = (
-            adviser.observe_round(self.K, remembered, feedback, one.x, number)
+            adviser.observe_round(self.K, remembered, feedback, one.x, one.number)
             for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
         )
         return state._replace(advisers=tuple(advisers))
 
     def _mixed(
-        self,
-        state: State,
-        rounds: Sequence[Committed],
-        observed: Sequence[PlayedRound],
-        each: list[ExpertFeedback],
-        weighed: Surrogate,
-    ) -> tuple[State, list[ExpertFeedback]]:
+        self, state: State, observed: Observed, each: Fed, weighed: Surrogate
+    ) -> tuple[State, Fed]:
         """The state with weights and accounts after these rounds, and what experts are fed: values
         in place of gradients where losses declare their curvature.
         """
@@ -386,11 +382,11 @@ class Core(KeepsPending[State]):
                 # a sum of n such losses is mixable at alpha/n
                 gap = log_experts(len(self.names)) * weighed.rounds / min(alphas)
                 mixer = mixer.at_least(weighed.loss_weight * gap)
-            for own, one, seen in zip(rounds, observed, fed, strict=True):
-                accounts = accounts.after(own.p, one, seen.losses, weighed)
+            for one, seen in zip(observed, fed, strict=True):
+                accounts = accounts.after(one, seen.losses, weighed)
         except InvalidInput:  # an expert proposed a point where the loss has no value
             unseen = [one._replace(functions=None) for one in observed]
-            return self._mixed(state, rounds, unseen, each, weighed)
+            return self._mixed(state, unseen, each, weighed)
         mixed = np.sum([one.mixed for one in fed], axis=0)
         mixer = mixer.updated(mixed, len(state.pending))
         return state._replace(mixer=mixer, accounts=accounts), fed
@@ -431,7 +427,7 @@ class Core(KeepsPending[State]):
         if after is None:
             return None
         if self.advisers:
-            after = self._advisers_told(after, observed, state.upcoming.round)
+            after = self._advisers_told(after, observed)
         return after._replace(overrides=state.overrides.and_of(arrivals[0]))
 
     def _observed(self, state: State, own: Committed, arrival: Arrival) -> PlayedRound:
@@ -450,18 +446,15 @@ class Core(KeepsPending[State]):
         else:
             block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.K.shape, most)
-        return PlayedRound(own.points, own.mix, x, block, functions)
+        decided = own.round, own.points, own.mix, own.p, own.shares
+        return PlayedRound(*decided, x, block, functions)
 
     def _curvature(self, one: PlayedRound) -> float | None:
         """alpha of the losses, where they declare it and are seen."""
         return None if one.functions is None else one.functions.losses.exp_concavity
 
     def _descended(
-        self,
-        state: State,
-        rounds: Sequence[Committed],
-        each: Sequence[ExpertFeedback],
-        whole: ExpertFeedback,
+        self, state: State, observed: Observed, each: Fed, whole: ExpertFeedback
     ) -> State:
         """Every infeasible iterate moved: descents by one step for all rounds that arrive together,
         the context's cells by their shares of each round's gradient.
@@ -470,9 +463,9 @@ class Core(KeepsPending[State]):
         steps = [([i], [1.0], [waiting], whole.grads[i], k) for i, k in enumerate(self.scales)]
         if self.context is not None:
             pending = sum((one.shares for one in state.pending), start=np.zeros(self.cells))
-            for own, met in zip(rounds, each, strict=True):
-                cells = np.flatnonzero(own.shares)
-                shares, late = own.shares[cells].tolist(), pending[cells].tolist()
+            for one, met in zip(observed, each, strict=True):
+                cells = np.flatnonzero(one.shares)
+                shares, late = one.shares[cells].tolist(), pending[cells].tolist()
                 which = (plain + cells).tolist()
                 steps.append((which, shares, late, met.grads[plain], self.cell_scale))
         descents, factors = list(state.descents), self._factors
@@ -485,7 +478,7 @@ class Core(KeepsPending[State]):
             ]
             stepped = descend_together(parts, grad, scale, self._keep, factors)
             for i, (y, sums) in zip(which, stepped, strict=True):
-                again, distance = i >= plain and len(rounds) > 1, descents[i].distance
+                again, distance = i >= plain and len(observed) > 1, descents[i].distance
                 if again or not factors.exact:  # else it is projected before its next step
                     y = into_balls(y, self.K.center, factors)
                 if again:
@@ -494,22 +487,14 @@ class Core(KeepsPending[State]):
                 descents[i] = Descent(y, y, sums, distance)
         return state._replace(descents=tuple(descents))
 
-    def _with_cells(
-        self,
-        state: State,
-        rounds: Sequence[Committed],
-        grads: Sequence[StepGradient],
-        weighed: Surrogate,
-    ) -> State:
-        """The sums of the context's cells with rounds whose gradients at the played points these
-        are.
-        """
+    def _with_cells(self, state: State, observed: Observed, each: Fed, weighed: Surrogate) -> State:
+        """The sums of the context's cells with rounds, by their gradients at the played points."""
         cells, V = state.cells, weighed.loss_weight
-        for own, grad in zip(rounds, grads, strict=True):
-            P = grad.penalty_gradient
-            limit = 0.0 * grad.g if P is None else P
-            loss = weighed.loss_gradient if len(rounds) == 1 else (grad.g - limit) / V
-            cells = cells.and_round(self.K, own.shares, loss, limit)
+        for one, met in zip(observed, each, strict=True):
+            g, P = met.grads[0].g, met.grads[0].penalty_gradient
+            limit = 0.0 * g if P is None else P
+            loss = weighed.loss_gradient if len(observed) == 1 else (g - limit) / V
+            cells = cells.and_round(self.K, one.shares, loss, limit)
         return state._replace(cells=cells)
 
     def _part(self, own: Descent, z: Array, share: float, pending: float) -> Part:
@@ -520,12 +505,12 @@ class Core(KeepsPending[State]):
     def _factors(self) -> Factors:
         return step_factors(self.K)
 
-    def _projected(self, state: State, rounds: Sequence[Committed]) -> State:
+    def _projected(self, state: State, observed: Observed) -> State:
         """The members of all infeasible iterates that these rounds moved, on one budget of
         calls."""
         pool, descents, calls = state.pool, list(state.descents), 0
         own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
-        for i in self._order(state, rounds):
+        for i in self._order(state, observed):
             budget = max(0, math.floor(state.oracle_budget - calls + 1e-9) - reserved)
             own = descents[i]
             y = own.y + 0.0  # one to give away
@@ -555,12 +540,12 @@ class Core(KeepsPending[State]):
         proposals_of = zip(self.advisers, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in proposals_of if adviser.waits)
 
-    def _order(self, state: State, rounds: Sequence[Committed]) -> list[int]:
+    def _order(self, state: State, observed: Observed) -> list[int]:
         """What the budget serves first: the descent that a guarantee is about, if there are calls
         for it, then those who are trusted and far from their infeasible iterates.
         """
         plain, trust = len(self.scales), dict[int, float]()
-        for one in rounds:
+        for one in observed:
             own = {i: float(one.p[i]) if self.names else 1.0 for i in range(plain)}
             for j in np.flatnonzero(one.shares).tolist():
                 own[plain + j] = float(one.p[plain] * one.shares[j])

@@ -141,8 +141,7 @@ class LyapunovDescent(Core):
 
     def _with_round(self, state: State, arrival: Arrival) -> State:
         own, pending = without(state, arrival.round)
-        decided = own or state.upcoming
-        one = self._observed(state, decided, arrival)
+        one = self._observed(state, own or state.upcoming, arrival)
         seen = played_at(one.block, one.x, state.pool.x(0))
         block, last = add_sums(state.open or empty_sums(self.K.center), seen), state.last
         is_last, is_newest = block.rounds == self.block, arrival.round >= next_round(state) - 1
@@ -160,7 +159,7 @@ class LyapunovDescent(Core):
         )
         if is_last:
             state = self.with_open_block(state)
-        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, decided.mix))
+        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.mix))
         after: State = priced(state, price)
         return after
 
@@ -174,8 +173,9 @@ class LyapunovDescent(Core):
     def with_open_block(self, state: State) -> State:
         if state.open is None:
             return state
-        x, before = state.pool.x(0), state._replace(t=state.t - state.open.rounds, open=None)
-        return self._stepped(before, [state.upcoming], [PlayedRound((x,), x, x, state.open, None)])
+        x, own, before = state.pool.x(0), state.upcoming, state.t - state.open.rounds
+        whole = PlayedRound(own.round, (x,), x, own.p, own.shares, x, state.open, None)
+        return self._stepped(state._replace(t=before, open=None), [whole])
 
     def dual_of(self, state: State) -> DualState:
         if state.open is None:

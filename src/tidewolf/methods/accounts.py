@@ -37,9 +37,13 @@ from tidewolf.methods.steps.slopes import tangent_part
 class PlayedRound(NamedTuple):
     """A round, or several that shared a point, as it is observed."""
 
+    number: int
     points: tuple[Array | None, ...]
     """z_i of every expert, those of the groups first; None if it was absent"""
     mix: Array
+    p: Floats
+    shares: Floats
+    """phi, one a cell of the context; zeros where it is unknown"""
     x: Array
     """what was played"""
     block: FirstOrder
@@ -182,11 +186,11 @@ class Accounts(NamedTuple):
             **{name: frozen(getattr(self, name) + each) for name, each in more.items()}
         )
 
-    def after(self, p: Floats, one: PlayedRound, losses: Floats, weighed: Surrogate) -> Accounts:
-        """After a round with these weights and losses l; with what its functions say of each
-        point, if they are seen.
+    def after(self, one: PlayedRound, losses: Floats, weighed: Surrogate) -> Accounts:
+        """After a round with these losses l; with what its functions say of each point, if they
+        are seen.
         """
-        n, there = one.block.rounds, one.there
+        n, p, there = one.block.rounds, one.p, one.there
         found = self.plus(guard=-losses, weights=n * p, available=n * there)._replace(played=p)
         if one.functions is None:
             return found._replace(unseen=self.unseen + n)
