@@ -18,7 +18,7 @@ limits than the one before, it begins anew.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, final
 
@@ -73,10 +73,8 @@ class RecentRounds(Stored):
         rounds = (*self.rounds, SeenRound(*copies, time, number))
         if number < last.number:
             rounds = tuple(sorted(rounds, key=lambda r: r.number))
-        first, oldest = 0, rounds[-1].number - keep
-        while rounds[first].number <= oldest:
-            first += 1
-        return RecentRounds(rounds[first:] if first else rounds)
+        first = bisect_right(rounds, rounds[-1].number - keep, key=lambda r: r.number)
+        return RecentRounds(rounds[first:])
 
     @property
     def newest(self) -> int:

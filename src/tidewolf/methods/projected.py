@@ -53,9 +53,6 @@ class ProjectedPoint(NamedTuple):
         """The same with y at a target, which a projection is due to bring x near to."""
         return ProjectedPoint(self.active, target, target, self.distance)
 
-    def at_rest(self) -> ProjectedPoint:
-        return ProjectedPoint.of(self.active)
-
 
 def sole_atom(K: HasLMO, x: Array) -> ActiveSet:
     """The active set of x itself; a table of moved vertices would round it."""
@@ -126,7 +123,7 @@ class Projecting(Clocked[S]):
         earned = (self.calls_per_round or 0.0) * block.rounds
         state = state._replace(oracle_budget=state.oracle_budget + earned)
         if is_over(state):
-            return self.with_point(state, state.point.at_rest(), 0)
+            return self.with_point(state, ProjectedPoint.of(state.point.active), 0)
         most = self._whole_calls(state)
         point, calls = self.projection(state).project(self.projected_set(state), state.point, most)
         return self.with_point(state, point, calls)
