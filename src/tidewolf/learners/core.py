@@ -354,13 +354,13 @@ class Core(KeepsPending[State]):
             state = priced(state, whole.price / V if V > 0.0 else math.inf)
         state = self._descended(state, observed, each, whole)
         for one in observed:
-            state = self._advisers_told(state, one)
+            state = self._advisers_observe(state, one)
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
         state = self._projected(state, observed)
         uncommitted = state.upcoming._replace(round=next_round(state) + 1)
         return state._replace(upcoming=uncommitted)
 
-    def _advisers_told(self, state: State, one: PlayedRound) -> State:
+    def _advisers_observe(self, state: State, one: PlayedRound) -> State:
         feedback = one.functions or one.block
         advisers = (
             adviser.observe_round(self.K, remembered, feedback, one.x, one.number)
@@ -427,7 +427,7 @@ class Core(KeepsPending[State]):
         if after is None:
             return None
         if self.advisers:
-            after = self._advisers_told(after, observed)
+            after = self._advisers_observe(after, observed)
         return after._replace(overrides=state.overrides.and_of(arrivals[0]))
 
     def _observed(self, state: State, own: Committed, arrival: Arrival) -> PlayedRound:

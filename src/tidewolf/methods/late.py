@@ -113,16 +113,16 @@ class KeepsPending(LateFeedback, Diagnosed, Learner[S]):
     """
 
     def update(self, state: S, feedback: Any) -> S:
-        self.require_none_pending(state)
+        self._require_none_pending(state)
         after: S = self.on_feedback(state, (Arrival(next_round(state), feedback),))
         return after
 
-    def require_none_pending(self, state: S) -> None:
+    def _require_none_pending(self, state: S) -> None:
         """Refuse feedback that does not say of which round it is, where several wait for some."""
         if state.pending:
             raise InvalidInput(
-                f"{len(state.pending)} rounds wait for feedback: say of which it is, with "
-                "arrived()."
+                f"{len(state.pending)} rounds are pending: say of which round the feedback is, "
+                "with on_feedback()."
             )
 
     def drop(self, state: S, rounds: Sequence[int]) -> S:
@@ -154,7 +154,7 @@ class TakesLate(KeepsPending[S]):
         return 0.0
 
     def update(self, state: S, feedback: FirstOrder) -> S:
-        self.require_none_pending(state)
+        self._require_none_pending(state)
         x, own = self.act(state), self.stands_at(state)
         if x is own:
             return self.taken(state, feedback)
