@@ -49,8 +49,6 @@ from tidewolf.projection.one_shot import frank_wolfe_gap
 
 
 class Leader(NamedTuple):
-    """What it remembers since its last beginning, and its bound since the first."""
-
     first: Array
     """x_1"""
     total: Array

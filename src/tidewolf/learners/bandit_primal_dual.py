@@ -371,7 +371,6 @@ class BanditPrimalDual(SaddleLearner[State]):
         return (*super().own_values(T), self.mu_for(T))
 
     def theorem_horizon(self) -> int:
-        """The horizon from which on its condition holds, and exploring is possible."""
         return max(explorable_from(self._r, self._n), super().theorem_horizon())
 
     @property

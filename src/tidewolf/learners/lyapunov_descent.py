@@ -164,7 +164,6 @@ class LyapunovDescent(Core):
         return after
 
     def _require_slopes(self, state: State, seen: FirstOrder) -> None:
-        """Refuse gradients that are steeper than was declared."""
         given = Given(self.loss_lipschitz, self.constraint_lipschitz)
         tangent_gradients(self.K, seen, given, self.slopes(state))
         for each in [] if seen.limits is None else seen.limits.gradients:

@@ -222,7 +222,6 @@ def _accounts(accounts: Accounts, experts: _Names, unit: float) -> Accounts:
 
 
 def _advisers(move: Move, new: Core, state: State, old: Core) -> tuple[Any, ...]:
-    """What each adviser remembers of the set as it is now."""
     known = list(zip(old.advisers, state.advisers, strict=True))
 
     def remembered(adviser: Adviser) -> Any:

@@ -49,7 +49,6 @@ class Committed(NamedTuple):
 
     @property
     def free(self) -> Array:
-        """What would be decided if nothing held it back."""
         return self.mix
 
 

@@ -115,7 +115,6 @@ def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[Vertex, i
 
 
 def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
-    """The error that names what cannot be reached without the entries that are out."""
     entries: Int64s = np.flatnonzero(out)
     names = K.names if isinstance(K, ConvexSet) else None
     called = listed(f"entry {i}" if names is None else names[i] for i in entries.tolist())

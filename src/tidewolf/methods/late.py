@@ -150,7 +150,6 @@ class TakesLate(KeepsPending[S]):
         return self.act(state)
 
     def limit_price(self, state: S) -> float:
-        """What a unit of violation weighs after the last feedback, in units of the loss."""
         return 0.0
 
     def update(self, state: S, feedback: FirstOrder) -> S:

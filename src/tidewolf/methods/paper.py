@@ -123,7 +123,6 @@ class PaperLearner(Projecting[S]):
         return made
 
     def require_given(self, *names: str) -> None:
-        """Refuse None for a setting that the theorem's values are computed from."""
         for name in names:
             if getattr(self, name) is None:
                 raise InvalidInput(
@@ -135,7 +134,6 @@ class PaperLearner(Projecting[S]):
         return self.block_for(state.epoch.horizon)
 
     def block_for(self, T: int) -> int:
-        """b, for an epoch of T rounds."""
         B, chosen = self.calls_per_round, self.block
         if chosen is None:
             chosen = math.isqrt(T) if B is None else round(self.block_factor * math.sqrt(T / B))
@@ -240,7 +238,6 @@ class SaddleLearner(PaperLearner[S]):
         """Whether the theorem's condition holds for such settings, with |x - y|^2 <= tol."""
 
     def own_values(self, T: int) -> tuple[float, ...]:
-        """What `condition` takes of these settings."""
         s = self.steps(T)
         return self.block_for(T), s.eta, s.theta / s.eta
 

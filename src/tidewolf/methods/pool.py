@@ -66,7 +66,6 @@ class Pool(Stored):
     def projected(
         self, which: int, K: HasLMO, y: Array, tol: float, budget: float
     ) -> tuple[Pool, Remembered[Any]]:
-        """One of the points brought near to y, and what that took."""
         found = self.active(which).nearest(K, y, tol, budget, shared=True)
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])
         return Pool.of(actives, which), found
@@ -87,7 +86,6 @@ class Pool(Stored):
         return self._padded(active) if isinstance(active, Combination) else active
 
     def with_candidate(self, K: HasLMO, vertex: Vertex) -> Pool:
-        """The same with one more vertex to choose from."""
         return Pool.of((self.active(0).also(K, vertex), *self.actives[1:]))
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:

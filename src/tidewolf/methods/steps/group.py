@@ -55,8 +55,6 @@ from tidewolf.sets.base import Factors
 
 
 class Part(NamedTuple):
-    """One point of a group before a step."""
-
     y: Array
     share: float
     """phi, above 0"""

@@ -106,8 +106,6 @@ _LN2 = math.log(2.0)
 
 
 class EachLimit(NamedTuple):
-    """What weights of their own remember of the limits, one entry each."""
-
     violations: Floats
     """Q_i, no round counted for more than G_i D"""
     slopes: Floats
@@ -198,8 +196,6 @@ class Surrogate(NamedTuple):
 
 @dataclass(frozen=True)
 class LyapunovWeights:
-    """The settings; `caution` is the knob every learner shares."""
-
     K: HasLMO
     caution: float
     horizon: int | None = None
