@@ -197,8 +197,8 @@ PATCHES = (
     Patch(
         "Ensemble: nobody counts the calls of advisers",
         "learners/core.py",
-        "            oracle_budget=state.oracle_budget - calls,\n",
-        "",
+        "state.oracle_budget - calls,\n            calls=state.calls + calls,\n            solves",
+        "state.oracle_budget,\n            calls=state.calls + calls,\n            solves",
         f"{ENSEMBLE}::test_no_total_exceeds_its_measured_bound",
     ),
     Patch(
@@ -535,8 +535,8 @@ PATCHES = (
     Patch(
         "certificate: sums keep the units of older weights",
         "methods/steps/lyapunov.py",
-        "limit = frozen(sums.limit * unit + P)",
-        "limit = frozen(sums.limit + P)",
+        "limit=frozen(sums.limit * unit + P)",
+        "limit=frozen(sums.limit + P)",
         "tests/test_late.py::test_the_sums_of_a_certificate_are_those_of_what_was_played",
     ),
     Patch(
@@ -639,14 +639,14 @@ PATCHES = (
     ),
     Patch(
         "drops begin too small",
-        "experts/headroom.py",
+        "experts/recent.py",
         "(1.0 - (1.0 - FORGETTING) ** self.counted)",
         "1.0",
         ADVICE,
     ),
     Patch(
         "gains of slack count as drops",
-        "experts/headroom.py",
+        "experts/recent.py",
         "np.minimum(np.maximum(drop, 0.0), LARGEST_DROP)",
         "np.minimum(np.abs(drop), LARGEST_DROP)",
         ADVICE,
@@ -667,7 +667,7 @@ PATCHES = (
     ),
     Patch(
         "vertices that nobody uses stay",
-        "experts/solving.py",
+        "experts/resolve.py",
         "<= IDLE_ROUNDS)",
         "<= 10**9)",
         ADVICE,

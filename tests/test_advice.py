@@ -18,8 +18,8 @@ from polytopes import vertices_of
 from tidewolf.baselines import Resolve as Baseline
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
-from tidewolf.experts import resolve, solving
-from tidewolf.experts.headroom import FORGETTING
+from tidewolf.experts import resolve
+from tidewolf.experts.recent import FORGETTING
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.sets.base import membership_tolerance
@@ -578,7 +578,7 @@ def test_vertices_of_others_are_used_without_a_call():
 
 
 def test_vertices_that_nobody_uses_go(monkeypatch):
-    monkeypatch.setattr(solving, "IDLE_ROUNDS", 10)
+    monkeypatch.setattr(resolve, "IDLE_ROUNDS", 10)
     K, adviser = tw.sets.L2Ball(3), tw.experts.Resolve(columns=True, headroom=0)
     stream = random_stream(K, 80, 3, "rows")  # every direction has a vertex of its own
     every = played(adviser, K, stream)

@@ -19,8 +19,13 @@ from tidewolf.core import errors
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
-from tidewolf.learners.bandit_primal_dual import BanditPrimalDual, explorable_from
-from tidewolf.methods.steps.one_point import centred, combined, directions
+from tidewolf.learners.bandit_primal_dual import (
+    BanditPrimalDual,
+    centred,
+    combined,
+    directions,
+    explorable_from,
+)
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, L2Ball, Shrunk, Simplex
 

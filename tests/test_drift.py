@@ -17,6 +17,7 @@ from tidewolf.core import errors
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
+from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.drift import DriftBlock, Tally, drift
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import solve_penalty
@@ -137,7 +138,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     for p in played:
         n = len(p.losses)
         if t in epochs:
-            before, last_weight = before._replace(point=before.point.at_rest()), 0.0
+            before, last_weight = before._replace(point=ProjectedPoint.of(before.point.active)), 0.0
             last_hold = 0.0
         x, y, block = before.point.x, before.point.y, stream[t : t + n]
         if p.state.open.rounds:  # a block that was not finished

@@ -247,7 +247,7 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
         assert size * dual.each.paid == pytest.approx(plain.paid, rel=1e-9)
         most = size * paid_at_most(K, dual.sums)
         if not dual.impossible and most >= plain.paid.sum():
-            bounds = weights.each_bound(dual)
+            bounds = [limit.bound for limit in weights.limit_rows(dual, ())]
             due = [plain.at_most(i, most) if plain.Q[i] else 0.0 for i in range(limits)]
             assert bounds == pytest.approx(due, rel=1e-6)
             assert weights.bound(dual).violation <= sum(due) * (1 + 1e-9)

@@ -14,9 +14,9 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, UnreachableTarget, WrongType
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
 from tidewolf.functions import Capacity, Linear
+from tidewolf.learners.migration import Move, entries
+from tidewolf.methods.available import distance_moved
 from tidewolf.methods.certificate import GradientSums
-from tidewolf.methods.migration import Move, entries
-from tidewolf.methods.moves import distance_moved
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, FlowPolytope, MultiFlow, Product, Simplex, SimplexProduct

@@ -19,11 +19,11 @@ from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.functions import Capacity, Linear
+from tidewolf.learners.migration import Move
+from tidewolf.methods.available import distance_moved
 from tidewolf.methods.base import Record
 from tidewolf.methods.capabilities import MixesExperts, is_per_constraint
 from tidewolf.methods.late import next_round
-from tidewolf.methods.migration import Move
-from tidewolf.methods.moves import distance_moved
 
 LINKS = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("a", "b"), ("s", "c"), ("c", "t")]
 NETWORKS = [

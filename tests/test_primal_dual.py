@@ -18,6 +18,7 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods import paper
+from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
 from tidewolf.sets import CappedSimplex, L2Ball
 
@@ -128,7 +129,9 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
         if t == began + T:
             committed += violation(T, learner.steps(T))
             began, T, energy, paid_for = t, 2 * T, 0.0, 0.0
-            before = before._replace(point=before.point.at_rest(), saddle=learner.start().saddle)
+            before = before._replace(
+                point=ProjectedPoint.of(before.point.active), saddle=learner.start().saddle
+            )
         s, n = learner.steps(T), len(played.losses)
         x, y, lam, rounds = before.point.x, before.point.y, before.saddle.lam, slice(t, t + n)
         C, limits = stream.losses.C[rounds], stream.constraints[rounds]

@@ -24,10 +24,10 @@ from tidewolf.core.feedback import Feedback, FirstOrder, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.learners.migration import Move
 from tidewolf.methods.base import Learner
 from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.events import Decide, Event, Expire, SetInfo, decision, waiting
-from tidewolf.methods.migration import Move
 
 # Rounds that a session in memory can go back.
 BACK = 100

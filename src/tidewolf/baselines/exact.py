@@ -14,8 +14,6 @@ from tidewolf.sets.base import ConvexSet
 
 @dataclass(frozen=True)
 class SetToProjectOn(HardSet):
-    """A set that can be projected on exactly."""
-
     def require(self, K: Any, owner: str) -> None:
         ExactProjection(K)
 
@@ -30,7 +28,6 @@ class ProjectsExactly(Clocked[S]):
 
     @cached_property
     def exact_projection(self) -> ExactProjection:
-        """The projection on the set."""
         return ExactProjection(self.K)
 
     def notes(self, state: S) -> tuple[str, ...]:

@@ -40,8 +40,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import Cautious
-from tidewolf.methods.clock import Epoch, EveryRound
+from tidewolf.methods.clock import Cautious, Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.lyapunov import THETA
@@ -50,8 +49,6 @@ from tidewolf.projection.one_shot import frank_wolfe_gap
 
 
 class Leader(NamedTuple):
-    """What it remembers since its last beginning, and its bound since the first."""
-
     first: Array
     """x_1"""
     total: Array
@@ -65,16 +62,13 @@ class Leader(NamedTuple):
 
     @classmethod
     def start(cls, first: Array) -> Leader:
-        """One that has seen nothing."""
         return cls(first, frozen(namespace(first).zeros_like(first)))
 
     def anew(self, largest: float = 0.0, regret_bound: float = 0.0) -> Leader:
-        """A beginning from the same x_1."""
         fresh = Leader.start(self.first)
         return fresh._replace(largest=largest, regret_bound=regret_bound, warm=self.warm)
 
     def in_units(self, unit: float) -> Leader:
-        """The same where gradients are `unit` times as long."""
         return self._replace(
             total=unit * self.total,
             largest=unit * self.largest,
@@ -83,8 +77,6 @@ class Leader(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Where per round leads, and the oracle calls that it took."""
-
     x: Array
     leader: Leader
     calls: int

@@ -27,24 +27,15 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import Cautious
-from tidewolf.methods.clock import Epoch, EveryRound
+from tidewolf.methods.clock import Cautious, Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import DEFAULT_CAUTION
-from tidewolf.methods.steps.saddle import (
-    SaddleSteps,
-    SaddleSums,
-    Units,
-    damping,
-    violation_bound,
-)
+from tidewolf.methods.steps.saddle import SaddleSteps, SaddleSums, Units, damping, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 from tidewolf.sets.base import ConvexSet
 
 
 class State(NamedTuple):
-    """Where it stands, the epoch it is in, the slopes, and the measured bounds."""
-
     t: int
     x: Array
     epoch: Epoch

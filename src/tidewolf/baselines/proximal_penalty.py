@@ -29,8 +29,7 @@ from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import Cautious
-from tidewolf.methods.clock import Epoch
+from tidewolf.methods.clock import Cautious, Epoch
 from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.drift import (
     DriftBlock,
@@ -46,8 +45,6 @@ from tidewolf.sets.base import ConvexSet
 
 
 class State(NamedTuple):
-    """Where it stands, the epoch it is in, the slopes, and the sums of the bounds."""
-
     t: int
     x: Array
     epoch: Epoch

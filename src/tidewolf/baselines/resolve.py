@@ -26,15 +26,7 @@ from tidewolf.experts.resolve import ResolveState, RoundsBack
 from tidewolf.hindsight.best_point import BestPoint, require_program
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.late import (
-    Deferred,
-    Overrides,
-    forget,
-    in_order,
-    next_round,
-    require_no_pending,
-    without,
-)
+from tidewolf.methods.late import Deferred, KeepsPending, Overrides, in_order, next_round, without
 from tidewolf.methods.settings import HardSetK
 from tidewolf.projection.factored import start_active
 
@@ -56,7 +48,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Resolve(Learner[State]):
+class Resolve(KeepsPending[State]):
     """Re-solve a linear program every round, with the data of the round before.
 
     Parameters
@@ -127,10 +119,6 @@ class Resolve(Learner[State]):
         """The state as though nothing were out."""
         return state if state.own is None else state._replace(x=state.own, own=None)
 
-    def update(self, state: State, feedback: FullInformation) -> State:
-        require_no_pending(state)
-        return self.on_feedback(state, (Arrival(next_round(state), feedback),))
-
     def defer(self, state: State) -> State:
         waiting = Deferred(next_round(state), state.x)
         state = self._with_all(state)._replace(pending=(*state.pending, waiting))
@@ -151,10 +139,6 @@ class Resolve(Learner[State]):
         state = state._replace(t=t, advice=kept, pending=pending, overrides=overrides)
         return state if self._adviser.waits else self._advised(state, None)
 
-    def drop(self, state: State, rounds: Sequence[int]) -> State:
-        waiting: State = forget(state, rounds)
-        return waiting
-
     def _advised(self, state: State, info: RoundInfo | None) -> State:
         """The state with the point that is proposed; the point it has if there is none."""
         number = next_round(state)
@@ -172,9 +156,7 @@ class Resolve(Learner[State]):
         return Adviser(self.data, (self.headroom,), columns=self.columns)
 
     def bound(self, record: Record) -> Bound:
-        return Bound(
-            None, None, "The best point of the last round guarantees nothing for the next."
-        )
+        return Bound(reason="The best point of the last round guarantees nothing for the next.")
 
     def notes(self, state: State) -> tuple[str, ...]:
         solves = "It solves a linear program every round and asks no oracle."

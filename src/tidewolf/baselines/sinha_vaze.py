@@ -20,8 +20,8 @@ from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core.arrays import as_count, frozen, plus
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import AnytimeLyapunovLearner
+from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.clock import LyapunovLearner
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.sets.base import ConvexSet
@@ -42,7 +42,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SinhaVaze(ProjectsExactly[State], AnytimeLyapunovLearner[State]):
+class SinhaVaze(ProjectsExactly[State], LyapunovLearner[State]):
     """Sinha & Vaze's method, with an exact projection per round.
 
     Parameters
@@ -86,10 +86,10 @@ class SinhaVaze(ProjectsExactly[State], AnytimeLyapunovLearner[State]):
         return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
 
     def start(self) -> State:
-        return State(0, self.K.center, self.whole_weights.start())
+        return State(0, self.K.center, self.weights.start())
 
     def step(self, state: State, block: FirstOrder) -> State:
-        weighed = self.whole_weights.weigh(state.dual, block, state.x)
+        weighed = self.weights.weigh(state.dual, block, state.x)
         x, S = state.x, state.square_sum * weighed.unit**2 + weighed.norm2
         if weighed.norm2 > 0.0:
             y = plus(x, -self.K.diameter / math.sqrt(2.0 * S), weighed.g)
@@ -97,11 +97,7 @@ class SinhaVaze(ProjectsExactly[State], AnytimeLyapunovLearner[State]):
         return state._replace(x=x, dual=weighed.dual, square_sum=S)
 
     def guarantee(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
-        return self.whole_weights.guaranteed(math.sqrt(2.0))
-
-    def bound(self, record: Record) -> Bound:
-        return self.whole_weights.bound(record.final_state.dual)
+        return self.weights.guaranteed(math.sqrt(2.0))
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

@@ -25,10 +25,9 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import LyapunovLearner
-from tidewolf.methods.clock import Epoch
+from tidewolf.methods.clock import Epoch, LyapunovLearner
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
+from tidewolf.methods.steps.lyapunov import DualState
 
 
 class State(NamedTuple):
@@ -88,7 +87,7 @@ class WangWanZhang(LyapunovLearner[State]):
 
     def start(self) -> State:
         x, epoch = self.K.center, self.first_epoch()
-        return State(0, x, epoch, self.weights(epoch.horizon).start(), Leader.start(x))
+        return State(0, x, epoch, self.weights.start(), Leader.start(x))
 
     def step(self, state: State, block: FirstOrder) -> State:
         weighed = self.weights_at(state).weigh(state.dual, block, state.x)
@@ -99,21 +98,15 @@ class WangWanZhang(LyapunovLearner[State]):
 
     def renew(self, state: State) -> State:
         """Slopes stay known."""
-        dual = self.weights_at(state).start()._replace(slopes=state.dual.slopes)
+        dual = self.weights.start()._replace(slopes=state.dual.slopes)
         return state._replace(dual=dual, leader=state.leader.anew())
 
     def epoch_bound(self, state: State) -> tuple[float, float]:
-        found = self.weights_at(state).bound(state.dual)
-        return (
-            math.inf if found.regret is None else found.regret,
-            math.inf if found.violation is None else found.violation,
-        )
+        regret, violation, _ = self.weights_at(state).bound(state.dual)
+        return math.inf if regret is None else regret, math.inf if violation is None else violation
 
     def constants(self) -> tuple[float, float]:
         return 64.0, 0.75
-
-    def weights_at(self, state: State) -> LyapunovWeights:
-        return self.weights(state.epoch.horizon)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state

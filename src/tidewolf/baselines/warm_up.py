@@ -34,8 +34,6 @@ _AHEAD = 256
 
 @dataclass(frozen=True)
 class SetToSolveOn(HardSet):
-    """A set that linear programs can describe."""
-
     def require(self, K: Any, owner: str) -> None:
         BestPoint(K, owner)
 
@@ -119,9 +117,7 @@ class WarmUp(Learner[State]):
         return BestPoint(self.K, "WarmUp")
 
     def bound(self, record: Record) -> Bound:
-        return Bound(
-            None, None, "The best point of the first rounds guarantees nothing for the others."
-        )
+        return Bound(reason="The best point of the first rounds guarantees nothing for the others.")
 
     def notes(self, state: State) -> tuple[str, ...]:
         return (f"It learns from the first {self._window} rounds and plays one point ever after.",)

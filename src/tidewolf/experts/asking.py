@@ -33,15 +33,12 @@ Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
 
 
 class AdviserFailed(Exception):
-    """An adviser raised an error, which is the cause of this one."""
-
     def __init__(self, name: str, error: Exception) -> None:
         super().__init__(f"{name} failed: {in_words(error)}")
         self.name, self.error = name, error
 
 
 def in_words(error: Exception) -> str:
-    """What an error says, and of which kind it is."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
@@ -83,11 +80,8 @@ def proposals_of(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
 
 
 class Advice(NamedTuple):
-    """What all advisers of a learner propose, an entry for each of their names."""
-
     points: list[Array | None]
     states: tuple[Any, ...]
-    """what each adviser remembers"""
     calls: Floats
     """oracle calls; those of an adviser with several names are shared between these"""
     solves: Floats
@@ -131,17 +125,14 @@ def ask_all(
     )
 
 
-class asking:
+@contextmanager
+def asking(ask: Ask | None) -> Iterator[None]:
     """Advisers are asked like this."""
-
-    def __init__(self, ask: Ask | None) -> None:
-        self._ask = ask
-
-    def __enter__(self) -> None:
-        self._token = _ASK.set(self._ask)
-
-    def __exit__(self, *error: object) -> None:
-        _ASK.reset(self._token)
+    token = _ASK.set(ask)
+    try:
+        yield
+    finally:
+        _ASK.reset(token)
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.experts.base import Adviser
-from tidewolf.experts.headroom import Drops
-from tidewolf.experts.recent import RecentRounds, SeenRound
+from tidewolf.experts.recent import Drops, RecentRounds, SeenRound
 from tidewolf.experts.resolve import Resolve, ResolveState
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
@@ -105,7 +104,6 @@ class Resolving:
         return cls(plain, states, model, number)
 
     def copy(self) -> Resolving:
-        """One that a kernel may change."""
         made = object.__new__(Resolving)
         made.__dict__.update(self.__dict__)
         made.floats, made.ints = self.floats.copy(), self.ints.copy()
@@ -132,7 +130,6 @@ class Resolving:
         return [count for one, count in each for _ in one.headroom]
 
     def states(self) -> list[ResolveState]:
-        """What they remember now."""
         if self._x is None:
             return list(self._states)
         (_, _, counted, ages, bases, _, _, drops, inverses), program = resolving.views.plain(

@@ -8,7 +8,7 @@ s = t - 1 ("last"), t - p (a period of p rounds), the round whose time is neares
 the sum of the losses of rounds s - w + 1 to s, and all their limits count.
 
 Headroom: limit i is kept with h_i = kappa r_i, r_i the root of an exponential mean of the squared
-one-round drops of its slack (headroom.py). There is one member for each kappa. Where feedback
+one-round drops of its slack (recent.py). There is one member for each kappa. Where feedback
 comes late, s = t - l is the newest round that is there, and drops are those of l rounds (of
 MOST_LAG at most), l as it was when the last round was decided.
 
@@ -17,7 +17,12 @@ round before (hindsight/boxed_model.py), and large flows by the network simplex
 (hindsight/flow_model.py). HiGHS solves over other sets with a linear description (hindsight/
 best_point.py); an expert whose weight was below LIGHT for LONG rounds is then absent in all rounds
 but every RARELY-th. Elsewhere, and on request, there is column generation over the vertices that
-are known, with at most one oracle call per round (solving.py).
+are known.
+
+With vertices, at most one oracle call is made for all headrooms together: these take turns, and the
+vertex that would help most enters (hindsight/columns.py). After a call in vain for each of them it
+waits, twice as long every time up to `LONGEST_WAIT` rounds, until a call finds a better vertex
+again. A vertex that no program has used for `IDLE_ROUNDS` rounds goes.
 
 Entries that are out are held at 0; of columns, those that are 0 there are taken.
 
@@ -36,31 +41,20 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_number, inner, ones
+from tidewolf.core.arrays import inner, length, ones
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.errors import SolverFailed
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.settings import Check, Count, Flag
+from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
-from tidewolf.experts.headroom import Drops
-from tidewolf.experts.recent import RecentRounds
+from tidewolf.experts.recent import Drops, RecentRounds
 from tidewolf.experts.season import PeriodSetting, duration
-from tidewolf.experts.solving import (
-    Pool,
-    Task,
-    ends_of,
-    solve_each,
-    solve_with_columns,
-    with_vertices,
-    without_idle,
-)
 from tidewolf.functions.combined import Chain, chained
 from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.hindsight.best_point import (
@@ -75,9 +69,10 @@ from tidewolf.hindsight.best_point import (
     objective,
 )
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
-from tidewolf.hindsight.columns import BestOfVertices
+from tidewolf.hindsight.columns import IN_USE, BestOfVertices, bases_for
 from tidewolf.hindsight.flow_model import FlowModel
 from tidewolf.methods.available import entries_out
+from tidewolf.methods.settings import Numbers
 from tidewolf.projection.active import emptied, is_free_of
 from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.highs import HalfSpaces
@@ -90,6 +85,12 @@ MOST_LAG = 96
 """The age of data up to which headroom is measured: so many limits are kept for it."""
 LIGHT, LONG, RARELY = 1e-4, 50, 10
 """The weight below which, for so many rounds, an expert is asked in one of so many rounds."""
+LONGEST_WAIT = 16
+"""Rounds between two calls at most, where calls are in vain."""
+IDLE_ROUNDS = 200
+"""Rounds without use after which a vertex goes."""
+_BETTER = 1e-9
+"""A better vertex is cheaper than those known by this share of |d| times the radius."""
 _PROGRAM = (Linear, LinearTotal, PiecewiseLinear)
 _LIMIT = (Capacity, PiecewiseLinear)
 
@@ -106,29 +107,40 @@ class RoundsBack(PeriodSetting):
         return super().__call__(value, f'{what}, if it is neither "last" nor "forecast",')
 
 
-@dataclass(frozen=True)
-class Headrooms(Check):
-    """Numbers of at least 0, at least one of them."""
+class Pool(NamedTuple):
+    """The vertices that are known, and whose turn it is to ask for another."""
 
-    words: ClassVar[str] = "a list of numbers"
+    vertices: tuple[Vertex, ...] = ()
+    last_used: tuple[int, ...] = ()
+    """the round in which a program last used each of them"""
+    turn: int = 0
+    """the headroom that asks next"""
+    in_vain: int = 0
+    """calls since one found a better vertex"""
+    wait: int = 0
+    """rounds to go until the next call"""
+    breach_is_least: bool = False
+    """whether the last call for a lesser violation was in vain"""
+    warm: Any = None
+    """what the next oracle call may start from"""
 
-    def __call__(self, value: Any, what: str) -> tuple[float, ...]:
-        given = (value,) if isinstance(value, float | int) else as_items(value, what, "(0, 1, 2)")
-        if not given:
-            raise InvalidInput(f"{what} needs at least one number, such as 0.")
-        return tuple(as_number(kappa, f"Each of {what}", least=0.0) for kappa in given)
-
-    def read(self, value: Any) -> tuple[float, ...] | None:
-        given = value if isinstance(value, list) else [value]
-        numbers = given and all(type(kappa) in (int, float) for kappa in given)
-        return tuple(map(float, given)) if numbers else None
+    def after_vain_call(self, breach: bool, headrooms: int) -> Pool:
+        """After a call that found nothing: the next one's turn, after a while if all were in
+        vain.
+        """
+        beyond = self.in_vain + 1 - headrooms
+        return self._replace(
+            turn=self.turn if breach else (self.turn + 1) % headrooms,
+            in_vain=self.in_vain + 1,
+            wait=0 if beyond < 0 else min(2 ** min(beyond, 30), LONGEST_WAIT),
+            breach_is_least=breach,
+        )
 
 
 class ResolveState(NamedTuple):
     recent: RecentRounds
     """the rounds that it may still look back to"""
     drops: Drops
-    """of the limits, from one round to the next"""
     x: Array
     """the point played last"""
     bases: tuple[Bases, ...]
@@ -194,7 +206,7 @@ class Resolve(Adviser):
     gives_members: ClassVar[bool] = True
 
     data: Annotated[str | int, RoundsBack()] = "last"
-    headroom: Annotated[tuple[float, ...], Headrooms()] = (0.0, 1.0, 2.0, 4.0)
+    headroom: Annotated[tuple[float, ...], Numbers(each=Number(least=0.0))] = (0.0, 1.0, 2.0, 4.0)
     window: Annotated[int, Count()] = 1
     columns: Annotated[bool, Flag()] = False
     even: Annotated[bool, Flag()] = False
@@ -278,14 +290,12 @@ class Resolve(Adviser):
 
     @cached_property
     def _seconds(self) -> float | None:
-        """The duration to look back, if one is given."""
         if isinstance(self.data, int) or self.data in ("last", "forecast"):
             return None
         return duration(self.data, "data of Resolve")
 
     @cached_property
     def keep(self) -> int:
-        """How many rounds it remembers."""
         if self.data == "last":
             return self.window
         if self.data == "forecast":
@@ -326,13 +336,7 @@ class Resolve(Adviser):
         task = Task(loss, spaces, rooms)
         if not state.pool.vertices or out is not None:
             return self._solved(K, state, task, out)
-        solver = self._solver_of(K, state.pool)
-        found = solve_with_columns(K, solver, task, state.pool, state.bases, t, budget)
-        self._cache["vertices"] = K, found.solver
-        pool, bases = without_idle(found.pool, found.bases, t)
-        state = state._replace(pool=pool, bases=bases)
-        points, solves = _points(found.each)
-        return Proposals(points, state, found.calls, solves, found.found)
+        return self._priced(K, state, task, t, budget)
 
     def _solved(self, K: HasLMO, state: ResolveState, task: Task, out: Bools | None) -> Proposals:
         """The programs as they are, or without entries that are out: held at 0, or of columns
@@ -453,12 +457,51 @@ class Resolve(Adviser):
             last = state.recent.until(state.time - self._seconds)
         return tuple((r.loss, r.limit) for r in feedback[max(0, last - self.window) : last])
 
-    def _solver_of(self, K: HasLMO, pool: Pool) -> BestOfVertices:
-        of, last = self._cache.get("vertices", (None, None))
-        before: BestOfVertices | None = last if of is K else None
-        if before is not None and before.vertices is pool.vertices:
-            return before
-        return BestOfVertices(K, "Resolve", pool.vertices, before)
+    def _priced(self, K: HasLMO, state: ResolveState, task: Task, t: int, budget: int) -> Proposals:
+        """The best point for each headroom among the vertices that are known; with at most one
+        more, by one oracle call.
+        """
+        solver: Any
+        of, solver = self._cache.get("vertices", (None, None))
+        if of is not K or solver.vertices is not state.pool.vertices:
+            before = solver if of is K else None
+            solver = BestOfVertices(K, "Resolve", state.pool.vertices, before)
+        program = solver.prepared(task.loss, task.limits)
+        each = solve_each(solver, program, task.rooms, state.bases)
+        used, bases, count = np.array(state.pool.last_used), ends_of(each), len(each)
+        for best in each:
+            if best is not None:
+                used[solver.weights(best) > IN_USE] = t
+        pool, calls = state.pool._replace(last_used=tuple(used.tolist())), 0
+        found: tuple[Vertex, ...] = ()
+        turn = pool.turn % count
+        mine = each[turn]
+        if budget < 1 or mine is None or pool.wait > 0:
+            pool = pool._replace(wait=max(0, pool.wait - 1))
+        else:
+            breach = mine.breach is not None and not pool.breach_is_least
+            asked = solver.pricing(task.loss, task.limits, program, mine, breach)
+            if asked is not None:
+                answer, calls = K.answer(asked.direction, pool.warm), 1
+                gain = asked.known - answer.vertex.inner(asked.direction)
+                pool = pool._replace(warm=answer.warm)
+                if gain > _BETTER * length(asked.direction) * K.radius:
+                    pool, bases = with_vertices(pool, bases, (answer.vertex,), t)
+            found = pool.vertices[len(used) :]
+            if not found:  # or by rounding one that is known
+                pool = pool.after_vain_call(breach, count)
+        if found and mine is not None:
+            pool = pool._replace(turn=turn + 1, in_vain=0, breach_is_least=False)
+            solver = BestOfVertices(K, "Resolve", pool.vertices, solver)
+            program = solver.prepared(task.loss, task.limits)
+            again = _attempt(solver, program, task.rooms[turn], bases[turn])
+            if again is not None:
+                each[turn] = again._replace(solves=mine.solves + again.solves)
+                bases = (*bases[:turn], again.bases, *bases[turn + 1 :])
+        self._cache["vertices"] = K, solver
+        pool, bases = without_idle(pool, bases, t)
+        points, solves = _points(each)
+        return Proposals(points, state._replace(pool=pool, bases=bases), calls, solves, found)
 
 
 def _points(each: Sequence[Best | None]) -> tuple[tuple[Array | None, ...], int]:
@@ -475,3 +518,65 @@ def in_program(f: Batch, kinds: tuple[type, ...], x: Array) -> Batch:
         return f
     gradient = f.subgradient(x, ones(1, x))
     return Affine.one(gradient, inner(gradient, x) - float(f.values(x)[0]))
+
+
+class Task(NamedTuple):
+    loss: Objective
+    limits: HalfSpaces
+    rooms: Sequence[Floats | None]
+
+
+def solve_each(
+    solver: BestPoint, program: Program, rooms: Sequence[Floats | None], bases: Sequence[Bases]
+) -> list[Best | None]:
+    """The best point for each headroom, None if its program was not solved."""
+    found: list[Best | None] = []
+    for i, (room, start) in enumerate(zip(rooms, bases, strict=True)):
+        # without headroom to keep the program is that of another without
+        same = next((j for j in range(i) if room is None and rooms[j] is None), None)
+        if same is not None and (copy := found[same]) is not None:
+            found.append(copy._replace(solves=0))
+            continue
+        near = found[-1].bases if found and found[-1] is not None else start
+        start = Bases(start.kept or near.kept, start.breached or near.breached)
+        found.append(_attempt(solver, program, room, start))
+    return found
+
+
+def _attempt(solver: BestPoint, program: Program, room: Floats | None, start: Bases) -> Best | None:
+    try:
+        return solver.best(program, room, start)
+    except SolverFailed:
+        return None
+
+
+def ends_of(each: Sequence[Best | None]) -> tuple[Bases, ...]:
+    return tuple(COLD if best is None else best.bases for best in each)
+
+
+def with_vertices(
+    pool: Pool, bases: Sequence[Bases], new: Sequence[Vertex], t: int
+) -> tuple[Pool, tuple[Bases, ...]]:
+    """The pool with these vertices too, those left out that it has."""
+    known = {vertex.key() for vertex in pool.vertices} if new else set()
+    fresh = {key: vertex for vertex in new if (key := vertex.key()) not in known}
+    kept = np.arange(len(pool.vertices))
+    return _changed(pool, bases, kept, tuple(fresh.values()), t)
+
+
+def without_idle(pool: Pool, bases: Sequence[Bases], t: int) -> tuple[Pool, tuple[Bases, ...]]:
+    """The pool without vertices that no program has used for long."""
+    kept = np.flatnonzero(t - np.array(pool.last_used) <= IDLE_ROUNDS)
+    return _changed(pool, bases, kept if len(kept) else np.arange(len(pool.vertices)), (), t)
+
+
+def _changed(
+    pool: Pool, bases: Sequence[Bases], kept: Int64s, new: tuple[Vertex, ...], t: int
+) -> tuple[Pool, tuple[Bases, ...]]:
+    """The pool with some of its vertices and others, and the bases that go with it."""
+    if not new and len(kept) == len(pool.vertices):
+        return pool, tuple(bases)
+    vertices = (*(pool.vertices[i] for i in kept.tolist()), *new)
+    used = (*(pool.last_used[i] for i in kept.tolist()), *(t for _ in new))
+    starts = (bases_for(each, kept, len(pool.vertices), len(new)) for each in bases)
+    return pool._replace(vertices=vertices, last_used=used), tuple(starts)

@@ -33,7 +33,6 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
 
 
 def is_duration(text: str) -> bool:
-    """Whether a text is meant as a duration."""
     return _DURATION.fullmatch(text.strip()) is not None
 
 

@@ -30,7 +30,7 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.explanation import record
 from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity
-from tidewolf.methods.available import entries_out
+from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.base import Learner, bound_so_far
 from tidewolf.methods.capabilities import (
     MixesExperts,
@@ -42,7 +42,6 @@ from tidewolf.methods.capabilities import (
 from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.events import Observe, decision, waiting
 from tidewolf.methods.late import next_round
-from tidewolf.methods.moves import distance_moved
 from tidewolf.past import FEW, Last, Past, PastDecision, RoundFeedback, Step
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 

@@ -3,7 +3,7 @@
 After round t adviser a has seen its costs and capacities, and proposes for round t + 1 the best
 points of round t + 1 - backs[a], one for each of its headrooms (experts/resolve.py):
 
-    m <- 0.98 m + 0.02 max(0, c_{t-1} - c_t)^2,    r = sqrt(m/(1 - 0.98^k))     experts/headroom.py
+    m <- 0.98 m + 0.02 max(0, c_{t-1} - c_t)^2,    r = sqrt(m/(1 - 0.98^k))     experts/recent.py
     z = argmin { <f, x> : x in K, x <= c - kappa r },  from the basis of the round before
 
 All that advisers know is in one array of numbers and one of whole numbers, `views` of which have

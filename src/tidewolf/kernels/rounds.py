@@ -559,7 +559,7 @@ def value_experts(  # type: ignore[no-untyped-def]
     """The accounts with what losses and limits say of the points of all experts; `own` and `limit`
     are the loss and the violation at the point played.
 
-    Reference: `Accounts.with_values` of methods/accounts.py.
+    Reference: `Accounts.after` of methods/accounts.py.
     """
     for i in range(len(Z)):
         if awake[i] > 0.0:

@@ -6,8 +6,9 @@
     x, y <-  AFP(y from x) on the shrunk set c + (1 - mu/r)(K - c), |x - y|^2 <= 3 eps    (feasible)
     lam  <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                              (dual)
 
-u_t and the shrunk set, where x lives, are those of methods/steps/one_point.py; n is the dimension
-of aff(K) and r the inner radius. The theorem's settings, `BanditPrimalDual.theorem(...)`, are
+n is the dimension of aff(K), u_t uniform on the unit sphere of its directions, r the radius of a
+ball around c within aff(K) inside K; every z_t lies in K as x lies in the shrunk set. The theorem's
+settings, `BanditPrimalDual.theorem(...)`, are
 
     b = floor(T^{1/2}),   mu = sqrt(n r) T^{-1/4},   eta = R/(sqrt(n) G) T^{-3/4},
     eps = 61 R^2 T^{-1/2} ln T,   G = max(G_f, G_g, M_f, M_g),   |f_t| <= M_f, |g_t| <= M_g on K,
@@ -78,6 +79,18 @@ g^+(c) <= (mu/r) min(1, k_g), and sum_m k_m lam <= sqrt(T) p. Add (i) and (ii): 
 is C p - (theta/2)(1 - nu b theta) p^2, at most the last term of A; take l = 0, and the best l.
 Last, E f(z_t) <= F(x) + mu k_f/(n + 1), F(z) <= f(z) + mu k_f n/(n + 1), f(z) <= f(x*) + (mu/r)
 k_f.
+
+Gradients from one value per round are those of Flaxman, Kalai & McMahan (2005): for every number
+`base` that does not depend on u,
+
+    E[ (n/mu) (f(z) - base) u ]  =  the gradient, within aff(K), of F(x) = E f(x + mu v),
+        v uniform in the unit ball,
+
+as E u = 0. F is convex with f(x) <= F(x) <= E f(z) <= F(x) + mu G/(n + 1) and F(x) <= f(x) + mu G
+n/(n + 1), G a slope of f. Any base of earlier rounds will do, as u is drawn anew: here the mean
+over the last block and this one so far, which makes estimates blind to constants and small where
+values vary little. u is a Gaussian made tangent to aff(K) and of length 1, a function of the seed
+and the round: split, resumed or taken many at a time, rounds explore the same way.
 """
 
 from __future__ import annotations
@@ -88,24 +101,18 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count, frozen, inner
+from tidewolf.core.arrays import as_count, frozen, inner, like, namespace
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongType
 from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
-from tidewolf.core.settings import Number
+from tidewolf.core.randomness import gaussian_rows
+from tidewolf.core.settings import Seed
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import Bound, Record
 from tidewolf.methods.clock import Epoch
 from tidewolf.methods.paper import SaddleLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import (
-    ConstraintSize,
-    ExplorationSeed,
-    HardSet,
-    LossSize,
-    takes_start,
-)
+from tidewolf.methods.settings import AboveZero, HardSet, OptionalPositive, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
 from tidewolf.methods.steps.slopes import unit_length
 from tidewolf.projection import ActiveSet
@@ -124,8 +131,6 @@ _FINE = 0.25
 
 
 class SeenValues(NamedTuple):
-    """What was seen of the functions' sizes, and their means over the last block."""
-
     least_loss: float = math.inf
     largest_loss: float = -math.inf
     largest_breach: float = 0.0
@@ -135,7 +140,6 @@ class SeenValues(NamedTuple):
     """of how many rounds the means are: those of the last block"""
 
     def after(self, losses: Floats, breaches: Floats) -> SeenValues:
-        """With a block."""
         return SeenValues(
             min(self.least_loss, float(losses.min())),
             max(self.largest_loss, float(losses.max())),
@@ -147,8 +151,6 @@ class SeenValues(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the epoch, and what was seen of values."""
-
     t: int
     point: ProjectedPoint
     open: Bandit
@@ -183,6 +185,38 @@ class ExplorableSet(HardSet):
 def explorable_from(r: float, n: int) -> int:
     """The least horizon with mu <= r, a hair below for rounding."""
     return max(1, math.ceil((n / r) ** 2 * (1.0 - 1e-12)))
+
+
+def directions(K: ConvexSet, seed: int, first: int, count: int) -> Array:
+    """The unit vectors of rounds `first` to `first + count - 1`, (count, *shape); zeros where there
+    is no direction.
+    """
+    shape = (count, *K.shape)
+    if K.dimension == 0:
+        return like(np.zeros(shape), K.center)
+    xp, size = namespace(K.center), int(np.prod(K.shape))
+    z = like(gaussian_rows(seed, "exploration", first, count, size).reshape(shape), K.center)
+    # each row in memory of its own: BLAS may round by address, and rows must not depend on count
+    tangents = [K.tangent(z[i, ...] + 0.0) for i in range(count)]
+    lengths = xp.stack([xp.vecdot(v, v) for v in (xp.reshape(v, (size,)) for v in tangents)])
+    return xp.stack(tangents) / xp.reshape(xp.sqrt(lengths), (count,) + (1,) * len(K.shape))
+
+
+def combined(coefficients: Floats, u: Array) -> Array:
+    """sum_t c_t u_t."""
+    xp = namespace(u)
+    return xp.reshape(like(coefficients, u) @ xp.reshape(u, (u.shape[0], -1)), tuple(u.shape[1:]))
+
+
+def centred(values: Floats, mean: float, rounds: int) -> Floats:
+    """Values of a block minus what they were before, on average: over `rounds` rounds of this mean,
+    and over the block so far.
+    """
+    before = np.concatenate([[0.0], np.cumsum(values)[:-1]]) + rounds * mean
+    base = before / np.maximum(1, rounds + np.arange(len(values)))
+    if rounds == 0:
+        base[0] = values[0]
+    return values - base
 
 
 @takes_start
@@ -251,10 +285,10 @@ class BanditPrimalDual(SaddleLearner[State]):
     eta_needs: ClassVar = ASSUMED
 
     K: Annotated[ConvexSet, ExplorableSet()]
-    loss_size: LossSize = None
-    constraint_size: ConstraintSize = None
-    mu: Annotated[float | None, Number(above=0.0)] = None
-    seed: ExplorationSeed = 0
+    loss_size: OptionalPositive = None
+    constraint_size: OptionalPositive = None
+    mu: AboveZero = None
+    seed: Annotated[int, Seed()] = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -338,7 +372,6 @@ class BanditPrimalDual(SaddleLearner[State]):
         return (*super().own_values(T), self.mu_for(T))
 
     def theorem_horizon(self) -> int:
-        """The horizon from which on its condition holds, and exploring is possible."""
         return max(explorable_from(self._r, self._n), super().theorem_horizon())
 
     @property
@@ -406,7 +439,6 @@ class BanditPrimalDual(SaddleLearner[State]):
         return self.finish_block(state._replace(open=NO_VALUES), block)
 
     def step(self, state: State, block: Bandit) -> State:
-        """The primal and the dual step."""
         T, K, n, point, lam = state.epoch.horizon, self.K, block.rounds, state.point, state.lam
         s, u = self.steps(T), directions(K, self.seed, state.t - n, n)
         losses, breaches = block.loss_values, np.maximum(block.constraint_values, 0.0)
@@ -451,7 +483,6 @@ class BanditPrimalDual(SaddleLearner[State]):
         return (_FINE * self.mu_for(T)) ** 2 or 1.0
 
     def renew(self, state: State) -> State:
-        """What was seen of the functions stays known."""
         point = state.point
         if self.mu is None:  # an active set of the larger set, now that it explores less
             point = ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
@@ -461,14 +492,14 @@ class BanditPrimalDual(SaddleLearner[State]):
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
         T, n, (G_f, G_g, M_f, M_g) = self.horizon, self.K.dimension, self.assumed
         if T is None or 0.0 in self.assumed:
-            return Bound(None, None, f"A guarantee needs horizon, {', '.join(ASSUMED)}.")
+            return Bound(reason=f"A guarantee needs horizon, {', '.join(ASSUMED)}.")
         if n == 0:
             return Bound(0.0, 0.0)
         b, s, tol = self.block_for(T), self.steps(T), self.known_distance2(T)
         R, r, mu = self.K.radius, self._r, self.mu_for(T)
         if self.as_printed:
             if tol is None or self.condition_concern():
-                return Bound(None, None, " ".join(self.concerns))
+                return Bound(reason=" ".join(self.concerns))
             tau, eta = math.sqrt(tol), s.eta
             A = 2.0 * R**2 / eta + T * (
                 tau * n * (M_g / 4.0 + M_f) / (mu * math.sqrt(b))
@@ -503,4 +534,4 @@ class BanditPrimalDual(SaddleLearner[State]):
         )
 
     def bound(self, record: Record) -> Bound:
-        return Bound(None, None, IN_EXPECTATION)
+        return Bound(reason=IN_EXPECTATION)

@@ -36,16 +36,16 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property, reduce
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, inner
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import frozen, norm
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import (
     Arrival,
-    FirstOrder,
     FullInformation,
     first_order,
     played_at,
@@ -58,24 +58,15 @@ from tidewolf.experts.asking import ask_all
 from tidewolf.experts.base import Adviser
 from tidewolf.experts.context import Context
 from tidewolf.learners.state import Committed, Descent, State, mixed
-from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.available import entries_out, restricted, uses
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.capabilities import Diagnosed, HasKernel, LimitBound, ProjectionRecord
+from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
+from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
+from tidewolf.methods.base import Bound, Learner, Record, refuse_state
+from tidewolf.methods.capabilities import LimitBound, ProjectionRecord, rounds_at_once
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
-from tidewolf.methods.expert_feedback import ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.kernel_functions import Functions
-from tidewolf.methods.late import (
-    forget,
-    in_order,
-    next_round,
-    require_no_pending,
-    without,
-)
-from tidewolf.methods.migration import require_of_one_kind
-from tidewolf.methods.moves import HELD_BACK, capped
+from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
@@ -84,22 +75,22 @@ from tidewolf.methods.steps.adagrad import (
     reaches,
     step_factors,
 )
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
+from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets.base import Factors
 
-CELL_SCALE = 1.0
-"""The step scale of a context's cells."""
 NEAR_TIE = 1e-9
 """By which share urgencies differ at least. While points stand at the center, every iterate on the
 ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
 
 
-class Core(HasKernel, Diagnosed, Learner[State]):
-    """Abstract: learners of the family."""
+Observed: TypeAlias = Sequence[PlayedRound]
+Fed: TypeAlias = Sequence[ExpertFeedback]
 
+
+class Core(KeepsPending[State]):
     anytime: ClassVar = True
 
     horizon: int | None
@@ -113,7 +104,9 @@ class Core(HasKernel, Diagnosed, Learner[State]):
     per_constraint: bool
     block: int = 1
     """rounds that are played at a point before it moves"""
-    cell_scale: ClassVar = CELL_SCALE
+    experts: tuple[Adviser | Context, ...] = ()
+    cell_scale: ClassVar = 1.0
+    """the step scale of a context's cells"""
 
     @property
     @abstractmethod
@@ -121,29 +114,25 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         """The step scale of each descent."""
 
     @property
-    def context(self) -> Context | None:
-        """The context among the experts."""
-        return None
-
-    @property
-    def advisers(self) -> tuple[Adviser, ...]:
-        """The advisers among the experts."""
-        return ()
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The names of the experts that are mixed; none for a single descent."""
         return ()
 
-    @property
-    def wants_functions(self) -> bool:
-        """Whether an adviser needs the functions of a round."""
-        return False
+    @cached_property
+    def context(self) -> Context | None:
+        return next((one for one in self.experts if isinstance(one, Context)), None)
 
-    @property
-    def most_at_once(self) -> int:
-        """Rounds that one update takes if they shared a point."""
-        return 1
+    @cached_property
+    def cells(self) -> int:
+        return 0 if self.context is None else self.context.cells
+
+    @cached_property
+    def advisers(self) -> tuple[Adviser, ...]:
+        return tuple(one for one in self.experts if isinstance(one, Adviser))
+
+    @cached_property
+    def wants_functions(self) -> bool:
+        return any(adviser.needs_functions for adviser in self.advisers)
 
     # ---------------------------------------------------------------- before a round
 
@@ -151,8 +140,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         return self.committed(self.begin())
 
     def begin(self) -> State:
-        cells = 0 if self.context is None else self.context.cells
-        points, experts = len(self.scales) + cells, len(self.names)
+        cells, points, experts = self.cells, len(self.scales) + self.cells, len(self.names)
         pool = Pool.start(self.K, points, self.start_at)
         x = pool.x(0)
         absent: tuple[Array | None, ...] = (None,) * max(1, experts)
@@ -196,26 +184,12 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         `waiting`: of those advisers who wait for what is known; else of the others, and the advice
         of those who wait is absent.
         """
-        number, out = next_round(state), entries_out(self.K, info)
+        number, out, shares = next_round(state), entries_out(self.K, info), state.upcoming.shares
         state, advice = self._advised(state, info, waiting, number, out)
-        return self.committed_as(state, advice, info, out)
-
-    def committed_as(
-        self,
-        state: State,
-        advice: Sequence[Array | None],
-        info: RoundInfo | None = None,
-        out: Bools | None = None,
-    ) -> State:
-        """The state that decides the coming round with this advice."""
-        number = next_round(state)
-        shares = state.upcoming.shares
         if self.context is not None:
-            features = self.context.features(info, number)
-            shares = np.zeros(self.context.cells)
-            if features is not None:
-                cells, phi = checked_features(features, self.context.cells, number)
-                np.add.at(shares, cells, phi)
+            shares = np.zeros(self.cells)
+            if (features := self.context.features(info, number)) is not None:
+                np.add.at(shares, *checked_features(features, self.cells, number))
         state, own = self._own_points(state, shares, out)
         points = (*own, *advice)
         p = self.weights_of(state, points)
@@ -250,11 +224,10 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             *(self.K, self.advisers, self.names[first:], state.advisers, kept),
             *(info, number, state.oracle_budget, vertices, state.mixer),
         )
-        accounts, calls = state.accounts, round(found.calls.sum())
+        accounts, calls, no_calls = state.accounts, round(found.calls.sum()), np.zeros(first)
         if self.advisers:
-            more = np.concatenate([np.zeros((2, first)), [found.calls, found.solves]], axis=1)
-            accounts = accounts._replace(
-                calls=frozen(accounts.calls + more[0]), solves=frozen(accounts.solves + more[1])
+            accounts = accounts.plus(
+                calls=np.append(no_calls, found.calls), solves=np.append(no_calls, found.solves)
             )
         state = state._replace(
             advisers=found.states,
@@ -319,15 +292,17 @@ class Core(HasKernel, Diagnosed, Learner[State]):
     def is_committed(self, state: State) -> bool:
         return state.upcoming.round == next_round(state)
 
-    def drop(self, state: State, rounds: Sequence[int]) -> State:
-        waiting: State = forget(state, rounds)
-        return waiting
-
     def migrated(self, state: State, old: Learner[Any]) -> State:
-        from tidewolf.learners.changed import migrated
+        from tidewolf.learners.migration import migrated
 
-        require_of_one_kind(self, state, old)
-        assert isinstance(old, Core)
+        if not isinstance(old, Core) or type(old) is not type(self):
+            kind = type(self).__name__
+            raise WrongType(
+                f"{kind} continues from the state of a {kind}, over this set or another, not from "
+                f"that of {shown(old)}; start anew with tw.Session(learner)."
+            )
+        if not isinstance(state, self.state_type):
+            refuse_state(self, state)
         return migrated(self, old.with_open_block(state), old)
 
     def with_open_block(self, state: State) -> State:
@@ -335,10 +310,6 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         return state
 
     # ---------------------------------------------------------------- after a round
-
-    def update(self, state: State, feedback: FirstOrder | FullInformation) -> State:
-        require_no_pending(state)
-        return self.on_feedback(state, (Arrival(next_round(state), feedback),))
 
     def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
@@ -354,85 +325,71 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         arrivals = in_order(arrivals)
         if (after := self._learned_at_once(state, arrivals)) is not None:
             return after
-        rounds, observed, newest = list[Committed](), list[PlayedRound](), next_round(state) - 1
+        observed, newest = list[PlayedRound](), next_round(state) - 1
         overrides, last = state.overrides, state.last
         for arrival in arrivals:
             own, _ = without(state, arrival.round)
-            rounds.append(state.upcoming if own is None else own)
-            observed.append(self._observed(state, rounds[-1], arrival))
+            observed.append(self._observed(state, own or state.upcoming, arrival))
             overrides = overrides.and_of(arrival)
             if last is not None and arrival.round >= newest:
                 last = observed[-1].x if arrival.played is None else arrival.played
         here = {arrival.round for arrival in arrivals}
         pending = tuple(one for one in state.pending if one.round not in here)
         state = state._replace(pending=pending, overrides=overrides, last=last)
-        return self._stepped(state, rounds, observed)
+        return self._stepped(state, observed)
 
-    def _stepped(
-        self, state: State, rounds: Sequence[Committed], observed: Sequence[PlayedRound]
-    ) -> State:
-        """The state after one step along the gradients of these rounds."""
+    def _stepped(self, state: State, observed: Observed) -> State:
         x, n = observed[0].x, sum(one.block.rounds for one in observed)
         block = reduce(add_sums, (played_at(one.block, one.x, x) for one in observed))
         weighed = self._weights.weigh(state.dual, block, x)
         state = state.in_units(weighed.unit)._replace(t=state.t + n, dual=weighed.dual)
-        waiting = len(state.pending)
-        each = by_gradients(self.K, observed, self._groups, weighed, waiting)
-        state = self._with_cells(state, rounds, [one.grads[0] for one in each], weighed)
+        each: Fed = by_gradients(self.K, observed, self._groups, weighed)
+        if self.context is not None:
+            state = self._with_cells(state, observed, each, weighed)
         if self.names:
-            state, each = self._mixed(state, rounds, observed, each, weighed)
+            state, each = self._mixed(state, observed, each, weighed)
         whole = reduce(ExpertFeedback.and_of, each)
         if whole.price != 0.0:
-            V, overrides = weighed.loss_weight, state.overrides
-            price = overrides.price + (whole.price / V if V > 0.0 else math.inf)
-            state = state._replace(overrides=overrides._replace(price=price))
-        state = self._descended(state, whole)
-        for own, seen in zip(rounds, each, strict=True):
-            state = self._context_descended(state, own.shares, seen, len(rounds))
-        for own, one in zip(rounds, observed, strict=True):
-            advisers = (
-                adviser.observe_round(
-                    self.K, remembered, one.functions or one.block, one.x, own.round
-                )
-                for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
-            )
-            state = state._replace(advisers=tuple(advisers))
+            V = weighed.loss_weight
+            state = priced(state, whole.price / V if V > 0.0 else math.inf)
+        state = self._descended(state, observed, each, whole)
+        for one in observed:
+            state = self._advisers_observe(state, one)
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
-        state = self._projected(state, rounds)
+        state = self._projected(state, observed)
         uncommitted = state.upcoming._replace(round=next_round(state) + 1)
         return state._replace(upcoming=uncommitted)
 
+    def _advisers_observe(self, state: State, one: PlayedRound) -> State:
+        feedback = one.functions or one.block
+        advisers = (
+            adviser.observe_round(self.K, remembered, feedback, one.x, one.number)
+            for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
+        )
+        return state._replace(advisers=tuple(advisers))
+
     def _mixed(
-        self,
-        state: State,
-        rounds: Sequence[Committed],
-        observed: Sequence[PlayedRound],
-        each: tuple[ExpertFeedback, ...],
-        weighed: Surrogate,
-    ) -> tuple[State, tuple[ExpertFeedback, ...]]:
+        self, state: State, observed: Observed, each: Fed, weighed: Surrogate
+    ) -> tuple[State, Fed]:
         """The state with weights and accounts after these rounds, and what experts are fed: values
         in place of gradients where losses declare their curvature.
         """
-        waiting, mixer, accounts = len(state.pending), state.mixer, state.accounts
+        fed, mixer, accounts = each, state.mixer, state.accounts
+        alphas = [alpha for one in observed if (alpha := self._curvature(one)) is not None]
         try:
-            alphas = [self._curvature(one) for one in observed]
-            if all(alpha is not None for alpha in alphas):
-                by_value = by_values(self.K, observed, self._groups, weighed, waiting)
+            if len(alphas) == len(observed):
+                fed = by_values(self.K, observed, self._groups, weighed)
                 # a sum of n such losses is mixable at alpha/n
-                alpha = min(alpha for alpha in alphas if alpha is not None)
-                least = weighed.loss_weight * log_experts(len(self.names)) * weighed.rounds / alpha
-                each, mixer = by_value, mixer.at_least(least)
-            for one in observed:
-                accounts = accounts.with_values(one, weighed)
+                gap = log_experts(len(self.names)) * weighed.rounds / min(alphas)
+                mixer = mixer.at_least(weighed.loss_weight * gap)
+            for one, seen in zip(observed, fed, strict=True):
+                accounts = accounts.after(one, seen.losses, weighed)
         except InvalidInput:  # an expert proposed a point where the loss has no value
-            each = by_gradients(self.K, observed, self._groups, weighed, waiting)
-            mixer, accounts = state.mixer, state.accounts
-            for one in observed:
-                accounts = accounts.with_values(one._replace(functions=None), weighed)
-        for own, one, seen in zip(rounds, observed, each, strict=True):
-            accounts = accounts.after(own.p, one.points, seen.losses, one.block.rounds)
-        mixed = sum((one.mixed for one in each[1:]), start=each[0].mixed)
-        return state._replace(mixer=mixer.updated(mixed, waiting), accounts=accounts), each
+            unseen = [one._replace(functions=None) for one in observed]
+            return self._mixed(state, unseen, each, weighed)
+        mixed = np.sum([one.mixed for one in fed], axis=0)
+        mixer = mixer.updated(mixed, len(state.pending))
+        return state._replace(mixer=mixer, accounts=accounts), fed
 
     @cached_property
     def compiled(self) -> CompiledRounds | None:
@@ -440,6 +397,10 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         learners, which may do otherwise.
         """
         return compiled_rounds(self) if "__final__" in vars(type(self)) else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is compiled: a copy compiles again."""
+        return {name: value for name, value in vars(self).items() if name != "compiled"}
 
     def _learned_at_once(self, state: State, arrivals: Sequence[Arrival]) -> State | None:
         """The state after one round at the point that was decided, by the kernel; None if it is
@@ -463,23 +424,16 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         if functions is None or self.wants_functions is not (observed.functions is not None):
             return None
         after: State | None = kernel.learned(state, functions)
-        if after is not None and self.advisers:
-            seen, number = observed.functions or observed.block, state.upcoming.round
-            advisers = (
-                adviser.observe_round(self.K, remembered, seen, observed.x, number)
-                for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
-            )
-            after = after._replace(advisers=tuple(advisers))
-        overrides = state.overrides.and_of(arrivals[0])
-        if after is None or overrides is state.overrides:
-            return after
-        return after._replace(overrides=overrides)
+        if after is None:
+            return None
+        if self.advisers:
+            after = self._advisers_observe(after, observed)
+        return after._replace(overrides=state.overrides.and_of(arrivals[0]))
 
     def _observed(self, state: State, own: Committed, arrival: Arrival) -> PlayedRound:
-        """A round as it is observed."""
         x = own.x if arrival.of_decision else arrival.played
         feedback, functions = arrival.feedback, None
-        most = max(self.most_at_once, self.rounds_left(state))
+        most = rounds_at_once(self, state)
         if self.names and isinstance(feedback, FullInformation):
             functions = require_full_information(feedback, self.K.shape, most)
             values = functions.constraints.values(x)
@@ -492,103 +446,76 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         else:
             block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.K.shape, most)
-        return PlayedRound(own.points, own.mix, x, block, functions)
+        decided = own.round, own.points, own.mix, own.p, own.shares
+        return PlayedRound(*decided, x, block, functions)
 
     def _curvature(self, one: PlayedRound) -> float | None:
         """alpha of the losses, where they declare it and are seen."""
         return None if one.functions is None else one.functions.losses.exp_concavity
 
-    def _descended(self, state: State, met: ExpertFeedback) -> State:
-        """Every descent's infeasible iterate moved."""
-        keep, descents = self._keep, list(state.descents)
-        for i, scale in enumerate(self.scales):
-            grad, own = met.grads[i], descents[i]
-            if grad.norm2 > 0.0:
-                part = self._part(own, state.pool.x(i), 1.0)
-                [(y, sums)] = descend_together([part], grad, scale, keep, self._factors)
-                descents[i] = self._moved(own, y, sums)
-        return state._replace(descents=tuple(descents))
-
-    def _context_descended(
-        self, state: State, phi: Floats, met: ExpertFeedback, rounds: int
+    def _descended(
+        self, state: State, observed: Observed, each: Fed, whole: ExpertFeedback
     ) -> State:
-        """The iterates of the context's cells moved, each by its share of a round's gradient; one
-        of several rounds that arrive together, before anything is projected.
+        """Every infeasible iterate moved: descents by one step for all rounds that arrive together,
+        the context's cells by their shares of each round's gradient.
         """
-        if self.context is None:
-            return state
-        plain, descents = len(self.scales), list(state.descents)
-        grad, cells = met.grads[plain], np.flatnonzero(phi).tolist()
-        shares = [float(phi[j]) for j in cells]
-        if grad.norm2 > 0.0 and cells:
-            waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
-            group = [
-                self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
-                for j, share in zip(cells, shares, strict=True)
+        plain, waiting = len(self.scales), float(len(state.pending))
+        steps = [([i], [1.0], [waiting], whole.grads[i], k) for i, k in enumerate(self.scales)]
+        if self.context is not None:
+            pending = sum((one.shares for one in state.pending), start=np.zeros(self.cells))
+            for one, met in zip(observed, each, strict=True):
+                cells = np.flatnonzero(one.shares)
+                shares, late = one.shares[cells].tolist(), pending[cells].tolist()
+                which = (plain + cells).tolist()
+                steps.append((which, shares, late, met.grads[plain], self.cell_scale))
+        descents, factors = list(state.descents), self._factors
+        for which, shares, late, grad, scale in steps:
+            if not which or grad.norm2 <= 0.0:
+                continue
+            parts = [
+                self._part(descents[i], state.pool.x(i), share, rounds_late)
+                for i, share, rounds_late in zip(which, shares, late, strict=True)
             ]
-            stepped = descend_together(group, grad, CELL_SCALE, self._keep, self._factors)
-            for j, (target, sums) in zip(cells, stepped, strict=True):
-                moved = self._moved(descents[plain + j], target, sums, rounds)
-                if rounds > 1:
-                    apart = moved.y - state.pool.x(plain + j)
-                    moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
-                descents[plain + j] = moved
+            stepped = descend_together(parts, grad, scale, self._keep, factors)
+            for i, (y, sums) in zip(which, stepped, strict=True):
+                again, distance = i >= plain and len(observed) > 1, descents[i].distance
+                if again or not factors.exact:  # else it is projected before its next step
+                    y = into_balls(y, self.K.center, factors)
+                if again:
+                    distance = norm(y - state.pool.x(i))
+                y = frozen(y)
+                descents[i] = Descent(y, y, sums, distance)
         return state._replace(descents=tuple(descents))
 
-    def _with_cells(
-        self,
-        state: State,
-        rounds: Sequence[Committed],
-        grads: Sequence[StepGradient],
-        weighed: Surrogate,
-    ) -> State:
-        """The sums of the context's cells with rounds whose gradients at the played points these
-        are.
-        """
-        if self.context is None:
-            return state
-        cells = state.cells
-        for own, grad in zip(rounds, grads, strict=True):
-            limit, V = grad.penalty_gradient, weighed.loss_weight
-            limit = 0.0 * grad.g if limit is None else limit
-            loss = weighed.loss_gradient if len(rounds) == 1 else (grad.g - limit) / V
-            cells = cells.and_round(self.K, own.shares, loss, limit)
+    def _with_cells(self, state: State, observed: Observed, each: Fed, weighed: Surrogate) -> State:
+        """The sums of the context's cells with rounds, by their gradients at the played points."""
+        cells, V = state.cells, weighed.loss_weight
+        for one, met in zip(observed, each, strict=True):
+            g, P = met.grads[0].g, met.grads[0].penalty_gradient
+            limit = 0.0 * g if P is None else P
+            loss = weighed.loss_gradient if len(observed) == 1 else (g - limit) / V
+            cells = cells.and_round(self.K, one.shares, loss, limit)
         return state._replace(cells=cells)
 
-    def _moved(self, own: Descent, target: Array, sums: DescentSums, rounds: int = 1) -> Descent:
-        """The iterate moved, within the balls unless it is projected exactly before its next
-        step, as it is not if several rounds arrive together.
-        """
-        if rounds > 1 or not self._factors.exact:
-            target = into_balls(target, self.K.center, self._factors)
-        target = frozen(target)
-        return Descent(target, target, sums, own.distance)
-
-    def _part(self, own: Descent, z: Array, share: float, pending: float | None = None) -> Part:
+    def _part(self, own: Descent, z: Array, share: float, pending: float) -> Part:
         reach = reaches(self._factors, z, own.y, own.distance)
         return Part(own.y, share, own.sums, reach, pending)
 
     @cached_property
     def _factors(self) -> Factors:
-        """What has steps of its own."""
         return step_factors(self.K)
 
-    def _projected(self, state: State, rounds: Sequence[Committed]) -> State:
+    def _projected(self, state: State, observed: Observed) -> State:
         """The members of all infeasible iterates that these rounds moved, on one budget of
         calls."""
-        pool, oracle_budget, calls, descents = (
-            state.pool,
-            state.oracle_budget,
-            0,
-            list(state.descents),
-        )
+        pool, descents, calls = state.pool, list(state.descents), 0
         own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
-        for i in self._order(state, rounds):
-            budget = max(0, math.floor(oracle_budget + 1e-9) - reserved)
+        for i in self._order(state, observed):
+            budget = max(0, math.floor(state.oracle_budget - calls + 1e-9) - reserved)
             own = descents[i]
             y = own.y + 0.0  # one to give away
             pool, found = pool.projected(i, self.K, y, self._tolerance2, budget)
-            oracle_budget, calls = oracle_budget - found.calls, calls + found.calls
+            calls += found.calls
             if self.names:
                 own_calls[min(i, len(self.scales))] += found.calls
             distance = math.sqrt(found.distance2)
@@ -599,7 +526,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
             state = state._replace(vertices=0, vertices_of_waiting=0)
         return state._replace(
             pool=tidied,
-            oracle_budget=oracle_budget,
+            oracle_budget=state.oracle_budget - calls,
             calls=state.calls + calls,
             descents=tuple(descents),
             distance=descents[self._largest].distance,
@@ -613,26 +540,22 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         proposals_of = zip(self.advisers, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in proposals_of if adviser.waits)
 
-    def _order(self, state: State, rounds: Sequence[Committed]) -> list[int]:
+    def _order(self, state: State, observed: Observed) -> list[int]:
         """What the budget serves first: the descent that a guarantee is about, if there are calls
         for it, then those who are trusted and far from their infeasible iterates.
         """
         plain, trust = len(self.scales), dict[int, float]()
-        for one in rounds:
+        for one in observed:
             own = {i: float(one.p[i]) if self.names else 1.0 for i in range(plain)}
             for j in np.flatnonzero(one.shares).tolist():
                 own[plain + j] = float(one.p[plain] * one.shares[j])
-            trust = (
-                own
-                if not trust
-                else {i: max(own.get(i, 0.0), trust.get(i, 0.0)) for i in own | trust}
-            )
+            trust |= {i: max(weight, trust.get(i, 0.0)) for i, weight in own.items()}
 
         def urgency(i: int) -> float:
             if self._pays_first and i == self._largest:
                 return math.inf
-            apart = state.descents[i].y - state.pool.x(i)
-            return self._precedence[i] * trust[i] * math.sqrt(inner(apart, apart))
+            apart = norm(state.descents[i].y - state.pool.x(i))
+            return self._precedence[i] * trust[i] * apart
 
         return sorted(trust, key=urgency, reverse=True) if len(trust) > 1 else list(trust)
 
@@ -641,8 +564,7 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         """A factor near 1 for each point: of those that are as urgent up to rounding, the oracle
         serves the one with the smallest steps first, then the first one.
         """
-        cells = 0 if self.context is None else self.context.cells
-        scales = (*self.scales, *(CELL_SCALE,) * cells)
+        scales = (*self.scales, *(self.cell_scale,) * self.cells)
         factors = [1.0] * len(scales)
         for rank, i in enumerate(sorted(range(len(scales)), key=lambda i: (-scales[i], -i))):
             factors[i] += NEAR_TIE * rank
@@ -650,7 +572,6 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     @cached_property
     def _largest(self) -> int:
-        """The descent with the largest steps."""
         return max(range(len(self.scales)), key=lambda i: self.scales[i])
 
     @cached_property
@@ -682,14 +603,12 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         if D == 0.0:
             return Bound(0.0, 0.0)
         if self.max_move is not None:
-            return Bound(None, None, HELD_BACK)
+            return Bound(reason=HELD_BACK)
         e = 0.0 if self._factors.exact else math.sqrt(self._tolerance2)
         if e and not self._pays_first:
-            spent = f"{self.calls_per_round:g} oracle calls per round, in blocks of {self.block},"
             return Bound(
-                None,
-                None,
-                f"With {spent} no distance of x and y can be guaranteed: bounds are measured.",
+                reason=f"With {self.calls_per_round:g} oracle calls per round, in blocks of "
+                f"{self.block}, no distance of x and y can be guaranteed: bounds are measured."
             )
         root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root if self.names else 0.0
@@ -698,7 +617,6 @@ class Core(HasKernel, Diagnosed, Learner[State]):
 
     @cached_property
     def _groups(self) -> int:
-        """Descents, and the context."""
         return len(self.scales) + (self.context is not None)
 
     @cached_property
@@ -754,29 +672,20 @@ class Core(HasKernel, Diagnosed, Learner[State]):
         return self._weights.limit_prices(state.dual)
 
     def _require_whole(self, state: State) -> None:
-        upcoming, a = state.upcoming, state.accounts
-        for what, found, due in (
-            ("descents", len(state.descents), len(self.begin().descents)),
-            ("points", len(state.pool.actives), len(state.descents)),
-            ("advisers", len(state.advisers), len(self.advisers)),
-            *(
-                ("proposals", len(one.points), max(1, len(self.names)))
-                for one in (upcoming, *state.pending)
-            ),
-        ):
-            if found != due:
-                raise ValueError(f"it has {found} {what} where {due} are due")
-        for one in (upcoming, *state.pending):
-            if not is_member(self.K, one.x):
-                raise ValueError("a point that was decided is no member of the set")
-            for z in one.points:
-                if z is not None and not is_member(self.K, z):
-                    raise ValueError("a point that was proposed is no member of the set")
-            for what, weights in (("weights", one.p), ("shares", one.shares)):
-                if weights.size and (weights.min() < 0.0 or weights.sum() > 1.0 + 1e-6):
-                    raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
-        if state.mixer.gap < 0.0 or (a.available < 0.0).any() or state.vertices > state.pool.count:
-            raise ValueError("what was counted of its members is below 0, or beyond what there is")
+        decided, descents = (state.upcoming, *state.pending), len(self.scales) + self.cells
+        points = [z for one in decided for z in (one.x, *one.points) if z is not None]
+        shares = [each for one in decided for each in (one.p, one.shares) if each.size]
+        sizes = len(state.descents), len(state.pool.actives), len(state.advisers)
+        proposals = {len(one.points) for one in decided}
+        if sizes != (descents, descents, len(self.advisers)) or proposals != {len(self.names) or 1}:
+            raise ValueError("it has other descents, advisers or proposals than the learner")
+        if not all(is_member(self.K, z) for z in points):
+            raise ValueError("a point that was decided or proposed is no member of the set")
+        if not all(each.min() >= 0.0 and each.sum() <= 1.0 + 1e-6 for each in shares):
+            raise ValueError("the weights of a round are at least 0 and at most 1 in all")
+        counted = state.mixer.gap, *state.accounts.available, state.pool.count - state.vertices
+        if min(counted) < 0.0:
+            raise ValueError("what was counted is below 0, or beyond what there is")
         if state.dual.each is not None:
             state.dual.each.require_sound()
         super()._require_whole(state)

@@ -38,19 +38,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple, final
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
-from tidewolf.core.settings import Number
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
 from tidewolf.methods.clock import Epoch
 from tidewolf.methods.paper import PaperLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import FinerTolerance, takes_start
+from tidewolf.methods.settings import AboveZero, Positive, takes_start
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
     DriftBlock,
@@ -64,8 +63,6 @@ from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, 
 
 
 class DriftSlopes(NamedTuple):
-    """The slopes that the step and its bounds use, all within aff(K)."""
-
     loss: float
     """G_f: given, or the largest of a block at y"""
     constraint: float
@@ -84,8 +81,6 @@ class DriftSlopes(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the epoch, the slopes, and the sums of the bounds."""
-
     t: int
     point: ProjectedPoint
     open: DriftBlock
@@ -157,9 +152,9 @@ class DriftPlusPenalty(PaperLearner[State]):
     accuracy: ClassVar = 3.0 * math.sqrt(DRIFT_ACCURACY)
     block_factor: ClassVar = 2.6
 
-    tolerance: FinerTolerance = 1e-3
-    alpha: Annotated[float | None, Number(above=0.0)] = None
-    delta: Annotated[float | None, Number(above=0.0)] = None
+    tolerance: Positive = 1e-3
+    alpha: AboveZero = None
+    delta: AboveZero = None
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_f = unit_length(self.K), self.loss_lipschitz or 0.0
@@ -238,7 +233,6 @@ class DriftPlusPenalty(PaperLearner[State]):
         )
 
     def step(self, state: State, block: DriftBlock) -> State:
-        """The drift-plus-penalty step."""
         K, n, point, slopes = self.K, block.rounds, state.point, state.slopes
         given, known = self.loss_lipschitz, slopes.largest.loss
         gradient, slope = tangent_part(K, "loss", block.loss_gradient, n, given, known)

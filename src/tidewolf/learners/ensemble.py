@@ -31,37 +31,80 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, final
 
+from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
-from tidewolf.experts import Context, Season
-from tidewolf.experts.base import Adviser
-from tidewolf.experts.setting import ExpertsSetting
+from tidewolf.core.settings import Check, Magnitude
+from tidewolf.experts import Adviser, Context, Named, Resolve, Season
+from tidewolf.experts.season import is_duration
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
-    AnytimeHorizon,
-    CallsPerRound,
-    Caution,
-    ConstraintLipschitz,
     HardSetK,
-    LossLipschitz,
-    MaxMove,
+    Numbers,
+    OptionalPositive,
+    OptionalRounds,
     PerConstraint,
+    Positive,
     StartAt,
-    StepScales,
-    Tolerance,
     takes_start,
 )
 
+STEP_SCALES = Numbers(each=Magnitude(), distinct=True)
+
+
+@dataclass(frozen=True)
+class ExpertsSetting(Check):
+    """Advisers and at most one context; a string names points that are given with the round.
+
+    In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`; any
+    other string is a name.
+    """
+
+    words: ClassVar[str] = 'a list such as ["last", "1d"]'
+
+    def __call__(self, value: Any, what: str) -> tuple[Adviser | Context, ...]:
+        if isinstance(value, Adviser | Context):
+            value = (value,)
+        given = as_items(value, what, "[tw.experts.Resolve()]")
+        experts = [Named(one) if isinstance(one, str) else one for one in given]
+        for one in experts:
+            if not isinstance(one, Adviser | Context):
+                raise WrongType(
+                    f"{what} must be advisers such as experts.Resolve(), names of points that are "
+                    f"given with the round, or a context such as experts.Season(96), not "
+                    f"{shown(one)}."
+                )
+        contexts = [one for one in experts if isinstance(one, Context)]
+        if len(contexts) > 1:
+            raise InvalidInput(
+                f"{what} may hold one context, not {len(contexts)}: {contexts[0]} and "
+                f"{contexts[1]}."
+            )
+        return tuple(experts)
+
+    def read(self, value: Any) -> tuple[int | str, ...] | None:
+        plain = isinstance(value, list) and all(type(item) in (int, str) for item in value)
+        return tuple(value) if plain else None
+
+    def build(self, value: Any) -> tuple[Adviser, ...]:
+        return tuple(map(_adviser, value))
+
+
+def _adviser(item: Any) -> Any:
+    """The adviser that an item of a file stands for."""
+    if isinstance(item, str) and item not in ("last", "forecast") and not is_duration(item):
+        return Named(item)
+    return Resolve(item) if isinstance(item, int | str) else item
+
 
 class EnsembleState(State):
-    """Where all experts stand, and what is committed for the next round."""
-
     __slots__ = ()
 
 
@@ -156,16 +199,21 @@ class Ensemble(Core):
     state_type: ClassVar = EnsembleState
 
     K: HardSetK
-    horizon: AnytimeHorizon = None
-    caution: Caution = DEFAULT_CAUTION
-    calls_per_round: CallsPerRound = 1.0
-    step_scales: Annotated[tuple[float, ...], StepScales()] = (0.03, 0.1, 0.3, 1.0)
+    horizon: OptionalRounds = None
+    caution: Positive = DEFAULT_CAUTION
+    calls_per_round: Positive = 1.0
+    step_scales: Annotated[tuple[float, ...], Numbers(each=Magnitude(), distinct=True)] = (
+        0.03,
+        0.1,
+        0.3,
+        1.0,
+    )
     experts: Annotated[tuple[Adviser | Context, ...], ExpertsSetting()] = ()
     start_at: StartAt = None
-    max_move: MaxMove = None
-    tolerance: Tolerance = None
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
+    max_move: OptionalPositive = None
+    tolerance: OptionalPositive = None
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
     per_constraint: PerConstraint = False
 
     @property
@@ -177,55 +225,38 @@ class Ensemble(Core):
         """The functions also where losses declare their curvature."""
         return FullInformation if losses.exp_concavity is not None else self.needs
 
-    @cached_property
-    def wants_functions(self) -> bool:
-        """Whether an adviser needs the functions of a round."""
-        return any(adviser.needs_functions for adviser in self.advisers)
-
     @property
     def scales(self) -> tuple[float, ...]:
         return self.step_scales
 
     @cached_property
-    def context(self) -> Context | None:
-        """The context among the experts."""
-        return next((one for one in self.experts if isinstance(one, Context)), None)
-
-    @cached_property
-    def advisers(self) -> tuple[Adviser, ...]:
-        """The advisers among the experts."""
-        return tuple(one for one in self.experts if isinstance(one, Adviser))
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The names of all experts: descents, the context, advisers."""
-        found = [f"descent {scale:g}" for scale in self.step_scales]
+    def _called(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+        """The names of all experts, their kinds, and what they are called in sentences."""
+        scales = self.step_scales
+        found = [(f"descent {k:g}", "descent", f"descent, step scale {k:g}") for k in scales]
         if self.context is not None:
-            found.append(type(self.context).__name__.lower())
-        found += [name for adviser in self.advisers for name in adviser.names]
-        return all_different(found)
-
-    @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        """What each member is."""
-        plain, others = len(self.step_scales), self.context is not None
-        advised = len(self.names) - plain - others
-        return ("descent",) * plain + ("context",) * others + ("advice",) * advised
+            name = type(self.context).__name__.lower()
+            found.append((name, "context", f"the policy by {name}"))
+        for adviser in self.advisers:
+            both = zip(adviser.names, adviser.in_words, strict=True)
+            found += [(name, "advice", words) for name, words in both]
+        names, kinds, words = zip(*found, strict=True)
+        return all_different(names), kinds, words
 
     @property
-    def most_at_once(self) -> int:
-        """Rounds that one update takes: any number that shared a point."""
-        return 10**9
+    def names(self) -> tuple[str, ...]:
+        """The names of all experts: descents, the context, advisers."""
+        return self._called[0]
 
     def rounds_at_once(self, state: State) -> int:
-        return self.most_at_once
+        return 10**9
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
         policy satisfies all constraints.
         """
         if self.context is None:
-            return Bound(None, None, "Without a context there is no policy but a fixed point.")
+            return Bound(reason="Without a context there is no policy but a fixed point.")
         return for_what_was_played(self.policy_bound_of(record.final_state), record.final_state)
 
     def experts_of(self, state: State) -> tuple[Expert, ...]:
@@ -249,26 +280,18 @@ class Ensemble(Core):
                 run_loss=float(a.run_losses[i]) if feedback else None,
                 run_violation=float(a.run_violations[i]) if feedback else None,
             )
-            for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+            for i, (name, kind) in enumerate(zip(*self._called[:2], strict=True))
         )
 
     def proposals(self, state: State, number: int | None = None) -> tuple[Proposal, ...]:
         own = next((one for one in state.pending if one.round == number), None)
         own = self.committed(state).upcoming if own is None else own
-        return tuple(map(Proposal, self._in_words, own.p.tolist(), own.points))
-
-    @cached_property
-    def _in_words(self) -> tuple[str, ...]:
-        """What the members are called in sentences."""
-        own = [f"descent, step scale {scale:g}" for scale in self.step_scales]
-        if self.context is not None:
-            own.append(f"the policy by {type(self.context).__name__.lower()}")
-        return (*own, *(words for adviser in self.advisers for words in adviser.in_words))
+        return tuple(map(Proposal, self._called[2], own.p.tolist(), own.points))
 
     def adviser_in_words(self, name: str) -> str:
         if name not in self.names:
             return name
-        return self._in_words[self.names.index(name)].partition(", ")[0]
+        return self._called[2][self.names.index(name)].partition(", ")[0]
 
     def guards(self, state: State) -> tuple[Guard, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, final
 
 from tidewolf.core.arrays import norm
@@ -30,22 +29,18 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
+from tidewolf.methods.accounts import PlayedRound
 from tidewolf.methods.base import Learner
 from tidewolf.methods.clock import add_sums, empty_sums
-from tidewolf.methods.expert_feedback import PlayedRound
 from tidewolf.methods.late import in_order, next_round, priced, without
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
-    AnytimeHorizon,
-    CallsPerRound,
-    Caution,
-    ConstraintLipschitz,
     HardSetK,
-    LossLipschitz,
-    MaxMove,
+    OptionalPositive,
+    OptionalRounds,
     PerConstraint,
+    Positive,
     StartAt,
-    Tolerance,
     takes_start,
 )
 from tidewolf.methods.steps.lyapunov import DualState
@@ -53,8 +48,6 @@ from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tang
 
 
 class DescentState(State):
-    """Where the descent stands, and its open block."""
-
     __slots__ = ()
 
 
@@ -120,16 +113,16 @@ class LyapunovDescent(Core):
     state_type: ClassVar = DescentState
 
     K: HardSetK
-    horizon: AnytimeHorizon = None
-    caution: Caution = DEFAULT_CAUTION
-    calls_per_round: CallsPerRound = 1.0
-    tolerance: Tolerance = None
+    horizon: OptionalRounds = None
+    caution: Positive = DEFAULT_CAUTION
+    calls_per_round: Positive = 1.0
+    tolerance: OptionalPositive = None
     block: Annotated[int, Count()] = 1
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
     step_scale: Annotated[float, Magnitude()] = 1.0
     start_at: StartAt = None
-    max_move: MaxMove = None
+    max_move: OptionalPositive = None
     per_constraint: PerConstraint = False
 
     @property
@@ -149,30 +142,29 @@ class LyapunovDescent(Core):
 
     def _with_round(self, state: State, arrival: Arrival) -> State:
         own, pending = without(state, arrival.round)
-        decided, x = state.upcoming if own is None else own, state.pool.x(0)
-        one = self._observed(state, decided, arrival)
-        is_newest = arrival.round >= next_round(state) - 1
-        seen, before = played_at(one.block, one.x, x), state.open or self._no_sums
-        block, last = add_sums(before, seen), state.last
-        if is_last := block.rounds == self.block:
-            state = state._replace(open=None)
-        else:  # refused at once where the end of the block would refuse it
+        one = self._observed(state, own or state.upcoming, arrival)
+        seen = played_at(one.block, one.x, state.pool.x(0))
+        block, last = add_sums(state.open or empty_sums(self.K.center), seen), state.last
+        is_last, is_newest = block.rounds == self.block, arrival.round >= next_round(state) - 1
+        if not is_last:  # refused at once where the end of the block would refuse it
             self._require_slopes(state, one.block)
-            state = state._replace(t=state.t + seen.rounds, open=block)
         moved = is_last or arrival.played is not None or state.proposed is not None
         if last is not None and moved and is_newest:
             last = one.x if arrival.played is None else arrival.played
-        overrides = state.overrides.and_of(arrival)
-        state = state._replace(pending=pending, overrides=overrides, last=last)
+        state = state._replace(
+            t=state.t + seen.rounds,
+            open=block,
+            pending=pending,
+            overrides=state.overrides.and_of(arrival),
+            last=last,
+        )
         if is_last:
-            whole = PlayedRound((x,), x, x, block, None)
-            state = self._stepped(state._replace(t=state.t - before.rounds), [decided], [whole])
-        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, decided.mix))
-        after: State = priced(state, price) if price != 0.0 else state
+            state = self.with_open_block(state)
+        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.mix))
+        after: State = priced(state, price)
         return after
 
     def _require_slopes(self, state: State, seen: FirstOrder) -> None:
-        """Refuse gradients that are steeper than was declared."""
         given = Given(self.loss_lipschitz, self.constraint_lipschitz)
         tangent_gradients(self.K, seen, given, self.slopes(state))
         for each in [] if seen.limits is None else seen.limits.gradients:
@@ -181,8 +173,9 @@ class LyapunovDescent(Core):
     def with_open_block(self, state: State) -> State:
         if state.open is None:
             return state
-        x, before = state.pool.x(0), state._replace(t=state.t - state.open.rounds, open=None)
-        return self._stepped(before, [state.upcoming], [PlayedRound((x,), x, x, state.open, None)])
+        x, own, before = state.pool.x(0), state.upcoming, state.t - state.open.rounds
+        whole = PlayedRound(own.round, (x,), x, own.p, own.shares, x, state.open, None)
+        return self._stepped(state._replace(t=before, open=None), [whole])
 
     def dual_of(self, state: State) -> DualState:
         if state.open is None:
@@ -194,10 +187,6 @@ class LyapunovDescent(Core):
             return state.dual.slopes
         given = Given(None, None)
         return tangent_gradients(self.K, state.open, given, state.dual.slopes).slopes
-
-    @cached_property
-    def _no_sums(self) -> FirstOrder:
-        return empty_sums(self.K.center)
 
     def _require_whole(self, state: State) -> None:
         if state.open is not None and state.open.limits is not None:

@@ -48,8 +48,8 @@ from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.cautious import AnytimeLyapunovLearner
+from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.clock import LyapunovLearner
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
@@ -63,8 +63,6 @@ ANYTIME = 1.31, 3.3
 
 
 class State(NamedTuple):
-    """Where it stands, and what the weights and the leader remember."""
-
     t: int
     x: Array
     first: Array
@@ -84,7 +82,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovFrankWolfe(AnytimeLyapunovLearner[State]):
+class LyapunovFrankWolfe(LyapunovLearner[State]):
     """Lyapunov weights with online Frank-Wolfe: one oracle call per round, the simplest learner.
 
     Parameters
@@ -124,11 +122,11 @@ class LyapunovFrankWolfe(AnytimeLyapunovLearner[State]):
 
     def start(self) -> State:
         x = self.K.center
-        return State(0, x, x, self.whole_weights.start(), frozen(namespace(x).zeros_like(x)))
+        return State(0, x, x, self.weights.start(), frozen(namespace(x).zeros_like(x)))
 
     def step(self, state: State, block: FirstOrder) -> State:
         K, x = self.K, state.x
-        weighed = self.whole_weights.weigh(state.dual, block, x)
+        weighed = self.weights.weigh(state.dual, block, x)
         total, g_norm = frozen(state.total * weighed.unit + weighed.g), math.sqrt(weighed.norm2)
         M = max(state.largest * weighed.unit, g_norm)
         state = state._replace(dual=weighed.dual, total=total, largest=M)
@@ -154,11 +152,7 @@ class LyapunovFrankWolfe(AnytimeLyapunovLearner[State]):
         return (ANYTIME if self.horizon is None else INFO)[1], 0.75
 
     def guarantee(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
-        return self.whole_weights.guaranteed(self.whole_weights.c)
-
-    def bound(self, record: Record) -> Bound:
-        return self.whole_weights.bound(record.final_state.dual)
+        return self.weights.guaranteed(self.weights.c)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

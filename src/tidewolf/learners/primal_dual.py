@@ -53,12 +53,11 @@ methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.feedback import Arrival, FirstOrder
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.methods.available import entries_out, restricted
@@ -67,17 +66,13 @@ from tidewolf.methods.clock import BlockLearner, Epoch
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.paper import SaddleLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import FinerTolerance, takes_start
+from tidewolf.methods.settings import Positive, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import PRINTED, SaddleSums, Units, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the epoch, the slopes, and the measured
-    bounds.
-    """
-
     t: int
     point: ProjectedPoint
     open: FirstOrder
@@ -151,7 +146,7 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
     printed: ClassVar = {"eta": 0.1, "delta": 1.0}
     delta_needs: ClassVar = ("constraint_lipschitz",)
 
-    tolerance: FinerTolerance = 1e-3
+    tolerance: Positive = 1e-3
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_g = unit_length(self.K), self.constraint_lipschitz or 0.0
@@ -188,14 +183,11 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
             point = point._replace(active=point.active.also(self.K, vertex))
         return self.with_point(state._replace(upcoming=found.points[0]), point, found.calls)
 
-    def update(self, state: State, feedback: FirstOrder) -> State:
-        return super().update(state, feedback)._replace(upcoming=None)
+    def taken(self, state: State, feedback: FirstOrder) -> State:
+        return super().taken(state, feedback)._replace(upcoming=None)
 
     def defer(self, state: State) -> State:
         return super().defer(state)._replace(upcoming=None)
-
-    def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        return super().on_feedback(state, arrivals)._replace(upcoming=None)
 
     def _units(self, slopes: Slopes) -> Units:
         if self.as_printed:
@@ -203,7 +195,6 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
         return Units(unit_length(self.K), slopes.loss or 1.0, slopes.constraint or 1.0)
 
     def step(self, state: State, block: FirstOrder) -> State:
-        """The primal and the dual step, and what they add to the bounds."""
         K, point, s = self.K, state.point, self.steps(state.epoch.horizon)
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
         unit, reach = self._units(gradients.slopes), self.reach(state, block.rounds)
@@ -232,14 +223,13 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
         return state.epoch.bound(*self.epoch_bound(state))
 
     def guarantee(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
         T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         if T is None or G_f is None or G_g is None:
             return NEEDS_SLOPES
         R, b, s, tol = self.K.radius, self.block_for(T), self.steps(T), self.known_distance2(T)
         if self.as_printed:
             if tol is None or self.condition_concern():
-                return Bound(None, None, " ".join(self.concerns))
+                return Bound(reason=" ".join(self.concerns))
             A = 2.0 * R**2 / s.eta + (G_f**2 + 4.0 * G_g**2 * R**2) * s.eta * b * T
             A += math.sqrt(tol) * (G_f + G_g / 4.0) * T
             return Bound(A, violation_bound(A + 2.0 * R * G_f * T, T, s.eta, s.theta))

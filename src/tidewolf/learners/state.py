@@ -4,6 +4,7 @@ what is committed for the next round.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -11,9 +12,9 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.base import Bound
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.late import Overrides
-from tidewolf.methods.migration import Migrations
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
@@ -38,7 +39,6 @@ class Committed(NamedTuple):
     round: int
     """of the coming one, if nothing is closed yet, another"""
     x: Array
-    """the decision"""
     mix: Array
     """sum p z, which the decision is unless something holds it back"""
     p: Floats
@@ -49,13 +49,48 @@ class Committed(NamedTuple):
 
     @property
     def free(self) -> Array:
-        """What would be decided if nothing held it back."""
         return self.mix
 
 
-class State(NamedTuple):
-    """Where all descents stand, and what is committed for the next round."""
+class Migrations(NamedTuple):
+    """How often the set changed, and what the rounds before the last time came to."""
 
+    times: int = 0
+    last: int = 0
+    """rounds that were observed before"""
+    lost: int = 0
+    """rounds that were pending, and played what the new set does not have"""
+    regret: float = 0.0
+    """the bounds of past epochs, summed; infinite where one has none"""
+    policy_regret: float = 0.0
+    """the same against policies, and against fixed points where there was no context"""
+
+    def following(self, t: int, lost: int, fixed: Bound, policy: Bound) -> Migrations:
+        regret, against = (math.inf if b.regret is None else b.regret for b in (fixed, policy))
+        return Migrations(self.times + 1, t, self.lost + lost, regret, against)
+
+    def bound(self, bound: Bound, past: float) -> Bound:
+        """The bound of all rounds, given that of this epoch and the regret of those before."""
+        if not self.times or bound.regret is None:
+            return bound
+        return bound._replace(regret=bound.regret + past)
+
+    def notes(self) -> tuple[str, ...]:
+        if not self.times:
+            return ()
+        changed = (
+            f"The learner was changed {self.times} time{'s' * (self.times > 1)}, last after "
+            f"{self.last} rounds: the bound on the regret adds up those of the epochs between, "
+            "each against the best point of its own set."
+        )
+        lost = (
+            f"{self.lost} round{'s' * (self.lost > 1)} pending at a change will not be observed: "
+            "what was played is not in the changed set."
+        )
+        return (changed, lost) if self.lost else (changed,)
+
+
+class State(NamedTuple):
     t: int
     upcoming: Committed
     pool: Pool
@@ -90,7 +125,6 @@ class State(NamedTuple):
 
     @property
     def point(self) -> ProjectedPoint:
-        """That of the first descent."""
         own = self.descents[0]
         return ProjectedPoint(self.pool.active(0), own.before_projection, own.y, own.distance)
 

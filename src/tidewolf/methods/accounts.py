@@ -1,95 +1,208 @@
-"""The sums of each expert of an ensemble: its guard, its weight, and the loss and violation it
-would have had.
+"""What the experts of an ensemble are fed after a round, and their sums over all rounds: guard,
+weight, and the loss and violation that each would have had.
 
-In a round with weights V of losses and w of limits, x played and z_i proposed by member i, whose
-loss relative to x was l_i in the mixer,
+By gradients every expert gets the surrogate's at the point x that was played, m the experts' mix,
 
-    A_i  =  sum -l_i  =  sum <s, x - z_i>, or by values sum (L(x) - L(z_i))
-    V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i))  <=  A_i                         (guard)
+    l_i = <s, z_i - x>,     price = <s, x - m>,     s = V grad f(x) + w grad g^+(x) within aff(K);
 
-by convexity, for any w >= 0; with a weight for each limit w g^+ is sum_j w_j g_j^+. Of rounds whose
-functions were not seen the left side is unknown.
+by values, where the functions are seen, with L(z) = V f(z) + w g^+(z),
+
+    l_i = L(z_i) - L(x),    price = L(x) - L(m),    s_i = the gradient of L at the group's own z_i.
+
+Where limits have weights of their own, w g^+ is sum_j w_j g_j^+ throughout. The mixer gets
+l_i + price, because it does not choose what is played if that is not the mix. Rounds that arrive
+together are weighed together, and their numbers add up. By convexity, for any w >= 0,
+
+    V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i))  <=  A_i  =  sum -l_i                  (guard)
+
+Of rounds whose functions were not seen the left side is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, to_numpy
-from tidewolf.core.feedback import FullInformation
+from tidewolf.core.arrays import frozen, inner, to_numpy
+from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.expert_feedback import PlayedRound
+from tidewolf.methods.steps.group import StepGradient
 from tidewolf.methods.steps.lyapunov import Surrogate
+from tidewolf.methods.steps.slopes import tangent_part
+
+
+class PlayedRound(NamedTuple):
+    """A round, or several that shared a point, as it is observed."""
+
+    number: int
+    points: tuple[Array | None, ...]
+    """z_i of every expert, those of the groups first; None if it was absent"""
+    mix: Array
+    p: Floats
+    shares: Floats
+    """phi, one a cell of the context; zeros where it is unknown"""
+    x: Array
+    """what was played"""
+    block: FirstOrder
+    functions: FullInformation | None
+
+    @property
+    def there(self) -> Floats:
+        """1 for each expert that proposed a point, else 0."""
+        return np.array([float(z is not None) for z in self.points])
+
+
+class ExpertFeedback(NamedTuple):
+    losses: Floats
+    """l_i, 0 for those absent"""
+    price: float
+    """of playing x in place of the mix"""
+    mixed: Floats
+    """what the mixer gets: l_i + price, 0 for those absent"""
+    grads: tuple[StepGradient, ...]
+    """one a group of descents"""
+
+    def and_of(self, other: ExpertFeedback) -> ExpertFeedback:
+        return ExpertFeedback(
+            self.losses + other.losses,
+            self.price + other.price,
+            self.mixed + other.mixed,
+            tuple(map(_both, self.grads, other.grads)),
+        )
+
+
+def _both(a: StepGradient, b: StepGradient) -> StepGradient:
+    """Two gradients as one, for who stands where the first was met."""
+    g, P, value = a.g + b.g, a.penalty_gradient, a.penalty_value
+    if b.penalty_gradient is not None:
+        P = b.penalty_gradient if P is None else P + b.penalty_gradient
+        value += b.penalty_value - inner(b.penalty_gradient, b.x - a.x)
+    return StepGradient(g, inner(g, g), a.x, P, value)
+
+
+def by_gradients(
+    K: HasLMO, observed: Sequence[PlayedRound], groups: int, weighed: Surrogate
+) -> list[ExpertFeedback]:
+    """The surrogate's gradient at each played point, for all experts; one for each round."""
+
+    def fed(one: PlayedRound) -> ExpertFeedback:
+        grad = (
+            StepGradient.of(weighed, one.x)
+            if len(observed) == 1
+            else _step_gradient(K, one.x, one.block, weighed)
+        )
+        return _fed(one, lambda z: inner(grad.g, z - one.x), (grad,) * groups)
+
+    return [fed(one) for one in observed]
+
+
+def by_values(
+    K: HasLMO, observed: Sequence[PlayedRound], groups: int, weighed: Surrogate
+) -> list[ExpertFeedback]:
+    """Values of the surrogate at each expert's point, and its gradient at each group's own; one for
+    each round.
+    """
+
+    def fed(one: PlayedRound) -> ExpertFeedback:
+        assert one.functions is not None
+        losses, limits = one.functions
+
+        def value(z: Array) -> float:
+            loss = float(losses.values(z).sum())
+            return weighed.loss_weight * loss + weighed.penalty_weight * weighed.breach(limits, z)
+
+        def gradient(z: Array | None) -> StepGradient:
+            if z is None:  # the context is unknown: nothing of it moves
+                return StepGradient(weighed.g, weighed.norm2, one.x, None, 0.0)
+            each = weighed.shares is not None
+            block = first_order(losses, limits, z, limits.values(z), per_constraint=each)
+            return _step_gradient(K, z, block, weighed)
+
+        played = value(one.x)
+        return _fed(one, lambda z: value(z) - played, tuple(map(gradient, one.points[:groups])))
+
+    return [fed(one) for one in observed]
+
+
+def _fed(
+    one: PlayedRound, more: Callable[[Array], float], grads: tuple[StepGradient, ...]
+) -> ExpertFeedback:
+    """What a round says, if `more` is how much more than x a point loses."""
+    losses = np.array([0.0 if z is None else more(z) for z in one.points])
+    price = 0.0 if one.mix is one.x else -more(one.mix)
+    return ExpertFeedback(losses, price, losses + price * one.there, grads)
+
+
+def _step_gradient(K: HasLMO, z: Array, block: FirstOrder, weighed: Surrogate) -> StepGradient:
+    w, n, met = weighed.penalty_weight, block.rounds, weighed.dual.slopes.and_of(block)
+    grad_f, _ = tangent_part(K, "loss", block.loss_gradient, n, None, met.loss)
+    g, P, value = weighed.loss_weight * grad_f, None, 0.0
+    if block.violation > 0.0 and w > 0.0:
+        gradient = weighed.gradient_of(block)
+        P = w * tangent_part(K, "constraint", gradient, n, None, met.constraint)[0]
+        g, value = g + P, w * weighed.violation_of(block)
+    return StepGradient(g, inner(g, g), z, P, value)
 
 
 class Accounts(NamedTuple):
-    """One entry a member."""
+    """One entry an expert."""
 
     guard: Floats
     """A_i, in the dual state's units"""
     lost: Floats
-    """the guard's left side, over the rounds it was awake in, likewise"""
+    """the guard's left side, over the rounds with a proposal of it, likewise"""
     weights: Floats
     """sum of p_i"""
     available: Floats
-    """rounds"""
     losses: Floats
     violations: Floats
     run_losses: Floats
-    """what was lost at the points played, over the rounds it was awake in"""
+    """what was lost at the points played, over the rounds with a proposal of it"""
     run_violations: Floats
     unseen: int
     """rounds whose functions were not seen"""
     played: Floats
     """p of the last round"""
     calls: Floats
-    """oracle calls; those of an adviser for several members are shared between these"""
+    """oracle calls; those of an adviser for several experts are shared between these"""
     solves: Floats
     """linear programs, likewise"""
 
     @classmethod
     def start(cls, experts: int) -> Accounts:
         none = frozen(np.zeros(experts))
-        return cls(none, none, none, none, none, none, none, none, 0, none, none, none)
+        return cls(*(none,) * 8, 0, none, none, none)
 
     def in_units(self, unit: float) -> Accounts:
         """The same where gradients are `unit` times as long."""
         return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
 
-    def after(
-        self, played: Floats, points: Sequence[Array | None], losses: Floats, rounds: int
-    ) -> Accounts:
-        """After rounds in which the members proposed these points, None if they were absent, had
-        these losses in the mixer and these weights.
-        """
-        available = np.array([float(rounds) * (z is not None) for z in points])
+    def plus(self, **more: Any) -> Accounts:
+        """With so much more of some entries."""
         return self._replace(
-            guard=frozen(self.guard - losses),
-            weights=frozen(self.weights + rounds * played),
-            available=frozen(self.available + available),
-            played=played,
+            **{name: frozen(getattr(self, name) + each) for name, each in more.items()}
         )
 
-    def with_values(self, observed: PlayedRound, weighed: Surrogate) -> Accounts:
-        """With what the functions of these rounds say of everybody's point, where they are seen."""
-        if observed.functions is None:
-            return self._replace(unseen=self.unseen + observed.block.rounds)
-        V, w = weighed.loss_weight, weighed.penalty_weight
-        own = _totals(observed.functions, observed.x, weighed)
-        each = [
-            own if z is None else _totals(observed.functions, z, weighed) for z in observed.points
-        ]
-        losses, breaches, shares = np.array(each).T
-        there = np.array([z is not None for z in observed.points])
-        return self._replace(
-            lost=frozen(self.lost + V * (own[0] - losses) + w * (own[2] - shares)),
-            losses=frozen(self.losses + there * losses),
-            violations=frozen(self.violations + there * breaches),
-            run_losses=frozen(self.run_losses + there * own[0]),
-            run_violations=frozen(self.run_violations + there * own[1]),
+    def after(self, one: PlayedRound, losses: Floats, weighed: Surrogate) -> Accounts:
+        """After a round with these losses l; with what its functions say of each point, if they
+        are seen.
+        """
+        n, p, there = one.block.rounds, one.p, one.there
+        found = self.plus(guard=-losses, weights=n * p, available=n * there)._replace(played=p)
+        if one.functions is None:
+            return found._replace(unseen=self.unseen + n)
+        own = _totals(one.functions, one.x, weighed)
+        each = [own if z is None else _totals(one.functions, z, weighed) for z in one.points]
+        loss, breach, shared = np.array(each).T
+        return found.plus(
+            lost=weighed.loss_weight * (own[0] - loss) + weighed.penalty_weight * (own[2] - shared),
+            losses=there * loss,
+            violations=there * breach,
+            run_losses=there * own[0],
+            run_violations=there * own[1],
         )
 
 

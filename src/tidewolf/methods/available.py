@@ -1,4 +1,6 @@
-"""Entries that are out of service: a link that is down, known before the round.
+"""What holds a decision back: entries that are out of service, and a cap on how far it moves.
+
+Entries that are out (a link that is down) are known before the round:
 
     drop the vertices that use them, weights 1 in all again;
     if none is left, one oracle call with a prohibitive price on the entries
@@ -10,8 +12,15 @@ above 0 it proves that no member does without them. Entries that may be negative
 price; a third call leaves them out of the direction, and the center is tried. What none of these
 prove to be possible is refused, with what cannot be reached.
 
+A decision moves by half the sum of the changes of all entries, which is what has to be rerouted of
+flows and shares. Under a cap
+
+    x  <-  last + min(1, cap/dist) (x - last),        dist = |x - last|_1/2
+
+is a member of K where both are.
+
 What is played is then not where the learner stands, which is accounted for as every other override
-is (methods/late.py, methods/expert_feedback.py): bounds hold for what was played.
+is (methods/late.py, methods/accounts.py): bounds hold for what was played.
 """
 
 from __future__ import annotations
@@ -21,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, length, like, namespace, to_numpy
+from tidewolf.core.arrays import eps_of, frozen, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported
 from tidewolf.core.names import listed, nearest_names
 from tidewolf.core.oracle import HasLMO
@@ -33,6 +42,9 @@ from tidewolf.sets.base import ConvexSet
 
 PRICE = 1e6
 """The price of an entry that is out, in parts of all others together."""
+HELD_BACK = (
+    "Guarantees are for decisions that move as far as they will: with max_move bounds are measured."
+)
 
 
 def entries_out(K: HasLMO, info: RoundInfo | None) -> Bools | None:
@@ -61,8 +73,6 @@ def uses(x: Array, out: Bools) -> bool:
 
 
 class Restricted(NamedTuple):
-    """Members that do without the entries that are out."""
-
     points: tuple[Array, ...]
     calls: int = 0
     found: tuple[Vertex, ...] = ()
@@ -105,7 +115,6 @@ def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[Vertex, i
 
 
 def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
-    """The error that names what cannot be reached without the entries that are out."""
     entries: Int64s = np.flatnonzero(out)
     names = K.names if isinstance(K, ConvexSet) else None
     called = listed(f"entry {i}" if names is None else names[i] for i in entries.tolist())
@@ -120,3 +129,18 @@ def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
         f"Whether a member of {K!r} is 0 in {called} cannot be found by its oracle; nothing was "
         "decided. Call `play` again with fewer unavailable entries, or use a set without them."
     )
+
+
+def distance_moved(x: Array, last: Array) -> float:
+    xp = namespace(x)
+    return 0.5 * float(xp.sum(xp.abs(x - last)))
+
+
+def capped(x: Array, last: Array, most: float | None) -> Array:
+    """The point on the way from `last` to x that is no farther than `most`; x itself where that
+    is near enough.
+    """
+    if most is None:
+        return x
+    far = distance_moved(x, last)
+    return x if far <= most else frozen(last + (most / far) * (x - last))

@@ -64,16 +64,14 @@ class Bound(NamedTuple):
     (`Learner.guarantee`) is known before the first round.
     """
 
-    regret: float | None
-    violation: float | None
+    regret: float | None = None
+    violation: float | None = None
     reason: str = ""
 
 
 NEEDS_SLOPES = Bound(
-    None,
-    None,
-    "A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are "
-    "measured.",
+    reason="A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them "
+    "bounds are measured."
 )
 """The reason of a learner without them."""
 
@@ -103,7 +101,6 @@ class Record:
 
 
 def refuse_state(learner: Learner[Any], state: Any) -> Never:
-    """Say that a state is not one of the learner's own."""
     raise _refusal(learner, "state", state)
 
 
@@ -175,7 +172,6 @@ def _checked(name: str, method: Any) -> Any:
 
 
 def require_part(record: Record, start: Any, stop: Any) -> None:
-    """Refuse rounds that are no part of a run."""
     start = as_count(start, "The first round", least=0)
     stop = as_count(stop, "The round after the last")
     if not start < stop <= record.rounds:
@@ -271,9 +267,7 @@ class Learner(Value, ABC, Generic[S]):
         made for.
         """
         return Bound(
-            None,
-            None,
-            f"{type(self).__name__} guarantees nothing beforehand: its bounds are measured.",
+            reason=f"{type(self).__name__} guarantees nothing beforehand: its bounds are measured."
         )
 
     def notes(self, state: S) -> tuple[str, ...]:

@@ -9,7 +9,6 @@
     ChoosesFeedback     what it reads depends on the losses
     Commits             learning and committing the next round are two steps
     BoundsParts         has measured bounds for a part of the rounds
-    HasKernel           plays many rounds in one compiled kernel
     Diagnosed           slopes, multipliers, projections and running numbers of a state
 
 A learner has a capability if it inherits the class or has all of its methods. The functions below
@@ -239,21 +238,6 @@ class BoundsParts(Capability):
         """
 
 
-class HasKernel(Capability):
-    """Plays many rounds in one compiled kernel."""
-
-    @property
-    @abstractmethod
-    def compiled(self) -> Any:
-        """Its rounds in one kernel, as `methods.compiled_rounds.CompiledRounds`; None if the set or
-        the settings have none.
-        """
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is compiled: a copy compiles again."""
-        return {k: v for k, v in vars(self).items() if k != "compiled"}
-
-
 class ProjectionRecord(NamedTuple):
     """The last approximately feasible projection, for checks: from `before_projection`,
     a member x and y no farther from any member.
@@ -356,7 +340,9 @@ def is_committed(learner: Learner[Any], state: Any) -> bool:
 
 
 def kernel_of(learner: Learner[Any]) -> Any:
-    """The compiled kernel of a learner; None if it has none."""
+    """The rounds of a learner in one kernel, as `methods.compiled_rounds.CompiledRounds`; None if
+    it has none.
+    """
     return getattr(learner, "compiled", None)  # as fast as can be: live rounds ask each time
 
 

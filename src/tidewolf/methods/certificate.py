@@ -86,7 +86,6 @@ class CellSums(NamedTuple):
         )
 
     def in_units(self, unit: float) -> CellSums:
-        """The same where weights are `unit` times as large."""
         if unit == 1.0:
             return self
         limit = frozen(self.limit * unit)

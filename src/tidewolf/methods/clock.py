@@ -7,8 +7,9 @@ A learner writes `step`, which is what its formulas make of a whole block. A sta
 `open` has the sums of the open block there, a state with a field `epoch` restarts at its end, where
 the last, shorter block is cut. Learners that work at any time have no epochs.
 
-    EveryRound      first-order feedback, a step every round
-    BlockLearner    first-order feedback, a step every `block_length` rounds
+    EveryRound        first-order feedback, a step every round
+    BlockLearner      first-order feedback, a step every `block_length` rounds
+    LyapunovLearner   a step every round, with Lyapunov weights (steps/lyapunov.py)
 
 `methods/projected.py` adds projected points and the budget of oracle calls.
 """
@@ -17,15 +18,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.feedback import FirstOrder, limits_of, require_first_order
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.capabilities import Diagnosed
 from tidewolf.methods.late import TakesLate
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    HardSetK,
+    OptionalPositive,
+    OptionalRounds,
+    Positive,
+)
+from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 
@@ -37,31 +47,25 @@ class Epoch(NamedTuple):
     """The rounds since the last restart, and what those before it may have cost."""
 
     began: int
-    """rounds seen before it"""
     horizon: int
-    """rounds that it has"""
     regret_of_past_epochs: float = 0.0
     """bounds, summed; infinite where one has none"""
     violation_of_past_epochs: float = 0.0
 
     @property
     def end(self) -> int:
-        """The round after which it ends."""
         return self.began + self.horizon
 
     def following(self, regret: float, violation: float) -> Epoch:
         """The next one, twice as long, given the bounds of this one."""
-        return Epoch(self.end, 2 * self.horizon, *self._with(regret, violation))
+        past = self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
+        return Epoch(self.end, 2 * self.horizon, *past)
 
     def bound(self, regret: float, violation: float) -> Bound:
         """The bound of all rounds, given the bounds of this epoch."""
-        regret, violation = self._with(regret, violation)
-        if violation < math.inf:
-            return Bound(regret if regret < math.inf else None, violation)
-        return Bound(regret if regret < math.inf else None, None, HOPELESS)
-
-    def _with(self, regret: float, violation: float) -> tuple[float, float]:
-        return self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
+        *_, regret, violation = self.following(regret, violation)
+        known = regret if regret < math.inf else None
+        return Bound(known, violation) if violation < math.inf else Bound(known, None, HOPELESS)
 
 
 S = TypeVar("S", bound=Any)
@@ -85,7 +89,6 @@ class Clocked(Diagnosed, Learner[S]):
         """The state after the formulas of a whole block; its `t` is already past the block."""
 
     def finish_block(self, state: S, block: Any) -> S:
-        """The state that the next block starts from."""
         return self.step(state, block)
 
     def block_length(self, state: S) -> int:
@@ -93,7 +96,6 @@ class Clocked(Diagnosed, Learner[S]):
         return 1
 
     def first_epoch(self) -> Epoch:
-        """The epoch of the first round."""
         return Epoch(0, self.horizon or FIRST_HORIZON)
 
     def renew(self, state: S) -> S:
@@ -107,7 +109,6 @@ class Clocked(Diagnosed, Learner[S]):
         return 0.0, 0.0
 
     def in_epoch(self, state: S) -> S:
-        """The state, restarted if its epoch is over."""
         if not is_over(state):
             return state
         return self.renew(state._replace(epoch=state.epoch.following(*self.epoch_bound(state))))
@@ -121,7 +122,6 @@ class Clocked(Diagnosed, Learner[S]):
         return left if epoch is None else min(left, epoch.end - state.t)
 
     def notes(self, state: S) -> tuple[str, ...]:
-        """That the horizon was passed, if it was."""
         now = epoch_of(state)
         if now is None or self.horizon is None or now.horizon == self.horizon:
             return ()
@@ -132,12 +132,10 @@ class Clocked(Diagnosed, Learner[S]):
 
 
 def epoch_of(state: Any) -> Epoch | None:
-    """The epoch of a state, if it has one."""
     return getattr(state, "epoch", None)
 
 
 def is_over(state: Any) -> bool:
-    """Whether a state is at the end of its epoch."""
     epoch = epoch_of(state)
     return epoch is not None and bool(state.t == epoch.end)
 
@@ -154,6 +152,43 @@ class EveryRound(TakesLate[S], Clocked[S]):
         state = self.in_epoch(state)
         require_first_order(feedback, self.K.shape, 1)
         return self.finish_block(state._replace(t=state.t + 1), feedback)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cautious(Clocked[S]):
+    K: HardSetK
+    horizon: OptionalRounds = None
+    caution: Positive = DEFAULT_CAUTION
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
+
+
+class LyapunovLearner(Cautious[S], EveryRound[S]):
+    """Abstract: learners with Lyapunov weights, `dual` of their states."""
+
+    def constants(self) -> tuple[float, float]:
+        """c and p: the regret of its steps is about c D M T^p for gradients of at most M."""
+        return 2.0, 0.5
+
+    @cached_property
+    def weights(self) -> LyapunovWeights:
+        slopes = self.loss_lipschitz, self.constraint_lipschitz
+        return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, *self.constants())
+
+    def weights_at(self, state: S) -> LyapunovWeights:
+        """Those of the epoch of a state, if it has one."""
+        epoch = epoch_of(state)
+        return self.weights if epoch is None else replace(self.weights, horizon=epoch.horizon)
+
+    def bound(self, record: Record) -> Bound:
+        return self.weights.bound(record.final_state.dual)
+
+    def limit_price(self, state: S) -> float:
+        return self.weights_at(state).limit_price(state.dual)
+
+    def slopes(self, state: S) -> Slopes:
+        slopes: Slopes = state.dual.slopes
+        return slopes
 
 
 class BlockLearner(EveryRound[S]):
@@ -191,12 +226,10 @@ class BlockLearner(EveryRound[S]):
 
     @cached_property
     def no_sums(self) -> FirstOrder:
-        """The sums of a block that has seen no round yet."""
         return empty_sums(self.K.center)
 
 
 def empty_sums(center: Array) -> FirstOrder:
-    """Sums over no round."""
     zero = frozen(namespace(center).zeros_like(center))
     return FirstOrder(zero, 0.0, zero, 0.0, 0.0, 0)
 

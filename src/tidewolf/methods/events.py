@@ -18,13 +18,7 @@ from tidewolf.core.feedback import Arrival
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.experts.asking import skipping
 from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import (
-    Commits,
-    committed,
-    kernel_of,
-    late_feedback,
-    with_info,
-)
+from tidewolf.methods.capabilities import Commits, committed, kernel_of, late_feedback, with_info
 from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.late import next_round
 
@@ -87,13 +81,11 @@ def stepped(learner: Learner[Any], state: Any, event: Event) -> Any:
 
 
 def waiting(state: Any) -> tuple[Any, ...]:
-    """The rounds that were decided and are not observed yet, oldest first."""
     rounds: tuple[Any, ...] = getattr(state, "pending", ())
     return rounds
 
 
 def decision(state: Any, number: int) -> Any:
-    """What was decided of a round that waits; None if it does not."""
     rounds = waiting(state)
     return next((one for one in rounds if one.round == number), None) if rounds else None
 

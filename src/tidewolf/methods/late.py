@@ -41,7 +41,6 @@ class Deferred(NamedTuple):
 
     round: int
     x: Array
-    """the decision"""
     own: Array | None = None
     """the point that it stood at, where something held the decision back; None: the decision"""
 
@@ -74,7 +73,6 @@ class Overrides(NamedTuple):
 
     @property
     def saved_violation(self) -> float:
-        """By how much less the decisions would have violated the constraints."""
         return self.violation - self.own_violation
 
     def __str__(self) -> str:
@@ -109,10 +107,36 @@ def next_round(state: Any) -> int:
     return t + len(getattr(state, "pending", ())) + getattr(state, "lost", 0)
 
 
-class TakesLate(LateFeedback, Diagnosed, Learner[S]):
-    """Abstract: learners whose feedback may come late, and of other points than they decided. Their
-    states have `pending`, a tuple of `Deferred`, oldest first, `lost`, the number of rounds that
-    will never be observed, and `overrides`.
+class KeepsPending(LateFeedback, Diagnosed, Learner[S]):
+    """Abstract: learners whose states have `pending`, rounds that were decided and are not observed
+    yet, oldest first, `lost`, the number of rounds that will never be observed, and `overrides`.
+    """
+
+    def update(self, state: S, feedback: Any) -> S:
+        self._require_none_pending(state)
+        after: S = self.on_feedback(state, (Arrival(next_round(state), feedback),))
+        return after
+
+    def _require_none_pending(self, state: S) -> None:
+        """Refuse feedback that does not say of which round it is, where several wait for some."""
+        if state.pending:
+            raise InvalidInput(
+                f"{len(state.pending)} rounds are pending: say of which round the feedback is, "
+                "with on_feedback()."
+            )
+
+    def drop(self, state: S, rounds: Sequence[int]) -> S:
+        for number in rounds:
+            decision, pending = without(state, number)
+            if decision is None:
+                raise InvalidInput(f"Round {number} was not decided yet.")
+            state = state._replace(pending=pending, lost=state.lost + 1)
+        return state
+
+
+class TakesLate(KeepsPending[S]):
+    """Abstract: first-order learners whose feedback may come late, and of other points than they
+    decided; `pending` has a `Deferred` for each round.
     """
 
     @abstractmethod
@@ -126,11 +150,10 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
         return self.act(state)
 
     def limit_price(self, state: S) -> float:
-        """What a unit of violation weighs after the last feedback, in units of the loss."""
         return 0.0
 
     def update(self, state: S, feedback: FirstOrder) -> S:
-        require_no_pending(state)
+        self._require_none_pending(state)
         x, own = self.act(state), self.stands_at(state)
         if x is own:
             return self.taken(state, feedback)
@@ -141,10 +164,6 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
         x, own = self.act(state), self.stands_at(state)
         waiting = Deferred(next_round(state), x, None if own is x else own)
         after: S = state._replace(pending=(*state.pending, waiting))
-        return after
-
-    def drop(self, state: S, rounds: Sequence[int]) -> S:
-        after: S = forget(state, rounds)
         return after
 
     def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
@@ -160,10 +179,9 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
             decision, pending = without(state, arrival.round)
             decision, own = decision or newest, self.stands_at(state)
             played = decision.x if arrival.of_decision else arrival.played
-            then = decision.x if decision.own is None else decision.own
             state = state._replace(pending=pending, overrides=state.overrides.and_of(arrival))
             state = self.taken(state, played_at(feedback, played, own))
-            state = self._priced(state, played_at(feedback, played, then))
+            state = self._priced(state, played_at(feedback, played, decision.free))
         return state
 
     def _priced(self, state: S, apart: FirstOrder) -> S:
@@ -171,7 +189,7 @@ class TakesLate(LateFeedback, Diagnosed, Learner[S]):
         price, limits = apart.loss_offset, apart.constraint_offset
         if limits != 0.0:
             price += self.limit_price(state) * limits
-        after: S = priced(state, price) if price != 0.0 else state
+        after: S = priced(state, price)
         return after
 
 
@@ -187,27 +205,10 @@ def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
 
 
 def priced(state: Any, price: float) -> Any:
-    """With so much more that other points than its own were played."""
+    if price == 0.0:
+        return state
     overrides = state.overrides
     return state._replace(overrides=overrides._replace(price=overrides.price + price))
-
-
-def forget(state: Any, rounds: Sequence[int]) -> Any:
-    """Without these rounds among those that wait, which will never be observed."""
-    for number in rounds:
-        decision, pending = without(state, number)
-        if decision is None:
-            raise InvalidInput(f"Round {number} was not decided yet.")
-        state = state._replace(pending=pending, lost=state.lost + 1)
-    return state
-
-
-def require_no_pending(state: Any) -> None:
-    """Refuse feedback that does not say of which round it is, where several wait for some."""
-    if state.pending:
-        raise InvalidInput(
-            f"{len(state.pending)} rounds wait for feedback: say of which it is, with arrived()."
-        )
 
 
 def without(state: Any, number: int) -> tuple[Any, tuple[Any, ...]]:

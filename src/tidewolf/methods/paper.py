@@ -26,31 +26,18 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from tidewolf.core.arrays import like, norm
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.settings import Magnitude, Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound
 from tidewolf.methods.clock import S
 from tidewolf.methods.projected import AsPrinted, Banked, Projecting, Projection
-from tidewolf.methods.settings import (
-    BlockLength,
-    ConstraintLipschitz,
-    HardSetK,
-    Horizon,
-    LossLipschitz,
-    StartAt,
-)
+from tidewolf.methods.settings import AboveZero, HardSetK, OptionalPositive, OptionalRounds, StartAt
 from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps
 from tidewolf.methods.steps.slopes import unit_length
-
-PaperCalls = Annotated[float | None, Magnitude()]
-Eps = Annotated[float | None, Number(above=0.0)]
-Eta = Annotated[float | None, Number(above=0.0)]
-Damping = Annotated[float | None, Number(above=0.0)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,12 +49,12 @@ class PaperLearner(Projecting[S]):
     """steps as printed that are worth testing"""
 
     K: HardSetK
-    horizon: Horizon = None
-    calls_per_round: PaperCalls = None
-    loss_lipschitz: LossLipschitz = None
-    constraint_lipschitz: ConstraintLipschitz = None
-    block: BlockLength = None
-    eps: Eps = None
+    horizon: OptionalRounds = None
+    calls_per_round: OptionalPositive = None
+    loss_lipschitz: OptionalPositive = None
+    constraint_lipschitz: OptionalPositive = None
+    block: OptionalRounds = None
+    eps: AboveZero = None
     start_at: StartAt = None
 
     def __post_init__(self) -> None:
@@ -136,7 +123,6 @@ class PaperLearner(Projecting[S]):
         return made
 
     def require_given(self, *names: str) -> None:
-        """Refuse None for a setting that the theorem's values are computed from."""
         for name in names:
             if getattr(self, name) is None:
                 raise InvalidInput(
@@ -148,7 +134,6 @@ class PaperLearner(Projecting[S]):
         return self.block_for(state.epoch.horizon)
 
     def block_for(self, T: int) -> int:
-        """b, for an epoch of T rounds."""
         B, chosen = self.calls_per_round, self.block
         if chosen is None:
             chosen = math.isqrt(T) if B is None else round(self.block_factor * math.sqrt(T / B))
@@ -171,12 +156,10 @@ class PaperLearner(Projecting[S]):
 
     @property
     def first_point(self) -> Array | None:
-        """Where the run starts; None for the center."""
         return None if self.start_at is None else like(self.start_at, self.K.center)
 
     @property
     def first_distance(self) -> float:
-        """From the center to where the run starts."""
         return 0.0 if self.start_at is None else norm(self.first_point - self.K.center)
 
     @property
@@ -192,9 +175,8 @@ class PaperLearner(Projecting[S]):
         return min(2.0 * self.K.radius, self.K.diameter + distance)
 
     def nothing_known(self, T: int) -> Bound:
-        """No guarantee for T rounds."""
         blocks = f"With {T} rounds in blocks of {self.block_for(T)}"
-        return Bound(None, None, f"{blocks} nothing is guaranteed before the run.")
+        return Bound(reason=f"{blocks} nothing is guaranteed before the run.")
 
     @property
     def frozen(self) -> bool:
@@ -204,7 +186,6 @@ class PaperLearner(Projecting[S]):
 
     @cached_property
     def concerns(self) -> tuple[str, ...]:
-        """Sentences on what the given settings cannot do."""
         found = []
         if self.frozen:
             R, far = self.K.radius, self.first_distance
@@ -243,8 +224,8 @@ class SaddleLearner(PaperLearner[S]):
     """what the theorem's delta is computed from"""
     eta_needs: ClassVar[tuple[str, ...]] = ()
 
-    eta: Eta = None
-    delta: Damping = None
+    eta: AboveZero = None
+    delta: AboveZero = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -257,26 +238,23 @@ class SaddleLearner(PaperLearner[S]):
         """Whether the theorem's condition holds for such settings, with |x - y|^2 <= tol."""
 
     def own_values(self, T: int) -> tuple[float, ...]:
-        """What `condition` takes of these settings."""
         s = self.steps(T)
         return self.block_for(T), s.eta, s.theta / s.eta
 
     def theorem_holds(self, T: int) -> bool:
-        """Whether it holds for the theorem's own settings."""
         *values, eps = self.theorem_values(T).values()
         return self.condition(3.0 * eps, *values)
 
     def theorem_horizon(self) -> int:
-        """The horizon from which on it does."""
-        return least_horizon(self.theorem_holds)
+        holds = self.theorem_holds
+        b = least_holding(lambda b: holds(b * b), 3)
+        return least_holding(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2))
 
     @property
     def as_printed(self) -> bool:
-        """Whether steps are the paper's, in the units of the caller."""
         return self.eta is not None or self.delta is not None
 
     def steps(self, T: int) -> SaddleSteps:
-        """For an epoch of T rounds."""
         if self.as_printed:
             theorem = self.theorem_values(T)
             eta, delta = self.eta or theorem["eta"], self.delta or theorem["delta"]
@@ -310,12 +288,6 @@ def frozen_at(eps: float, R: float, distance: float) -> bool:
 def first_moving_horizon(R: float, distance: float) -> int:
     """The least horizon of at least 8 from which on the theorem's eps lets such a start move."""
     return least_holding(lambda T: not frozen_at(theorem_eps(T, R), R, distance), 8)
-
-
-def least_horizon(holds: Callable[[int], bool]) -> int:
-    """The least T of at least 9 from which on a theorem's condition holds."""
-    b = least_holding(lambda b: holds(b * b), 3)
-    return least_holding(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2))
 
 
 def least_holding(holds: Callable[[int], bool], least: int) -> int:

@@ -10,28 +10,27 @@ is cheap have no table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from tidewolf.core.arrays import norm
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex, require_saved_numbers
 from tidewolf.projection.active import (
     IDLE,
     SAVED_ROUNDING,
     Active,
     ActiveSet,
+    Combination,
     ExactPoint,
     Remembered,
     is_warm,
     rows_to_keep,
 )
 from tidewolf.projection.factored import FactoredActiveSet, start_active
-
-Mean: TypeAlias = ActiveSet | FactoredActiveSet
 
 
 @final
@@ -55,25 +54,20 @@ class Pool(Stored):
     def of(cls, actives: Sequence[Active], last: int = 0) -> Pool:
         """Points that are all on one table, that of the one which was projected last."""
         active = actives[last]
-        if isinstance(active, ActiveSet | FactoredActiveSet):
+        if isinstance(active, Combination):
             return cls(tuple(actives), active.atoms, len(active.weights))
         return cls(tuple(actives), None, 0)
 
     def x(self, which: int) -> Array:
-        """A point."""
         return self.actives[which].x
 
     def weights(self, which: int) -> Floats:
-        """A point's weights on all rows."""
-        active, found = self.actives[which], np.zeros(self.count)
-        if isinstance(active, ActiveSet | FactoredActiveSet):
-            found[: len(active.weights)] = active.weights
-        return found
+        active = self.active(which)
+        return active.weights if isinstance(active, Combination) else np.zeros(0)
 
     def projected(
         self, which: int, K: HasLMO, y: Array, tol: float, budget: float
     ) -> tuple[Pool, Remembered[Any]]:
-        """One of the points brought near to y, and what that took."""
         found = self.active(which).nearest(K, y, tol, budget, shared=True)
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])
         return Pool.of(actives, which), found
@@ -91,10 +85,9 @@ class Pool(Stored):
     def active(self, which: int) -> Active:
         """A point on all rows that the pool knows."""
         active = self.actives[which]
-        return self._padded(active) if isinstance(active, ActiveSet | FactoredActiveSet) else active
+        return self._padded(active) if isinstance(active, Combination) else active
 
     def with_candidate(self, K: HasLMO, vertex: Vertex) -> Pool:
-        """The same with one more vertex to choose from."""
         return Pool.of((self.active(0).also(K, vertex), *self.actives[1:]))
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:
@@ -107,22 +100,20 @@ class Pool(Stored):
         """The same without the rows that are idle in all points, where those are many."""
         if self.count <= IDLE:
             return self
-        in_use: Bools = np.zeros(self.count, dtype=bool)
-        for active in self._means():
-            in_use[: len(active.weights)] |= active.weights > 0.0
-        used = int(np.count_nonzero(in_use))
+        means = self._means()
+        in_use = np.any([active.weights > 0.0 for active in means], axis=0)
         factored = isinstance(self.actives[0], FactoredActiveSet)
-        if self.count <= (2 if factored else 1) * used + IDLE:
+        if self.count <= (2 if factored else 1) * np.count_nonzero(in_use) + IDLE:
             return self
         rows = rows_to_keep(in_use)
         table = self.table.only(rows)
-        whole = (self._padded(active) for active in self._means())
-        return Pool(tuple(active.only(table, rows) for active in whole), table, len(rows))
+        return Pool(tuple(active.only(table, rows) for active in means), table, len(rows))
 
-    def _means(self) -> tuple[Mean, ...]:
-        return tuple(a for a in self.actives if isinstance(a, ActiveSet | FactoredActiveSet))
+    def _means(self) -> list[Combination]:
+        """All points on all rows; none if exact projections are cheap."""
+        return [self._padded(active) for active in self.actives if isinstance(active, Combination)]
 
-    def _padded(self, active: Mean) -> Mean:
+    def _padded(self, active: Combination) -> Combination:
         seen = len(active.weights)
         if seen == self.count and active.atoms is self.table:
             return active
@@ -147,7 +138,7 @@ class Pool(Stored):
             require_saved_numbers(x)
         if isinstance(first, ExactPoint):
             return cls((first, *(ExactPoint(x) for x in points)), None, 0)
-        if not isinstance(first, ActiveSet | FactoredActiveSet):
+        if not isinstance(first, Combination):
             raise ValueError("a pool begins with a member of the set")
         for own, x, warm in zip(weights, points, parts["warm"], strict=True):
             require_saved_numbers(own, 1)
@@ -169,8 +160,7 @@ class Pool(Stored):
                 active.require_of(K)
 
 
-def _require_mean(first: Mean, weights: Floats, x: Array) -> None:
-    """Refuse weights that are none of a point, or of another one."""
+def _require_mean(first: Combination, weights: Floats, x: Array) -> None:
     if not 0 < len(weights) <= len(first.weights) or weights.min() < -SAVED_ROUNDING:
         raise ValueError("the weights of a point are at least 0, one for each of its vertices")
     mean = first.mean_of(weights)

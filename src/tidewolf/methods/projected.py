@@ -43,21 +43,15 @@ class ProjectedPoint(NamedTuple):
 
     @classmethod
     def of(cls, active: Active) -> ProjectedPoint:
-        """The member of an active set, with y there too."""
         return cls(active, active.x, active.x)
 
     @property
     def x(self) -> Array:
-        """The member."""
         return self.active.x
 
     def moved_to(self, target: Array) -> ProjectedPoint:
         """The same with y at a target, which a projection is due to bring x near to."""
         return ProjectedPoint(self.active, target, target, self.distance)
-
-    def at_rest(self) -> ProjectedPoint:
-        """The same member with y there too."""
-        return ProjectedPoint.of(self.active)
 
 
 def sole_atom(K: HasLMO, x: Array) -> ActiveSet:
@@ -95,7 +89,6 @@ class AsPrinted(NamedTuple):
     def project(
         self, K: HasLMO, point: ProjectedPoint, budget: float
     ) -> tuple[ProjectedPoint, int]:
-        """As that of `Banked`."""
         found = afp_paper(K, point.before_projection, point.x, tol=self.tolerance2)
         active = point.active if found.x is point.x else sole_atom(K, found.x)
         distance = math.sqrt(found.distance2)
@@ -118,7 +111,6 @@ class Projecting(Clocked[S]):
         """How this state's next target is made feasible."""
 
     def projected_set(self, state: S) -> HasLMO:
-        """The set that is projected on."""
         return self.K
 
     def act(self, state: S) -> Array:
@@ -130,13 +122,12 @@ class Projecting(Clocked[S]):
         earned = (self.calls_per_round or 0.0) * block.rounds
         state = state._replace(oracle_budget=state.oracle_budget + earned)
         if is_over(state):
-            return self.with_point(state, state.point.at_rest(), 0)
+            return self.with_point(state, ProjectedPoint.of(state.point.active), 0)
         most = self._whole_calls(state)
         point, calls = self.projection(state).project(self.projected_set(state), state.point, most)
         return self.with_point(state, point, calls)
 
     def with_point(self, state: S, point: ProjectedPoint, calls: int) -> S:
-        """The state at a point that took so many oracle calls."""
         spent = 0 if self.calls_per_round is None else calls
         after: S = state._replace(
             point=point, oracle_budget=state.oracle_budget - spent, calls=state.calls + calls
@@ -144,7 +135,6 @@ class Projecting(Clocked[S]):
         return after
 
     def _whole_calls(self, state: S) -> float:
-        """Calls that a projection may take."""
         return math.inf if self.calls_per_round is None else math.floor(state.oracle_budget + 1e-9)
 
     def last_projection(self, state: S) -> ProjectionRecord:

@@ -1,12 +1,12 @@
-"""The settings that learners share, each declared once: its check, its text, its unit.
+"""The checks of the settings that learners share.
 
-A setting of one name means the same in every learner. A learner's field takes the alias as its
-type, `horizon: Horizon = None`, and its own check only where it means something else.
+A setting of one name means the same in every learner. A learner's field takes one of the aliases at
+the end as its type, `horizon: OptionalRounds = None`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -14,7 +14,7 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.settings import Check, Count, Flag, Magnitude, PointNumbers, Seed
+from tidewolf.core.settings import Check, Count, Flag, Magnitude, Number, PointNumbers
 from tidewolf.core.types import Array
 from tidewolf.projection.factored import start_active
 
@@ -51,22 +51,26 @@ class HardSet(Check):
 
 
 @dataclass(frozen=True)
-class StepScales(Check):
-    """A few positive numbers, in the order given, no two alike."""
+class Numbers(Check):
+    """A few numbers, or one, in the order given."""
+
+    each: Number = field(kw_only=True)
+    distinct: bool = field(default=False, kw_only=True)
+    """whether no two may be alike"""
 
     words: ClassVar[str] = "a list of numbers such as [0.1, 1.0]"
 
     def __call__(self, value: Any, what: str) -> tuple[float, ...]:
-        each = Magnitude(self.sentence)
-        scales = tuple(each(scale, what) for scale in as_items(value, what, "(0.1, 1.0)"))
-        if not scales or len(set(scales)) < len(scales):
-            raise InvalidInput(f"{what} must be one number at least, and no two alike.")
-        return scales
+        given = (value,) if isinstance(value, float | int) else as_items(value, what, "(0.1, 1.0)")
+        numbers = tuple(self.each(one, what) for one in given)
+        if not numbers or (self.distinct and len(set(numbers)) < len(numbers)):
+            unlike = ", and no two alike" * self.distinct
+            raise InvalidInput(f"{what} must be one number at least{unlike}.")
+        return numbers
 
     def read(self, value: Any) -> tuple[float, ...] | None:
-        if not isinstance(value, list | tuple) or any(type(v) not in (int, float) for v in value):
-            return None
-        return tuple(float(scale) for scale in value)
+        given = value if isinstance(value, list | tuple) else (value,)
+        return tuple(map(float, given)) if all(type(v) in (int, float) for v in given) else None
 
 
 @dataclass(frozen=True)
@@ -97,18 +101,9 @@ def takes_start(cls: type[T]) -> type[T]:
 
 
 HardSetK = Annotated[HasLMO, HardSet()]
-Horizon = Annotated[int | None, Count()]
-AnytimeHorizon = Annotated[int | None, Count()]
-Caution = Annotated[float, Magnitude()]
+OptionalRounds = Annotated[int | None, Count()]
+Positive = Annotated[float, Magnitude()]
+OptionalPositive = Annotated[float | None, Magnitude()]
+AboveZero = Annotated[float | None, Number(above=0.0)]
 PerConstraint = Annotated[bool, Flag()]
-CallsPerRound = Annotated[float, Magnitude()]
-Tolerance = Annotated[float | None, Magnitude()]
-FinerTolerance = Annotated[float, Magnitude()]
-BlockLength = Annotated[int | None, Count()]
-LossLipschitz = Annotated[float | None, Magnitude()]
-ConstraintLipschitz = Annotated[float | None, Magnitude()]
-LossSize = Annotated[float | None, Magnitude()]
-ConstraintSize = Annotated[float | None, Magnitude()]
 StartAt = Annotated[Array | None, StartingPoint()]
-MaxMove = Annotated[float | None, Magnitude()]
-ExplorationSeed = Annotated[int, Seed()]

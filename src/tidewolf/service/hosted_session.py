@@ -56,9 +56,8 @@ from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.live.rows import NUMBERS
 from tidewolf.live.runner import follows_clock, given_demands
-from tidewolf.methods.available import entries_out
+from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.capabilities import LateFeedback, experts_of
-from tidewolf.methods.moves import distance_moved
 from tidewolf.service import models as m
 from tidewolf.service.description import Built, Point, Settings
 from tidewolf.session import Session

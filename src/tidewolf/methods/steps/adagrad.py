@@ -62,12 +62,10 @@ class DescentSums(NamedTuple):
 
     @classmethod
     def start(cls, factors: Factors) -> DescentSums:
-        """Before the first step."""
         none = frozen(np.zeros(len(factors.starts)))
         return cls(none, none, none)
 
     def in_units(self, unit: float) -> DescentSums:
-        """The same where gradients are `unit` times as long."""
         if unit == 1.0:
             return self
         scaled = self.squares * unit * unit, self.inverse_steps * unit, self.largest * unit
@@ -140,14 +138,12 @@ def reaches(factors: Factors, x: Array, y: Array, distance: float | None = None)
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:
-    """The nearest point of the ball."""
     z = y - center
     length = math.sqrt(inner(z, z))
     return y if length <= radius else plus(center, radius / length, z)
 
 
 def into_balls(y: Array, center: Array, factors: Factors) -> Array:
-    """The nearest point of the product of the factors' balls."""
     if len(factors.starts) == 1:
         return into_ball(y, center, float(factors.radii[0]))
     z = y - center

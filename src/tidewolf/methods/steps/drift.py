@@ -77,7 +77,6 @@ class Tally(NamedTuple):
     """sum of s^2/alpha"""
     least_delta: float = math.inf
     looks: int = 0
-    """how often blocks of constraints were evaluated"""
     delta: float = math.inf
     """from here on of the last block alone"""
     gap: float = 0.0
@@ -209,7 +208,7 @@ def _bound(
     regret += cut * edge[0]
     violation = E / delta + apart + math.sqrt(2.0 * E * spread) + cut * edge[1]
     if not regret + violation < math.inf:
-        return Bound(None, None, "The step of some block could not be certified.")
+        return Bound(reason="The step of some block could not be certified.")
     return Bound(float(regret), float(violation))
 
 

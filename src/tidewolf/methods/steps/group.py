@@ -55,17 +55,14 @@ from tidewolf.sets.base import Factors
 
 
 class Part(NamedTuple):
-    """One point of a group before a step."""
-
     y: Array
     share: float
     """phi, above 0"""
     sums: DescentSums
     reach: Floats
     """D: no member is farther from y, one for each factor"""
-    pending: float | None = None
-    """rounds that are not observed yet, by their shares of it; None: as many as the gradient says
-    """
+    pending: float = 0.0
+    """rounds that are not observed yet, by their shares of it"""
 
 
 class StepGradient(NamedTuple):
@@ -78,34 +75,28 @@ class StepGradient(NamedTuple):
     penalty_gradient: Array | None
     penalty_value: float
     """what the limits, linearised where they were met, say at x"""
-    pending: int = 0
-    """rounds that were played and are not observed yet"""
 
     @classmethod
-    def of(cls, weighed: Surrogate, x: Array, pending: int = 0) -> StepGradient:
+    def of(cls, weighed: Surrogate, x: Array) -> StepGradient:
         """That of a surrogate, for a learner that stands at x."""
         value = weighed.penalty_value - weighed.penalty_offset
-        P = weighed.penalty_gradient
-        return cls(weighed.g, weighed.norm2, x, P, value, pending)
+        return cls(weighed.g, weighed.norm2, x, weighed.penalty_gradient, value)
 
 
 def descend_together(
     parts: Sequence[Part], grad: StepGradient, scale: float, keep: float, factors: Factors
 ) -> list[tuple[Array, DescentSums]]:
     """Where each point goes before its ball, and its sums; |g|^2 > 0."""
-    norms2, P, past, square = squares(grad.g, factors), grad.penalty_gradient, 0.0, 0.0
+    norms2, P = squares(grad.g, factors), grad.penalty_gradient
     steps = [
-        descend(
-            *(part.y, grad.g, norms2, part.sums, part.reach, factors, scale, part.share),
-            grad.pending if part.pending is None else part.pending,
-        )
-        for part in parts
+        descend(y, grad.g, norms2, sums, reach, factors, scale, share, pending)
+        for y, share, sums, reach, pending in parts
     ]
     moved = [(step.y, step.sums) for step in steps]
     if P is None:
         return moved
     pulls = np.where(factors.diameters > 0.0, squares(P, factors), 0.0)
-    past = -grad.penalty_value
+    past, square = -grad.penalty_value, 0.0
     for part, step in zip(parts, steps, strict=True):
         past -= part.share * inner(P, step.y - grad.x)
         square += part.share**2 * float(step.etas @ pulls)

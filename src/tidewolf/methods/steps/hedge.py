@@ -55,7 +55,6 @@ class Mixer(NamedTuple):
         return cls(frozen(np.zeros(experts)))
 
     def in_units(self, unit: float) -> Mixer:
-        """The same where losses are `unit` times as large."""
         if unit == 1.0:
             return self
         return Mixer(frozen(self.totals * unit), self.gap * unit, self.largest * unit)

@@ -47,7 +47,6 @@ class Limits(Stored):
         return Limits((*self.pieces, batch))
 
     def whole(self) -> Batch:
-        """All rounds as one batch."""
         return chained(self.pieces)
 
     def parts(self) -> dict[str, Any]:
@@ -78,7 +77,6 @@ def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, .
 
 
 def loaded(parts: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Batch, ...]:
-    """The same again."""
     return tuple(restored(name, arrays) for name, arrays in parts)
 
 

@@ -34,7 +34,7 @@ V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
     regret <= G_f D T^p ( c' + c theta'/V ),
     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
 
-If the set changes after the violation Q_0 (methods/migration.py), t, Q and the slopes go on, and
+If the set changes after the violation Q_0 (learners/migration.py), t, Q and the slopes go on, and
 paid, rho and the sums of gradients are those of the rounds since. With q_0 = Q_0/(c G_g D) the
 exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that for all rounds
 
@@ -77,6 +77,7 @@ theta' < 1
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -105,8 +106,6 @@ _LN2 = math.log(2.0)
 
 
 class EachLimit(NamedTuple):
-    """What weights of their own remember of the limits, one entry each."""
-
     violations: Floats
     """Q_i, no round counted for more than G_i D"""
     slopes: Floats
@@ -117,7 +116,6 @@ class EachLimit(NamedTuple):
     """sum_t w_ti g_ti^+(x_t), in the dual state's units"""
 
     def require_sound(self) -> None:
-        """Refuse, by a ValueError, what no weights of limits have left."""
         if len({array.shape for array in self}) > 1 or self.paid.ndim != 1:
             raise ValueError("what its dual state has of each limit is not of as many limits")
         if not all((array >= 0.0).all() for array in self):
@@ -125,8 +123,6 @@ class EachLimit(NamedTuple):
 
 
 class DualState(NamedTuple):
-    """What the weights remember."""
-
     rounds: int
     violation: float
     """Q_t, no round counted for more than G_g D"""
@@ -200,8 +196,6 @@ class Surrogate(NamedTuple):
 
 @dataclass(frozen=True)
 class LyapunovWeights:
-    """The settings; `caution` is the knob every learner shares."""
-
     K: HasLMO
     caution: float
     horizon: int | None = None
@@ -229,14 +223,14 @@ class LyapunovWeights:
         """What is kept if the set, or a setting, changes from here: the rounds, the violation
         and the slopes; what was paid is closed.
         """
-        given = self.start().slopes
-        return dual._replace(
-            slopes=Slopes(*map(max, dual.slopes, given)),
-            least_ratio=math.inf,
-            paid=0.0,
-            sums=GradientSums.start(self.K),
+        fresh = self.start()
+        return fresh._replace(
+            rounds=dual.rounds,
+            violation=dual.violation,
+            slopes=Slopes(*map(max, dual.slopes, fresh.slopes)),
+            exponent=dual.exponent,
+            impossible=dual.impossible,
             carried=dual.violation,
-            each=None,
         )
 
     def weigh(self, dual: DualState, block: FirstOrder, x: Array) -> Surrogate:
@@ -248,7 +242,11 @@ class LyapunovWeights:
         Q, G, rho, paid = self._remembered(dual, count)
         found, impossible = list[tuple[Array, float]](), dual.impossible
         for i, one in broken:
-            gradient, slope = self._constraint_part(one, G[i])
+            size, given = one.constraint_slope, self.constraint_lipschitz
+            gradient, slope = tangent_part(
+                *(self.K, "constraint", one.constraint_gradient, one.rounds, given),
+                *(max(G[i], size), size if one.rounds == 1 else 0.0),
+            )
             G[i] = max(G[i], slope_of_rounds(self.K, slope, one))
             reach = block.rounds * G[i] * self.K.diameter
             breach, beyond = kept_possible(one, reach, self.K.center)
@@ -272,7 +270,10 @@ class LyapunovWeights:
             value, offset = value + w[i] * breach, offset + w[i] * one.constraint_offset
             P = w[i] * gradient if P is None else P + w[i] * gradient
         g = V * grad_f if P is None else plus(P, V, grad_f)
-        sums = dual.sums if P is None else self._with_limits(dual.sums, unit, P, offset, x)
+        sums = dual.sums
+        if P is not None:
+            at = sums.limit_at * unit + inner(P, x - self.K.center) + offset
+            sums = sums._replace(limit=frozen(sums.limit * unit + P), limit_at=at)
         each = shares = None
         if self.per_constraint:
             each = EachLimit(*(frozen(np.array(numbers)) for numbers in (Q, G, rho, paid)))
@@ -309,14 +310,6 @@ class LyapunovWeights:
             for i, violation, gradient, slope, offset in rows
         ]
 
-    def _constraint_part(self, one: FirstOrder, known: float) -> tuple[Array, float]:
-        """The gradient of a limit within aff(K), and its slope per round."""
-        size = one.constraint_slope
-        return tangent_part(
-            *(self.K, "constraint", one.constraint_gradient, one.rounds, self.constraint_lipschitz),
-            *(max(known, size), size if one.rounds == 1 else 0.0),
-        )
-
     def _loss_weight(self, exponent: int) -> float:
         """V in units of 2^exponent."""
         return math.ldexp(1.0 / self.caution, -exponent)
@@ -344,7 +337,6 @@ class LyapunovWeights:
         return w if G * self.K.diameter > 0.0 else 0.0
 
     def _with_losses(self, dual: DualState, block: FirstOrder, x: Array) -> tuple[DualState, Array]:
-        """The dual state after the losses of a block, and their gradient within aff(K)."""
         known = dual.slopes.and_of(block).loss
         size = block.loss_slope if block.rounds == 1 else 0.0
         grad_f, slope = tangent_part(
@@ -358,16 +350,6 @@ class LyapunovWeights:
             sums=sums,
         )
         return after, grad_f
-
-    def _with_limits(
-        self, sums: GradientSums, unit: float, P: Array, offset: float, x: Array
-    ) -> GradientSums:
-        """The sums with the limits' part P of a surrogate, in units that are `unit` times the old
-        ones.
-        """
-        at = inner(P, x - self.K.center) + offset
-        limit = frozen(sums.limit * unit + P)
-        return sums._replace(limit=limit, limit_at=sums.limit_at * unit + at)
 
     def _current(self, dual: DualState) -> Floats:
         """The weights after the last round, in units of 2^exponent."""
@@ -385,7 +367,6 @@ class LyapunovWeights:
         return current / V if V > 0.0 else np.where(current > 0.0, np.inf, 0.0)
 
     def limit_price(self, dual: DualState) -> float:
-        """The largest of them."""
         return float(self.prices(dual).max())
 
     def limit_prices(self, dual: DualState) -> Floats | None:
@@ -441,15 +422,12 @@ class LyapunovWeights:
         return dual.carried + min(together, float(self._each_at_most(dual, each, most).sum()))
 
     def _each_at_most(self, dual: DualState, each: EachLimit, most: float) -> Floats:
-        found = np.zeros(len(each.violations))
-        for i in np.flatnonzero(each.violations > 0.0).tolist():
+        Q, found = each.violations, np.zeros(len(each.violations))
+        for i in np.flatnonzero(Q > 0.0).tolist():
             paid = most - (dual.paid - float(each.paid[i]))
             slope, least_ratio = float(each.slopes[i]), float(each.least_ratios[i])
-            found[i] = (
-                self._at_most(dual, slope, least_ratio, paid, 0.0)
-                if least_ratio < math.inf
-                else each.violations[i]
-            )
+            known = least_ratio < math.inf
+            found[i] = self._at_most(dual, slope, least_ratio, paid, 0.0) if known else Q[i]
         return found
 
     def _at_most(
@@ -468,10 +446,8 @@ class LyapunovWeights:
         k = limits if self.per_constraint else 1
         if k is None:
             return Bound(
-                None,
-                None,
-                "With a weight for each limit a guarantee needs their number, as in "
-                "guarantee(limits=3); without it bounds are measured.",
+                reason="With a weight for each limit a guarantee needs their number, as in "
+                "guarantee(limits=3); without it bounds are measured."
             )
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
@@ -479,37 +455,26 @@ class LyapunovWeights:
         U, grown, theta = 1.0 / self.caution / _share(k), T**self.p, THETA * share
         if theta >= 1.0:
             return Bound(
-                None,
-                None,
-                "With these steps, members, horizon and distances of x from y theory has nothing "
-                "to guarantee: bounds are measured.",
+                reason="With these steps, members, horizon and distances of x from y theory has "
+                "nothing to guarantee: bounds are measured."
             )
         X = (share * U + theta * k + U * T / (self.c * grown)) / (1.0 - theta)
         regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta * k / U)
         each = self.c * self.constraint_lipschitz * D * grown / THETA * math.log1p(X / k)
         return Bound(regret, k * each)
 
-    def each_bound(self, dual: DualState) -> tuple[float | None, ...]:
-        """The most that each limit was broken by, as `bound` has it for all of them; None if
-        that is unknown.
-        """
-        each = dual.each
-        if each is None:
-            return ()
-        most = self._most(dual)
-        if most is None:
-            return (None,) * len(each.violations)
-        return tuple(self._each_at_most(dual, each, most).tolist())
-
-    def limit_rows(self, dual: DualState, names: tuple[str, ...]) -> tuple[LimitBound, ...]:
+    def limit_rows(self, dual: DualState, names: Sequence[str]) -> tuple[LimitBound, ...]:
         """One row a limit, by their names where these are known; none without weights of their
         own.
         """
         if dual.each is None:
             return ()
-        violations, bounds = dual.each.violations.tolist(), self.each_bound(dual)
+        violations, most = dual.each.violations.tolist(), self._most(dual)
+        bounds: list[float | None] = [None] * len(violations)
+        if most is not None:
+            bounds = self._each_at_most(dual, dual.each, most).tolist()
         if len(names) != len(bounds):
-            names = tuple(f"limit {i + 1}" for i in range(len(bounds)))
+            names = [f"limit {i + 1}" for i in range(len(bounds))]
         return tuple(map(LimitBound, names, violations, bounds))
 
 

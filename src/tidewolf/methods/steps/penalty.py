@@ -139,13 +139,11 @@ class PenaltySolution(NamedTuple):
 
     x: Floats
     breach: float
-    """sum_t g_t^+(x)"""
     gap: float
     """certified: h(u) >= h(x) - gap + alpha/2 |u - x'|^2 for every u of the ball and hull"""
     off: float
     """at least |x - x'|, what rounding may do to x' included"""
     looks: int
-    """how often the whole block of constraints was evaluated"""
 
 
 class Cuts(NamedTuple):
@@ -161,12 +159,10 @@ class Cuts(NamedTuple):
 
     @classmethod
     def none(cls, entries: int) -> Cuts:
-        """For points of so many entries."""
         none, zeros = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(none, np.zeros((0, entries)), zeros, np.zeros((0, 0)), zeros, none)
 
     def values(self, u: Floats) -> Floats:
-        """Every cut at y + u."""
         return np.asarray(self.at_y + self.slopes @ u)
 
     def model(self, u: Floats, rounds: int) -> Floats:

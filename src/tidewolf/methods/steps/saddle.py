@@ -76,8 +76,6 @@ PRINTED = Units(1.0, 1.0, 1.0)
 
 
 class SaddleSums(NamedTuple):
-    """The multiplier, and the sums of the measured bounds, since a restart."""
-
     lam: float = 0.0
     priced_slope: float = 0.0
     """the G_f that the regret bound has paid for"""

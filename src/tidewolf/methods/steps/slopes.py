@@ -60,20 +60,15 @@ class Slopes(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The slopes that a learner was given; None for none."""
-
     loss: float | None
     constraint: float | None
 
     @property
     def initial(self) -> Slopes:
-        """What is known before the first round."""
         return Slopes(self.loss or 0.0, self.constraint or 0.0)
 
 
 class TangentGradients(NamedTuple):
-    """Both sums of gradients of a block within aff(K), and the largest slopes with them."""
-
     loss: Array
     constraint: Array
     slopes: Slopes
