@@ -46,6 +46,7 @@ from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
+    CallsOrAuto,
     HardSetK,
     Numbers,
     OptionalPositive,
@@ -125,7 +126,9 @@ class Ensemble(Core):
         How much limits weigh against losses: larger values break limits less and cost more.
     calls_per_round : float, default 1.0
         How often the set's oracle may be asked, on average over the rounds so far; calls that
-        are not spent are kept for later. Unit: oracle calls per round.
+        are not spent are kept for later. "auto": as often as costs about as much as the rest of
+        a round, by the kind of set: 4 on flows, 2 on simplices, else 1. Unit: oracle calls per
+        round.
     step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
         The sizes of the steps that descent is tried at, each a member: 1 is the step that
         theory has for the worst case.
@@ -172,7 +175,7 @@ class Ensemble(Core):
     K: HardSetK
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
-    calls_per_round: Positive = 1.0
+    calls_per_round: CallsOrAuto = 1.0
     step_scales: Annotated[tuple[float, ...], Numbers(each=Magnitude(), distinct=True)] = (
         0.03,
         0.1,
