@@ -1,5 +1,6 @@
 """Laws of descent factor by factor: its prices, what it gives back, its units, and its learner."""
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from naive_groups import price, spread, squares
-from tidewolf.core.errors import InvalidInput, NotAMember
+from polytopes import layered
+from tidewolf.core.errors import InvalidInput, NotAMember, WrongType
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.steps.adagrad import DescentSums, descend, into_balls, reaches
 from tidewolf.methods.steps.group import Part, StepGradient, descend_together
@@ -25,6 +27,8 @@ SETS: dict[str, Any] = {
     "shares": SimplexProduct([3, 1, 2]),
     "box": Box([0.0, 0.0, 1.0], [10.0, 0.1, 1.0]),
 }
+CASES_OF_CALLS = (layered(4, 5), 4.0), (Simplex(40), 2.0)
+"""sets with cheap oracles, and how many calls cost about as much as the rest of a round"""
 every_set = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in SETS.items()])
 
 
@@ -241,3 +245,26 @@ def test_promises_are_those_of_the_formula_written_plainly(K, scale, tolerance):
     else:
         assert found.regret == pytest.approx(expected.regret)
         assert found.violation == pytest.approx(expected.violation)
+
+
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.Ensemble])
+def test_calls_of_their_own_accord_depend_on_the_kind_of_set_alone(kind):
+    large, small = CASES_OF_CALLS
+    for K, calls in (large, small, (tw.sets.BoundedPSD(3), 1.0)):
+        learner = kind(K, calls_per_round="auto")
+        assert learner.calls_per_round == calls
+        assert learner == kind(K, calls_per_round=calls)
+        assert kind(**learner.fields()) == learner
+    with pytest.raises(WrongType) as refused:
+        kind(small[0], calls_per_round="many")
+    assert refused.value.setting == "calls_per_round"
+
+
+def test_a_run_says_when_more_calls_are_cheap():
+    rng = np.random.default_rng(0)
+    for (K, more), calls in itertools.product(CASES_OF_CALLS, (1.0, "auto")):
+        losses = tw.functions.Linear(rng.standard_normal((300, *K.shape)))
+        run = tw.run(tw.LyapunovDescent(K, calls_per_round=calls), tw.Stream(losses))
+        said = [note for note in run.notes if "calls_per_round" in note]
+        assert len(said) == (calls == 1.0 and run.oracle_calls > 270)
+        assert run.oracle_calls <= 300 * (more if calls == "auto" else 1.0)

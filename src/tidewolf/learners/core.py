@@ -79,7 +79,7 @@ from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
-from tidewolf.sets.base import Factors
+from tidewolf.sets.base import Compiled, Factors
 
 NEAR_TIE = 1e-9
 """By which share urgencies differ at least. While points stand at the center, every iterate on the
@@ -133,6 +133,15 @@ class Core(KeepsPending[State]):
     @cached_property
     def wants_functions(self) -> bool:
         return any(adviser.needs_functions for adviser in self.advisers)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.calls_per_round, str):  # by the kind of set alone, so that runs repeat
+            object.__setattr__(self, "calls_per_round", self._auto_calls)
+
+    @property
+    def _auto_calls(self) -> float:
+        return self.K.calls_worth if isinstance(self.K, Compiled) else 1.0
 
     # ---------------------------------------------------------------- before a round
 
@@ -663,7 +672,13 @@ class Core(KeepsPending[State]):
         return state.dual
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return state.migrations.notes()
+        notes, calls = state.migrations.notes(), self._auto_calls
+        if self.calls_per_round == 1.0 and calls > 1.0 and state.calls > 0.9 * state.t > 0.0:
+            notes += (
+                f'Oracle calls are cheap here: calls_per_round = "auto" makes up to {calls:g} per '
+                "round, which brings decisions nearer to exact projection at up to twice the time.",
+            )
+        return notes
 
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.dual)

@@ -46,6 +46,7 @@ from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
+    CallsOrAuto,
     HardSetK,
     Numbers,
     OptionalPositive,
@@ -126,7 +127,8 @@ class Ensemble(Core):
         more.
     calls_per_round : float, default 1.0
         The most oracle calls per round, on average over the rounds so far; unspent calls are
-        kept. Unit: oracle calls per round.
+        kept. "auto": as many as cost about as much as the rest of a round, by the kind of set:
+        4 on flows, 2 on simplices, else 1. Unit: oracle calls per round.
     step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
         The step sizes of the descents, one expert each; 1 is the step of the worst-case theory.
     experts : tuple of Adviser or Context, default ()
@@ -201,7 +203,7 @@ class Ensemble(Core):
     K: HardSetK
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
-    calls_per_round: Positive = 1.0
+    calls_per_round: CallsOrAuto = 1.0
     step_scales: Annotated[tuple[float, ...], Numbers(each=Magnitude(), distinct=True)] = (
         0.03,
         0.1,

@@ -35,6 +35,7 @@ from tidewolf.methods.clock import add_sums, empty_sums
 from tidewolf.methods.late import in_order, next_round, priced, without
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
+    CallsOrAuto,
     HardSetK,
     OptionalPositive,
     OptionalRounds,
@@ -69,7 +70,8 @@ class LyapunovDescent(Core):
         more.
     calls_per_round : float, default 1.0
         The most oracle calls per round, on average over the rounds so far; unspent calls are
-        kept. Unit: oracle calls per round.
+        kept. "auto": as many as cost about as much as the rest of a round, by the kind of set:
+        4 on flows, 2 on simplices, else 1. Unit: oracle calls per round.
     tolerance : float, optional
         The squared distance of the played point from its infeasible iterate that projections
         aim at, as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more
@@ -115,7 +117,7 @@ class LyapunovDescent(Core):
     K: HardSetK
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
-    calls_per_round: Positive = 1.0
+    calls_per_round: CallsOrAuto = 1.0
     tolerance: OptionalPositive = None
     block: Annotated[int, Count()] = 1
     loss_lipschitz: OptionalPositive = None

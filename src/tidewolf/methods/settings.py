@@ -20,6 +20,8 @@ from tidewolf.projection.factored import start_active
 
 T = TypeVar("T")
 
+AUTO = "auto"
+
 DEFAULT_CAUTION = 10.0
 """The default of the one knob: larger values break limits less and cost more."""
 
@@ -74,6 +76,19 @@ class Numbers(Check):
 
 
 @dataclass(frozen=True)
+class Calls(Magnitude):
+    """A number above 0, or "auto"."""
+
+    words: ClassVar[str] = 'a number, or "auto"'
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return value if isinstance(value, str) and value == AUTO else super().__call__(value, what)
+
+    def read(self, value: Any) -> Any:
+        return value if value == AUTO else super().read(value)
+
+
+@dataclass(frozen=True)
 class StartingPoint(PointNumbers):
     """A point; whether it is a member of the set is asked when the learner starts."""
 
@@ -103,6 +118,7 @@ def takes_start(cls: type[T]) -> type[T]:
 HardSetK = Annotated[HasLMO, HardSet()]
 OptionalRounds = Annotated[int | None, Count()]
 Positive = Annotated[float, Magnitude()]
+CallsOrAuto = Annotated[float, Calls()]
 OptionalPositive = Annotated[float | None, Magnitude()]
 AboveZero = Annotated[float | None, Number(above=0.0)]
 PerConstraint = Annotated[bool, Flag()]

@@ -476,6 +476,8 @@ class Compiled(ABC):
     (True, 2)
     """
 
+    calls_worth: ClassVar[float] = 2.0
+    """oracle calls, with their steps, that cost about as much as the rest of a round"""
     oracle: ClassVar[Kernel[int]]
     """oracle(d, kernel_data, indices, values): the nonzero entries of argmin_{v in K} <d, v> at the
     start of both arrays; returns how many

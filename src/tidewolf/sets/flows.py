@@ -339,6 +339,7 @@ class FlowPolytope(DagFlows, CompiledGeometry):
     target: Annotated[int, Count(least=0)]
     nodes: graphs.NumberedNames = field(metadata={"label": True})
 
+    calls_worth: ClassVar = 4.0
     oracle: ClassVar = shortest_path
     tangents: ClassVar = circulations
     point_infeasibility: ClassVar = unit_flow_infeasibility
