@@ -261,25 +261,21 @@ class BestPoint(Described):
         entry is never mostly across it, unless it says nothing; those of large programs are taken
         as they are.
         """
-        none = np.zeros(A.shape[0])
-        if is_sparse(A) or self.K.dimension == A.shape[1]:
+        K, none = self.K, np.zeros(A.shape[0])
+        if is_sparse(A) or K.dimension == A.shape[1]:
             return A, none
-        single = np.count_nonzero(A, axis=1) <= 1
-        if single.all() or (along := self._along(A)) is A:
+        several = np.count_nonzero(A, axis=1) > 1
+        if not several.any():
             return A, none
-        along[single] = A[single]
-        return along, (A - along) @ to_numpy(self.K.center).reshape(-1)
-
-    def _along(self, rows: Floats) -> Floats:
-        if self.K.dimension == rows.shape[1]:
-            return rows
-        points = [like(row.reshape(self.K.shape), self.K.center) for row in rows]
-        tangents = [to_numpy(self.K.tangent(point)) for point in points]
-        along = np.array(tangents, dtype=np.float64).reshape(rows.shape)
-        left, sizes = np.linalg.norm(along, axis=1), np.linalg.norm(rows, axis=1)
+        tangents = [to_numpy(K.tangent(like(row.reshape(K.shape), K.center))) for row in A]
+        along = np.array(tangents, dtype=np.float64).reshape(A.shape)
+        left, sizes = np.linalg.norm(along, axis=1), np.linalg.norm(A, axis=1)
         along[left <= ROUNDING * np.finfo(float).eps * sizes] = 0.0
-        across = left < ACROSS * sizes
-        return np.where(across[:, None], along, rows) if across.any() else rows
+        across = several & (left < ACROSS * sizes)
+        if not across.any():
+            return A, none
+        along = np.where(across[:, None], along, A)
+        return along, (A - along) @ to_numpy(K.center).reshape(-1)
 
     def feasible_best(
         self, p: Program, s: float = 0.0, basis: Basis | None = None

@@ -62,8 +62,9 @@ class BestOfVertices(BestPoint):
         ones = np.ones(count)
         return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
 
-    def _along(self, rows: Floats) -> Floats:
-        return rows  # `_rows_within` does it, and needs no more of the set than its vertices
+    def _rows_along(self, A: Any) -> tuple[Any, Floats]:
+        # `_rows_within` does it, and needs no more of the set than its vertices
+        return A, np.zeros(A.shape[0])
 
     def _rows_within(self, A: Any) -> tuple[Any, Floats]:
         dense = A.toarray() if is_sparse(A) else A
