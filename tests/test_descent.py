@@ -183,6 +183,21 @@ def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
     assert after == pytest.approx(min(0.0, without), abs=1e-9 * (1.0 + abs(before)))
 
 
+@settings(max_examples=20)
+@given(seed=seeds, unit=st.sampled_from([2.0**-30, 0.5, 2.0**40]))
+def test_units_of_gradients_change_nothing(seed, unit):
+    rng = np.random.default_rng(seed)
+    factors, n = some_factors(rng)
+    first, g = sparse_gradient(rng, n), sparse_gradient(rng, n)
+    y = np.zeros(n)
+    D = reaches(factors, y, y)
+    sums = descend(y, first, squares(first, factors), DescentSums.start(factors), D, factors).sums
+    here = descend(y, g, squares(g, factors), sums, D, factors)
+    there = descend(y, unit * g, squares(unit * g, factors), sums.in_units(unit), D, factors)
+    np.testing.assert_array_equal(there.etas * unit, here.etas)
+    assert sums.in_units(1.0) == sums
+
+
 # --- the learner ----------------------------------------------------------------------------------
 
 

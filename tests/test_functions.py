@@ -326,6 +326,7 @@ def test_sparse_coefficients_take_points_of_any_library():
             assert (type(found), found.dtype) == (type(x), x.dtype)
         np.testing.assert_allclose(np.asarray(f.values(x)), f.values(np.asarray(x)), rtol=1e-5)
         assert identity(f) == identity(f[:]) != identity(dense(f))
+    assert Linear(coo_array([[1, 0, 2]])) == Linear(csr_array([[1.0, 0.0, 2.0]]))
 
 
 def test_sparse_coefficients_are_never_made_dense():

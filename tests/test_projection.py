@@ -480,6 +480,12 @@ def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, 
         assert [vertex.key() for vertex in mine] == [vertex.key() for vertex in theirs]
 
 
+def test_a_direction_on_a_set_of_one_point_is_not_rounded():
+    r = np.array([0.3, -0.1])
+    active_set.on_a_grid.plain(r, 0.0)
+    assert r.tolist() == [0.3, -0.1]
+
+
 # --- what goes in and what comes out --------------------------------------------------------------
 
 
