@@ -100,7 +100,7 @@ class Session(Generic[S]):
     Examples
     --------
     >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
-    >>> session.play()                                              # decide first
+    >>> session.play()  # decide first
     array([0.33333333, 0.33333333, 0.33333333])
     >>> session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
     >>> session.play().round(3), session.rounds

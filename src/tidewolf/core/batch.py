@@ -302,7 +302,7 @@ class Stream(Value):
     RoundInfo(time=1772409600.0)
     >>> tw.Stream(costs, limits, unavailable=[["SEA > DEN"], None]).info(0)
     RoundInfo(unavailable=('SEA > DEN',))
-    >>> tw.Stream(costs, limits, arrives=[1, 1])[1:].arrives  # the first comes per round late
+    >>> tw.Stream(costs, limits, arrives=[1, 1])[1:].arrives  # the first is late
     array([0])
     """
 

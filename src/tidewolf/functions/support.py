@@ -55,7 +55,7 @@ def require_subgradients(
     played : Member
         The point that was played.
     others : iterable of Member
-        If it is compared.
+        The points to compare at.
     """
     apart = [one for one in others if bool((one.point != played.point).any())]
     for f in own_functions(batch):

@@ -198,7 +198,7 @@ class Grown(NamedTuple):
     line : Line
         Its content.
     place : str
-        If it stands in the first table.
+        Its place in the first table.
     has_gap : bool
         Whether a number is missing, so that the row is not learned from.
     """

@@ -91,7 +91,7 @@ class Functions(NamedTuple):
 
     given: tuple[Any, ...]
     pieces: int
-    """how many pieces per round's loss, or its limit, has at most"""
+    """the most pieces of a round's loss, or of its constraint"""
     stream: Any = None
     """the stream that they are of, where it is one"""
     start: int = 0

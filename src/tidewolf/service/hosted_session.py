@@ -111,7 +111,7 @@ class Note(NamedTuple):
     mode : str, default "live"
         In which mode.
     source : str, default "learner"
-        If the point comes from.
+        Where the point comes from.
     reason : str, default ""
         Why.
     proposal : array, optional

@@ -147,7 +147,7 @@ class Sessions:
     Parameters
     ----------
     store : SessionStore
-        If they are stored.
+        Where they are stored.
     limits : Limits, optional
         How much is allowed.
     clock : callable, optional
