@@ -405,8 +405,8 @@ def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, 
     header = rows[0].cells.header
     called = next((name for name in header if name.lower() == "demand"), None)
     if called is None and len(header) > 2:
-        expected = "expected source, target and perhaps demand"
-        raise InvalidInput(f"{path}, line 1: {expected}, not {', '.join(header)}.")
+        others = listed([name for name in header if name.lower() not in ("source", "target")])
+        raise InvalidInput(f"{path}, line 1: expected source, target, demand, not {others}.")
     return [
         (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))
         for row in rows
