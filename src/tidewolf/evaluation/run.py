@@ -35,6 +35,7 @@ from tidewolf.evaluation.tracking import (
     Decisions,
     KeptDecisions,
     Membership,
+    Peaks,
     TrajectorySummary,
     entry_names,
 )
@@ -102,6 +103,8 @@ class Run(Record):
         feedback did not come.
     breaches : Breaches, default None
         When each limit was broken, if a round has several; pages say it by name.
+    peaks : Peaks, default None
+        How full each link ever was, if the constraints are capacities, and in which round.
     decisions : Decisions, default None
         What was played, round by round, with times and names; None if that was not asked for.
 
@@ -133,6 +136,7 @@ class Run(Record):
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     untold_slopes: tuple[float, ...] = (0.0, 0.0)
     breaches: Breaches | None = None
+    peaks: Peaks | None = None
     decisions: Decisions | None = None
 
     @property
@@ -559,5 +563,6 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         round_solves=recording.solves,
         untold_slopes=recording.untold,
         breaches=recording.breaches if len(recording.each) else None,
+        peaks=recording.peaks if len(recording.peaks.used) else None,
         decisions=decisions,
     )

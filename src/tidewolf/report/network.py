@@ -1,8 +1,7 @@
 """The network of flows: what every link carries, how full it is, and the paths in use.
 
     mean utilisation of a link   = its mean load / its mean capacity, over all rounds
-    worst utilisation            = the largest of the same over the parts of the run that a
-                                   trajectory keeps (evaluation/tracking.py)
+    worst utilisation            = the largest load / capacity of any round
 
 A link is as wide as its mean load and as warm as its mean utilisation; links that lead both ways
 bend apart. Distances on paper follow distances in the graph (Gansner, Koren and North 2004),
@@ -21,6 +20,7 @@ import numpy as np
 
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
+from tidewolf.functions.loads import share
 from tidewolf.report import charts
 from tidewolf.report.charts import LEVELS, Chart, Clock, ShownRun
 from tidewolf.report.rendering import RunStyle, Table, table
@@ -53,7 +53,7 @@ class Link(NamedTuple):
     """mean utilisation; None if the link has no capacity"""
     worst: float | None = None
     when: str = ""
-    """the part of the run in which utilisation was worst"""
+    """the round in which utilisation was worst"""
     cut: str = ""
     """why it may carry nothing"""
 
@@ -62,12 +62,11 @@ class Link(NamedTuple):
         """All of it in a line."""
         if self.cut:
             return f"{self.name}: not used, for it {self.cut}"
-        if self.used is None or self.capacity is None or self.worst is None:
-            return f"{self.name}: mean load {number(self.load)}"
-        return (
-            f"{self.name}: mean load {number(self.load)} of {number(self.capacity)}, "
-            f"{_used(self.used)} used; at worst {_used(self.worst)}, {self.when}"
-        )
+        words = f"{self.name}: mean load {number(self.load)}"
+        if self.used is None:
+            return words
+        worst = "" if self.worst is None else f"; at most {_used(self.worst)}, {self.when}"
+        return f"{words} of {number(self.capacity)}, {_used(self.used)} used{worst}"
 
 
 def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
@@ -141,24 +140,21 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
     room = np.full(loads.shape, np.inf)
     room[:, limited] = unit * np.array([every[part].mean(axis=0) for part in parts])
     mean, limit = (np.average(each, axis=0, weights=np.diff(kept.edges)) for each in (loads, room))
-    used, share = _share(loads, room), _share(mean, limit)
+    used, worst, when = share(mean, limit), *np.zeros((2, len(pairs)))
+    if run.peaks is not None:
+        worst[limited], when[limited] = run.peaks.used, run.peaks.when
     cut = {} if net is None else {each.link: each.reason for each in net.cut}
     links = []
     for e, ((i, j), name) in enumerate(zip(pairs, names, strict=True)):
-        link, worst = Link(i, j, name, float(mean[e])), int(used[:, e].argmax())
+        link = Link(i, j, name, float(mean[e]))
         if name in cut:
             link = link._replace(load=0.0, cut=cut[name])
         elif np.isfinite(limit[e]):
-            when = clock.named_span(parts[worst].start, parts[worst].stop)
-            numbers = (float(limit[e]), float(share[e]), float(used[worst, e]))
-            link = Link(*link[:4], *numbers, when)
+            link = link._replace(capacity=float(limit[e]), used=float(used[e]))
+            if run.peaks is not None:
+                link = link._replace(worst=float(worst[e]), when=clock.when(int(when[e])))
         links.append(link)
     return *ends, links
-
-
-def _share(loads: Floats, limits: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(limits > 0.0, loads / limits, np.where(loads > 1e-12, np.inf, 0.0))
 
 
 class DrawnNetwork(NamedTuple):
@@ -369,12 +365,9 @@ def networks_context(
     if not found:
         return None
     drawn = found[0][1]
-    parts = found[0][0].run.trajectory
-    assert parts is not None
     said = {
         "Colour is utilisation, mean load over mean capacity; width is the mean load. The worst is "
-        f"the largest mean over one of {len(parts.means):,} parts of the run; single rounds may "
-        "be fuller (see the constraints that were violated).": drawn.limited,
+        "the largest utilisation of any round.": drawn.limited,
         "Width and colour are the mean load; the links have no capacities.": not drawn.limited,
         f"Of many links the {LINKS} that carry most are drawn.": len(drawn.links) >= LINKS,
         "Dashed links may carry nothing.": any(link.cut for link in drawn.links),
