@@ -234,7 +234,8 @@ def report(
                 typer.echo(f"report: {folder.page(seed)}")
         for each in folder.play() if figures else ():
             to, problem = folder.figures(each.seed), each.problem
-            write_figures(to, each.runs, entries=problem.labels, network=problem.network)
+            where = {"network": problem.network, "node_places": problem.node_places}
+            write_figures(to, each.runs, entries=problem.labels, **where)
             if not quiet:
                 typer.echo(f"figures: {to}")
 
@@ -357,6 +358,7 @@ def _play(
                 experiment=experiment.toml(),
                 left_out=dict(experiment.left_out),
                 network=each.problem.network,
+                node_places=each.problem.node_places,
                 notes=each.notes,
             )
         folder.write_summary(found)

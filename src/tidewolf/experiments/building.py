@@ -242,6 +242,13 @@ def _graph(
         directed = given.get("directed") if keys.carries_flow(known) else True
         how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
         graph = read_graph(path, directed=directed, format=place.format, **how)
+        if "nodes" in given:
+            nodes = require_file(Path(given["nodes"]), place.within("nodes"))
+            rows = read_records(nodes, ("name", "longitude", "latitude"), format=place.format)
+            at = {
+                row.text("name"): (row.number("longitude"), row.number("latitude")) for row in rows
+            }
+            graph = graph._replace(node_places=at)
         return LinkColumns(graph, str(path))
     for key in columns:
         where = place.within(key).words()
@@ -477,6 +484,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
             network=coordinates.network,
             demands=demands,
             notes=(*(() if files is None else files.notes), *aligned.notes),
+            node_places={} if coordinates.links is None else coordinates.links.graph.node_places,
         )
 
 

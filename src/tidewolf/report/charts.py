@@ -569,14 +569,20 @@ class PointLabel(NamedTuple):
     weight: str = "normal"
 
 
-def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Floats) -> int:
+_NOWHERE: Floats = np.zeros((0, 2))
+
+
+def write_labels(
+    axes: Any, labels: Sequence[PointLabel], dots: Floats, lines: Floats = _NOWHERE
+) -> int:
     """Write labels beside their points, over no dot and no other label, each in the nearest free
-    place; those that have none are left out. Returns how many were written.
+    place that covers the fewest of the points of `lines`; those that have none are left out.
+    Returns how many were written.
     """
     unit = axes.figure.dpi / 72.0
     spots = pixels(axes, [label.point for label in labels]) / unit
     dots, size = pixels(axes, dots) / unit, np.array(axes.figure.bbox.size) / unit
-    taken = np.hstack([dots - 5.0, dots + 5.0])
+    taken, lines = np.hstack([dots - 5.0, dots + 5.0]), pixels(axes, lines) / unit
     turns = np.pi / 8.0 * np.array([0, 8, 4, 12, 2, 6, 10, 14, *range(1, 16, 2)])
     ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)
     offsets = np.concatenate([ways * far for far in (10.0, 15.0, 22.0, 30.0)])
@@ -589,8 +595,10 @@ def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Floats) -> int:
         free = np.flatnonzero(inside & apart.any(axis=2).all(axis=1))
         if not len(free):
             continue
-        taken = np.vstack([taken, [*low[free[0]], *high[free[0]]]])
-        x, y = middles[free[0]] - spot
+        under = (lines > low[free][:, None] - 2.0) & (lines < high[free][:, None] + 2.0)
+        best = free[under.all(axis=2).sum(axis=1).argmin()]
+        taken = np.vstack([taken, [*low[best], *high[best]]])
+        x, y = middles[best] - spot
         look = {"ha": "center", "va": "center", "fontsize": 12, "weight": label.weight}
         offset = {"xytext": (x, -y), "textcoords": "offset points", "zorder": 20}
         axes.annotate(label.text, label.point, color=label.color, **look, **offset)

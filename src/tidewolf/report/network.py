@@ -4,16 +4,18 @@
     worst utilisation            = the largest load / capacity of any round
 
 A link is as wide as its mean load and as warm as its mean utilisation; links that lead both ways
-bend apart. Distances on paper follow distances in the graph (Gansner, Koren and North 2004),
-turned so that flow goes from left to right; the same graph is always laid out the same.
+bend apart. Nodes are drawn on a map if the coordinates of all are known. Else distances on paper
+follow distances in the graph (Gansner, Koren and North 2004), turned so that flow goes from left to
+right; the same graph is always laid out the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -176,10 +178,13 @@ class DrawnNetwork(NamedTuple):
 
 
 def networks_of(
-    shown: Sequence[ShownRun], clock: Clock, net: Network | None = None
+    shown: Sequence[ShownRun],
+    clock: Clock,
+    net: Network | None = None,
+    where: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> list[tuple[ShownRun, DrawnNetwork]]:
-    """The network of each run, with the same links and places for all; nothing for sets without
-    one.
+    """The network of each run, with the same links and places for all: a map if `where` has the
+    longitude and latitude of every node; nothing for sets without one.
     """
     known = [(each, its) for each in shown if (its := links_of(each.run, clock, net)) is not None]
     if not known:
@@ -194,10 +199,13 @@ def networks_of(
     nodes, numbers = np.unique(pairs, return_inverse=True)
     ends: Any = numbers.reshape(pairs.shape).tolist()
     begin, stop = ([i for i, v in enumerate(nodes) if v in side] for side in (sources, targets))
-    size = (860.0, min(max(180.0, 90.0 + 24.0 * len(nodes)), 600.0))
-    places = node_places(len(nodes), ends, begin, stop)
-    places = np.array([90.0, 30.0]) + places * (np.array(size) - [180.0, 60.0])
     called, most = [names[i] for i in nodes], float(loads.max(initial=0.0)) or 1.0
+    if {*called} <= where.keys():
+        size, places = _map([where[name] for name in called])
+    else:
+        size = (860.0, min(max(180.0, 90.0 + 24.0 * len(nodes)), 600.0))
+        places = node_places(len(nodes), ends, begin, stop)
+        places = np.array([90.0, 30.0]) + places * (np.array(size) - [180.0, 60.0])
     found = []
     for each, (*_, its) in known:
         moved = zip(drawn, ends, strict=True)
@@ -205,6 +213,17 @@ def networks_of(
         both = frozenset((*begin, *stop))
         found.append((each, DrawnNetwork(called, both, links, places, size, most)))
     return found
+
+
+def _map(where: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], Floats]:
+    """The size of a map, and its points in pixels: equirectangular, true at the mean latitude."""
+    east, north = np.array(where).T
+    points = np.column_stack([east * np.cos(np.radians(north.mean())), -north])
+    points -= points.min(axis=0)
+    span = np.maximum(points.max(axis=0), 1e-9)
+    scale = float((np.array([680.0, 480.0]) / span).min())
+    size = (860.0, max(180.0, scale * float(span[1]) + 100.0))
+    return size, (np.array(size) - scale * span) / 2.0 + scale * points
 
 
 def node_places(
@@ -274,7 +293,10 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         axes.add_artist(FancyArrowPatch(begin, end, **(look | shape | ends)))
         middle = (begin + end) / 2.0 + bend / 2.0 * (end - begin)[::-1] * [-1.0, 1.0]
         dots.append((middle, f"use-{level}", link.words))
-    labels = []
+    labels, lines = [], [np.zeros((0, 2))]
+    for link in drawn.links:
+        begin, end = drawn.places[link.tail], drawn.places[link.head]
+        lines.append(begin + np.linspace(0.0, 1.0, 60)[:, None] * (end - begin))
     for i, (name, place) in enumerate(zip(drawn.nodes, drawn.places, strict=True)):
         charts.draw_dot(axes, place, 11.0, palette.ink, 4)
         charts.draw_dot(axes, place, 8.0, palette.ink if i in drawn.ends else palette.paper, 5)
@@ -282,7 +304,7 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         labels.append(charts.PointLabel(place, charts.shortened(name), palette.ink, weight))
         dots.append((place, "line-5", name))
     if len(drawn.nodes) <= NAMED:
-        charts.write_labels(axes, labels, drawn.places)
+        charts.write_labels(axes, labels, drawn.places, np.concatenate(lines))
     at = charts.pixels(axes, [place for place, _, _ in dots]).tolist()
     return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(at, dots, strict=True)]}
 
@@ -358,10 +380,13 @@ def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | No
 
 
 def networks_context(
-    shown: Sequence[ShownRun], clock: Clock, net: Network | None = None
+    shown: Sequence[ShownRun],
+    clock: Clock,
+    net: Network | None = None,
+    where: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, Any] | None:
     """The section of the page; None if there is no network."""
-    found = networks_of(shown, clock, net)
+    found = networks_of(shown, clock, net, where)
     if not found:
         return None
     drawn = found[0][1]

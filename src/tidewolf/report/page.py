@@ -27,7 +27,7 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, Tidewo
 from tidewolf.core.feedback import SEES
 from tidewolf.core.registry import Presenter
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.formatting import bound_text, interval, number, percent
 from tidewolf.evaluation.metrics import (
     RunTotal,
     broken_limits,
@@ -128,14 +128,16 @@ def _record(
     experiment: str = "",
     left_out: Mapping[str, str] = MappingProxyType({}),
     network: Network | None = None,
+    node_places: Mapping[str, tuple[float, float]] = MappingProxyType({}),
     notes: Sequence[str] = (),
     decisions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """All that the page of runs shows, as plain data.
 
     `entries` names the entries of a point; `experiment` is its file as resolved; `left_out` says
-    why learners that usually take part do not; `network` is what the set was made from; `notes` are
-    about the problem; `decisions` names the files beside the page that hold them.
+    why learners that usually take part do not; `network` is what the set was made from, and
+    `node_places` where its nodes are; `notes` are about the problem; `decisions` names the files
+    beside the page that hold them.
     """
     rendering.require_extras()
     styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
@@ -157,7 +159,7 @@ def _record(
         "figures": [figure(chart) for chart in _telling(totals_charts(runs))],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
-        "networks": networks_context(shown, clock, network),
+        "networks": networks_context(shown, clock, network, node_places),
         "maps": maps_context(runs, shown, clock),
         "intervals": intervals_context(quick_intervals(runs), styles, clock),
         "notes": [
@@ -219,7 +221,8 @@ def results_table(runs: Sequence[Run], *, details: bool = True) -> Table:
         about = (f"sees {SEES[run.learner.needs]}", proved) if details else ()
         name = Cell(style.label, about, style)
         more = (tuple(metric.details(run)) if details else () for metric in shown)
-        numbers = (Cell(metric.cell(run), each) for metric, each in zip(shown, more, strict=True))
+        cell = (metric.cell if details else metric.narrow_cell for metric in shown)
+        numbers = (Cell(make(run), each) for make, each in zip(cell, more, strict=True))
         rows.append([name, *numbers])
     titles = ["learner", *(metric.title for metric in shown)]
     return table("Results", titles, rows, stacked=True, kind="results")
@@ -260,9 +263,11 @@ def write_figures(
     *,
     entries: Sequence[str] = (),
     network: Network | None = None,
+    node_places: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> list[Path]:
     """Every chart of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
-    point, `network` is what the set was made from. Returns the files.
+    point, `network` is what the set was made from, `node_places` where its nodes are. Returns the
+    files.
     """
     folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
     shown = shown_runs(runs, entries)
@@ -273,7 +278,10 @@ def write_figures(
         *totals_charts(runs),
         *filter(None, trusted),
         *heat_charts(shown, clock),
-        *(network_chart(drawn, each.style) for each, drawn in networks_of(shown, clock, network)),
+        *(
+            network_chart(drawn, each.style)
+            for each, drawn in networks_of(shown, clock, network, node_places)
+        ),
     ]
     folder.mkdir(parents=True, exist_ok=True)
     written_files = []
@@ -594,7 +602,7 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
                     over(one.breach.worst),
                     clock.when(one.breach.worst_round),
                     clock.span(one.breach.first, one.breach.last + 1),
-                    *([number(one.bound)] if bounded else []),
+                    *([bound_text(one.total, one.bound)] if bounded else []),
                 ]
             )
             for one in broken[:LIMITS]
