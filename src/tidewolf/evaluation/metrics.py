@@ -37,7 +37,9 @@ from tidewolf.evaluation.formatting import (
     Column,
     aligned,
     applying,
+    bound_text,
     finite_or_none,
+    informative,
     interval,
     number,
     percent,
@@ -118,7 +120,7 @@ class RunTotal(NamedTuple):
     bracket: tuple[float, float] | None = None
     """two numbers that the last sum lies between, if that is uncertain"""
     bound: float | None = None
-    """the measured bound of the last sum"""
+    """the measured bound of the last sum, if it says something"""
 
     @property
     def title(self) -> str:
@@ -225,8 +227,11 @@ def _spread_details(found: Spread | None) -> list[str]:
 
 def _allowed(total: Total) -> list[str]:
     """What theory allows a total: from what the run measured, and from what was known before it."""
-    allowed = (("measured bound:", total.bound), ("promised:", total.guarantee))
-    return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
+    allowed = (("measured bound:", total.bound), ("guaranteed:", total.guarantee))
+    known = [(what, most) for what, most in allowed if most is not None]
+    told = [(what, most) for what, most in known if informative(total.size, most)]
+    loose = [f"bound {bound_text(total.size, most)}" for _, most in known[:1] if not told]
+    return [f"{what} at most {number(most)}" for what, most in told] + loose
 
 
 def _regret_details(run: Run) -> list[str]:
@@ -370,11 +375,15 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
 def run_totals(run: Run) -> tuple[RunTotal, ...]:
     """What adds up over the rounds, in the order of the charts."""
     over, broken = "loss beyond the best fixed point", "by how much the limits were broken"
-    bound, calls = run.bound, np.cumsum(run.calls, dtype=np.float64)
+    calls, found = np.cumsum(run.calls, dtype=np.float64), run.certificate
+    regret, violation = (
+        total.bound if informative(total.size, total.bound) else None
+        for total in (found.regret, found.violation)
+    )
     return (
         RunTotal("loss", "what the decisions cost", np.cumsum(run.losses)),
-        RunTotal("regret", over, run.regret_curve(), run.regret, bound.regret),
-        RunTotal("violation", broken, np.cumsum(run.violations), None, bound.violation),
+        RunTotal("regret", over, run.regret_curve(), run.regret, regret),
+        RunTotal("violation", broken, np.cumsum(run.violations), None, violation),
         RunTotal("oracle calls", "linear minimisations over the set", calls),
     )
 
@@ -477,7 +486,7 @@ class RunLimits(tuple[LimitBound, ...]):
         colon = ", those most:" if len(shown) < len(self.broken) else ":" if shown else ""
         lines = [f"{len(self.broken)} of {len(self)} limits were broken{colon}"]
         for name, violation, bound in shown:
-            allowed = "" if bound is None else f", at most {short_number(bound)}"
+            allowed = f", at most {short_number(bound or 0)}" * informative(violation, bound)
             lines.append(f"  {name}: {short_number(violation)}{allowed}")
         return lines
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tidewolf.evaluation.formatting import number
+from tidewolf.evaluation.formatting import number, short_number
 from tidewolf.evaluation.run import Run
 
 SAME = 0.0005
@@ -47,18 +47,19 @@ def beside(first: Outcome, other: Outcome) -> str:
         return f"{cost}, and neither violated a constraint (lower is better)."
     if ours == 0.0 or theirs == 0.0:
         none, some = (first, other) if ours == 0.0 else (other, first)
-        amount = f"{some.name} by {number(some.violation)} per round on average"
+        amount = f"{some.name} by {short_number(some.violation)} per round on average"
         return f"{cost}; {none.name} violated no constraint, {amount} (lower is better)."
     more = max(ours, theirs) / min(ours, theirs)
-    times = f"{more:,.2g} times {'less' if ours < theirs else 'more'}" if more > 1.05 else "as much"
-    amounts = f"{number(ours)} against {number(theirs)} per round on average"
+    ratio = f"{more:.2g}" if more < 10.0 else f"{more:,.0f}"
+    times = f"{ratio} times {'less' if ours < theirs else 'more'}" if more > 1.05 else "as much"
+    amounts = f"{short_number(ours)} against {short_number(theirs)} per round on average"
     return f"{cost} and violated constraints {times} ({amounts}; lower is better)."
 
 
 def _alone(run: Run, own: Outcome) -> str:
     violated = "violated no constraint"
     if own.violation > 0.0:
-        violated = f"violated constraints by {number(own.violation)} per round on average"
+        violated = f"violated constraints by {short_number(own.violation)} per round on average"
     if run.regret is None:
         return f"{own.name} cost {number(own.loss)} per round and {violated} (lower is better)."
     best = own.loss - run.regret[1] / run.rounds
@@ -67,11 +68,10 @@ def _alone(run: Run, own: Outcome) -> str:
 
 
 def _compared(own: float, other: float) -> str:
-    """ "1.3 % less than", or both numbers where shares of the other say nothing."""
+    """ "1.3 % less than", or the difference where shares of the other say nothing."""
     if abs(own - other) <= SAME * abs(other):
         return "as much as"
+    than = "less than" if own < other else "more than"
     if other <= 0.0 or own <= 0.0:
-        return f"{number(own)} per round, {number(other - own).lstrip('-')} " + (
-            "less than" if own < other else "more than"
-        )
-    return f"{100.0 * abs(own - other) / other:.2g} % {'less' if own < other else 'more'} than"
+        return f"{short_number(abs(other - own))} per round {than}"
+    return f"{100.0 * abs(own - other) / other:.2g} % {than}"

@@ -175,6 +175,7 @@ def _draw_growth(
     top = math.log10(max(heights, default=1.0))
     sloped = top + theory * (T - T[-1])
     axes.plot(T, sloped, color=palette.line[7], linewidth=1.9, linestyle=(0, (1, 1)))
+    axes.set_ylim(math.log10(min(heights, default=1.0)) - 0.1, top + 0.1)
     charts.dress(axes, palette)
     axes.set_xticks(T, [f"{each:,}" for each in study.size.horizons])
     ticks = round_numbers(min(heights, default=1.0), max(heights, default=1.0))

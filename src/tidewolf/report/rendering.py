@@ -9,6 +9,7 @@ differ in dashes.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -181,8 +182,16 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["prose"] = _prose
     made.filters["data"] = lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False)
     return made
+
+
+def _prose(text: str) -> Any:
+    """A sentence in which what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def written(date: datetime) -> str:
