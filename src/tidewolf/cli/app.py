@@ -402,12 +402,13 @@ def compare_command(
     force: Annotated[bool, flag("Begin again, also if DIR holds a comparison.", "--force")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Which caution to choose: frontiers of loss against violation as caution moves.
 
     Plays every learner at every caution, budget and seed it has a setting for, and re-solving over
-    its headroom. Shows what each step of caution costs and buys, which caution lies nearest to
-    re-solving at equal violation, and how each learner compares with SinhaVaze, which projects
+    its headroom. Shows which caution to begin with, with --verbose also what each step of it costs
+    and buys and which one lies nearest to re-solving at equal violation, and how each learner compares with SinhaVaze, which projects
     exactly; writes a page, pictures and all numbers. The learners are those of the file; if it
     names none, they are Ensemble as in `tidewolf run`, SinhaVaze and Resolve. On a built-in problem
     they are Ensemble (without context and advice), LyapunovDescent, LyapunovFrankWolfe, SinhaVaze,
@@ -456,7 +457,7 @@ def compare_command(
     if as_json:
         screen.print_json(compared.summary())
     elif not quiet:
-        screen.show_comparison(compared, folder / "comparison.html")
+        screen.show_comparison(compared, folder / "comparison.html", verbose=verbose)
 
 
 def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:

@@ -413,7 +413,7 @@ def _expert_column(
 EXPERT_COLUMNS = (
     _expert_column("mean weight", lambda expert: weight_text(expert.mean_weight)),
     _expert_column("last", lambda expert: weight_text(expert.weight)),
-    _expert_column("lost at most", lambda expert: short_number(expert.guard)),
+    _expert_column("lost at most", lambda expert: number(expert.guard)),
     _expert_column("loss", lambda expert: _a_round(expert.loss, expert.rounds, 5)),
     _expert_column("violation", lambda expert: _a_round(expert.violation, expert.rounds, 3)),
     _expert_column("rounds", lambda expert: f"{expert.rounds:,}"),

@@ -31,7 +31,7 @@ _WORDS = {
     "gap": "How far its regret is above the best that {baseline} has at up to 1.1 times its "
     "violation, in % of {share}. Up to 0.5 it is as good.",
     "shortfall": "How far the point of {baseline} that it matches worst is out of its reach, in "
-    "the same unit; never as careful: none of its settings breaks limits as little.",
+    "the same unit; never: none of its settings violates constraints as little.",
     "less violation": "How many times less than that of {baseline} at equal regret, the median; in "
     "equal time: against points of {baseline} that took no longer per round.",
     "broken": "The share of rounds in which a limit was broken.",
