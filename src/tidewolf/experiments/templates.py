@@ -199,6 +199,7 @@ _PROBLEM = f"""\
 # paths = "away"
 # k = 3
 # lengths = "km"
+# nodes = "nodes.csv"           # name,longitude,latitude: the page then draws a map
 # directed = true
 #
 # Or any other (tidewolf list), by its settings (tidewolf list CappedSimplex); n is by default the
