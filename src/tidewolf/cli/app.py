@@ -410,11 +410,12 @@ def compare_command(
     its headroom. Shows which caution to begin with, with --verbose also what each step of it costs
     and buys and which one lies nearest to re-solving at equal violation, and how each learner
     compares with SinhaVaze, which projects exactly; writes a page, pictures and all numbers. The
-    learners are those of the file; if it names none, they are Ensemble as in `tidewolf run`, SinhaVaze and Resolve. On a built-in problem
-    they are Ensemble (without context and advice), LyapunovDescent, LyapunovFrankWolfe, SinhaVaze,
-    Resolve and the paper's three. A run that is refused is reported and does not affect the others.
-    The same command resumes after a kill. The numbers do not depend on --jobs and --dask, except
-    for the times, which are comparable with one job only.
+    learners are those of the file; if it names none, they are Ensemble as in `tidewolf run`,
+    SinhaVaze and Resolve. On a built-in problem they are Ensemble (without context and advice),
+    LyapunovDescent, LyapunovFrankWolfe, SinhaVaze, Resolve and the paper's three. A run that is
+    refused is reported and does not affect the others. The same command resumes after a kill. The
+    numbers do not depend on --jobs and --dask, except for the times, which are comparable with one
+    job only.
 
     \b
     Examples:
