@@ -219,7 +219,7 @@ def test_limits_of_links_have_volumes_and_may_add_up_to_more_than_the_headline()
         assert row[1].text == number(limit.total)
         assert row[1].lines == (f"volume {number(80.0 * limit.total)}",)
         assert row[3].lines == (f"volume {number(80.0 * limit.breach.worst)}",)
-    assert any("most in each round" in sentence for sentence in found["sentences"])
+    assert any("largest violation of each round" in sentence for sentence in found["sentences"])
     assert limits_context([run])["table"].groups[0].rows[0][1].lines == ()
     one = run_on(Simplex(2), capacity=0.5)
-    assert limits_context([one])["sentences"] == ["LyapunovDescent: no limit was broken."]
+    assert limits_context([one])["sentences"] == ["LyapunovDescent: no constraint was violated."]

@@ -374,7 +374,7 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
 
 def run_totals(run: Run) -> tuple[RunTotal, ...]:
     """What adds up over the rounds, in the order of the charts."""
-    over, broken = "loss beyond the best fixed point", "by how much the limits were broken"
+    over, broken = "loss beyond the best fixed point", "by how much constraints were violated"
     calls, found = np.cumsum(run.calls, dtype=np.float64), run.certificate
     regret, violation = (
         total.bound if informative(total.size, total.bound) else None

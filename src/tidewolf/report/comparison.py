@@ -41,7 +41,6 @@ _WORDS = {
 
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
-    """The whole page of a comparison."""
     rendering.require_extras()
     only, share = len(comparison.streams) == 1, comparison.share_of()
     context = {
@@ -63,7 +62,6 @@ def comparison_page(comparison: Comparison, *, date: datetime) -> str:
 
 
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
-    """Everything about one stream."""
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     sees = {entry.learner: (f"sees {entry.sees}",) for entry in comparison.entries if entry.sees}
     names = [
@@ -88,7 +86,6 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
 
 
 def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
-    """The frontiers on a stream; a learner without points keeps its colour."""
     measure = comparison.measure(stream)
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     curves = [
@@ -108,7 +105,6 @@ def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
-    """The frontiers of each stream as a PNG, under the names of `pictures`."""
     for stream, name in pictures(comparison.streams).items():
         axes = f"mean {comparison.measure(stream)} against mean violation"
         title = f"{rendering.title_of(stream)}: {axes}"
@@ -117,7 +113,6 @@ def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> No
 
 
 def pictures(streams: Sequence[str]) -> dict[str, str]:
-    """The name of each stream's picture."""
     return {
         stream: f"frontier-{''.join(c if c.isalnum() else '-' for c in stream)}.png"
         for stream in streams
@@ -138,13 +133,11 @@ def _table(
 
 
 def _cell(words: str) -> Cell:
-    """The ends of ranges under each other."""
     least, _, most = words.partition(" to ")
     return Cell(least, (f"to {most}",)) if most else Cell(least)
 
 
 def plot_comparison(comparison: Comparison) -> Any:
-    """The frontiers of every stream."""
     return picture([stream_chart(comparison, stream, stream) for stream in comparison.streams])
 
 
@@ -162,7 +155,6 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 PRESENTER = Presenter(plot_comparison, comparison_html)
-"""How a comparison shows itself."""
 
 
 # --- sweeps --------------------------------------------------------------------------------------
@@ -175,7 +167,6 @@ _SWEEP_WORDS = (
 
 
 def sweep_page(found: Sweep, *, date: datetime) -> str:
-    """The whole page of a sweep."""
     groups = found.groups()
     names = dict.fromkeys(rendering.title_of(group.experiment) for group in groups)
     count = len(found.rows)

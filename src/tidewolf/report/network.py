@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
 
+NodePlaces: TypeAlias = Mapping[str, tuple[float, float]]
+NOWHERE: NodePlaces = MappingProxyType({})
 LINKS = 240
 """Of a larger network only those links are drawn that carry most."""
 STEPS = 200
-"""Of the layout; more do not change what is seen."""
 NAMED = 30
 """With more nodes, names appear at the pointer alone."""
 PATHS, FULLEST = 12, 8
@@ -44,8 +45,6 @@ NEGLIGIBLE = 0.005
 
 
 class Link(NamedTuple):
-    """A link and what it carried."""
-
     tail: int
     head: int
     name: str
@@ -55,13 +54,10 @@ class Link(NamedTuple):
     """mean utilisation; None if the link has no capacity"""
     worst: float | None = None
     when: str = ""
-    """the round in which utilisation was worst"""
     cut: str = ""
-    """why it may carry nothing"""
 
     @property
     def words(self) -> str:
-        """All of it in a line."""
         if self.cut:
             return f"{self.name}: not used, for it {self.cut}"
         words = f"{self.name}: mean load {number(self.load)}"
@@ -143,33 +139,28 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
     room[:, limited] = unit * np.array([every[part].mean(axis=0) for part in parts])
     mean, limit = (np.average(each, axis=0, weights=np.diff(kept.edges)) for each in (loads, room))
     used, worst, when = share(mean, limit), *np.zeros((2, len(pairs)))
-    if run.peaks is not None:
-        worst[limited], when[limited] = run.peaks.used, run.peaks.when
+    peaks = run.peaks if np.isfinite(limit).any() else None
+    if peaks is not None:
+        worst[limited], when[limited] = peaks.used, peaks.when
     cut = {} if net is None else {each.link: each.reason for each in net.cut}
     links = []
-    for e, ((i, j), name) in enumerate(zip(pairs, names, strict=True)):
-        link = Link(i, j, name, float(mean[e]))
-        if name in cut:
-            link = link._replace(load=0.0, cut=cut[name])
-        elif np.isfinite(limit[e]):
-            link = link._replace(capacity=float(limit[e]), used=float(used[e]))
-            if run.peaks is not None:
-                link = link._replace(worst=float(worst[e]), when=clock.when(int(when[e])))
-        links.append(link)
+    for e, ((tail, head), name) in enumerate(zip(pairs, names, strict=True)):
+        known: dict[str, Any] = {"load": 0.0, "cut": cut[name]} if name in cut else {}
+        if not known and np.isfinite(limit[e]):
+            known = {"capacity": float(limit[e]), "used": float(used[e])}
+            if peaks is not None:
+                known |= {"worst": float(worst[e]), "when": clock.when(int(when[e]))}
+        links.append(Link(tail, head, name, **({"load": float(mean[e])} | known)))
     return *ends, links
 
 
 class DrawnNetwork(NamedTuple):
-    """The links that are drawn, and where their nodes are."""
-
     nodes: Sequence[str]
     ends: frozenset[int]
-    """nodes at which flow begins or stops"""
     links: Sequence[Link]
     places: Floats
     size: tuple[float, float]
     most: float
-    """the load of the widest line"""
 
     @property
     def limited(self) -> bool:
@@ -181,7 +172,7 @@ def networks_of(
     shown: Sequence[ShownRun],
     clock: Clock,
     net: Network | None = None,
-    where: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    where: NodePlaces = NOWHERE,
 ) -> list[tuple[ShownRun, DrawnNetwork]]:
     """The network of each run, with the same links and places for all: a map if `where` has the
     longitude and latitude of every node; nothing for sets without one.
@@ -263,7 +254,6 @@ def node_places(
 
 
 def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dict[str, Any]:
-    """Links as arrows, nodes as dots with their names."""
     from matplotlib.patches import FancyArrowPatch
 
     axes.set_xlim(0.0, drawn.size[0])
@@ -293,10 +283,7 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         axes.add_artist(FancyArrowPatch(begin, end, **(look | shape | ends)))
         middle = (begin + end) / 2.0 + bend / 2.0 * (end - begin)[::-1] * [-1.0, 1.0]
         dots.append((middle, f"use-{level}", link.words))
-    labels, lines = [], [np.zeros((0, 2))]
-    for link in drawn.links:
-        begin, end = drawn.places[link.tail], drawn.places[link.head]
-        lines.append(begin + np.linspace(0.0, 1.0, 60)[:, None] * (end - begin))
+    labels = []
     for i, (name, place) in enumerate(zip(drawn.nodes, drawn.places, strict=True)):
         charts.draw_dot(axes, place, 11.0, palette.ink, 4)
         charts.draw_dot(axes, place, 8.0, palette.ink if i in drawn.ends else palette.paper, 5)
@@ -304,22 +291,25 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         labels.append(charts.PointLabel(place, charts.shortened(name), palette.ink, weight))
         dots.append((place, "line-5", name))
     if len(drawn.nodes) <= NAMED:
-        charts.write_labels(axes, labels, drawn.places, np.concatenate(lines))
+        tails, heads = drawn.places[np.array([link[:2] for link in drawn.links]).T]
+        lines = tails + np.linspace(0.0, 1.0, 60)[:, None, None] * (heads - tails)
+        charts.write_labels(axes, labels, drawn.places, lines.reshape(-1, 2))
     at = charts.pixels(axes, [place for place, _, _ in dots]).tolist()
     return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(at, dots, strict=True)]}
 
 
 def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
-    """The chart of a network under a run."""
+    said, about = {0: "no load", LEVELS - 1: f"mean load {number(drawn.most)}"}, ""
     if drawn.limited:
         said = {0: "0 % used", LEVELS // 2: "50 %", LEVELS - 1: "100 %", LEVELS: "overfull"}
-    else:
-        said = {0: "no load", LEVELS - 1: f"mean load {number(drawn.most)}"}
+        fullest = max(drawn.links, key=lambda link: -1.0 if link.worst is None else link.worst)
+        if fullest.worst is not None:
+            about = f"at worst {fullest.name} was {_used(fullest.worst)} used, {fullest.when}"
     legend = [RunStyle(text, hue, family="use") for hue, text in said.items()]
     return Chart(
         f"network of {style.label}",
         f"The network under {style.label}",
-        "",
+        about,
         f"The network with the load of each link under {style.label}.",
         partial(draw_network, drawn=drawn),
         legend,
@@ -331,14 +321,12 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
 
 
 def _used(share: float) -> str:
-    """A utilisation: 0.4 %, 39 %, 104 %."""
     if not np.isfinite(share):
         return "without any capacity"
     return f"{100.0 * share:.0f} %" if share >= 0.1 else percent(share)
 
 
 def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
-    """The fullest links, or those that carry most."""
     links = [link for link in drawn.links if not link.cut]
     links.sort(key=lambda link: -((link.used or 0.0) if drawn.limited else abs(link.load)))
     rows = [
@@ -383,9 +371,8 @@ def networks_context(
     shown: Sequence[ShownRun],
     clock: Clock,
     net: Network | None = None,
-    where: Mapping[str, tuple[float, float]] = MappingProxyType({}),
+    where: NodePlaces = NOWHERE,
 ) -> dict[str, Any] | None:
-    """The section of the page; None if there is no network."""
     found = networks_of(shown, clock, net, where)
     if not found:
         return None

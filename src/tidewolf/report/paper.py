@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.evaluation.formatting import number, number_or_none
+from tidewolf.evaluation.formatting import bound_text, number, number_or_none
 from tidewolf.evaluation.rates import CONFIDENCE
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
@@ -32,8 +32,6 @@ THEORY = {"regret": 0.75, "violation": 0.875}
 
 
 class Algorithm(NamedTuple):
-    """An algorithm of the paper, and what implements it."""
-
     title: str
     about: str
     name: str
@@ -80,16 +78,10 @@ ALGORITHMS = (
 
 
 def page(study: Study, *, date: datetime) -> str:
-    """The whole page."""
     rendering.require_extras()
-    return rendering.document("paper", {**context(study), "written": rendering.written(date)})
-
-
-def context(study: Study) -> dict[str, Any]:
-    """What the page shows."""
     size = study.size
     hardest = f"{size.horizons[0]:,} to {size.horizons[-1]:,} rounds, {size.seeds} seeds"
-    return {
+    context = {
         "title": "Garber & Kretzu (2024), reproduced",
         "facts": [repr(study.K), hardest],
         "verdict": verdict(study),
@@ -105,15 +97,13 @@ def context(study: Study) -> dict[str, Any]:
             for name in THEORY
             if (words := remark(each, name))
         ],
-        "calls": calls_table(study),
-        "intervals": intervals_table(study),
-        "bandit": bandit_table(study),
+        **tables(study),
         "moves_from": f"{study.moves_from:,}",
         "holds_from": f"{study.holds_from:,}",
-        "printed": printed_table(study),
-        "examples": examples_table(study),
         "skipped": [f"{what}: {why}" for what, why in study.skipped.items()],
+        "written": rendering.written(date),
     }
+    return rendering.document("paper", context)
 
 
 def verdict(study: Study) -> str:
@@ -136,7 +126,6 @@ def verdict(study: Study) -> str:
 
 
 def growth_charts(study: Study) -> list[Chart]:
-    """Regret and violation over T, both on logarithmic axes."""
     found = []
     for name, theory in THEORY.items():
         legend = [RunStyle(each.learner, hue) for hue, each in enumerate(study.growths)]
@@ -188,7 +177,6 @@ def _draw_growth(
 
 
 def growth_table(study: Study) -> Table:
-    """Fitted exponents beside the theorem's."""
     rows = list[Sequence[Cell | str]]()
     for hue, each in enumerate(study.growths):
         for name in THEORY:
@@ -203,7 +191,6 @@ def growth_table(study: Study) -> Table:
 
 
 def remark(measured: Measured, name: str) -> str:
-    """What an exponent says, and what it does not."""
     found = measured.growth(name)
     if found.interval is None or found.theory is None:
         return found.reason
@@ -225,72 +212,52 @@ def remark(measured: Measured, name: str) -> str:
 # --- calls, intervals, bandit, constants, examples ------------------------------------------------
 
 
-def calls_table(study: Study) -> Table:
-    """Oracle calls over T, and the worst prefix."""
-    horizons = [f"T = {T:,}" for T in study.size.horizons]
-    rows = [
-        [each.learner, *(f"{calls:,}" for calls in each.calls), f"{each.prefix:.2g}"]
-        for each in study.growths
-    ]
-    return table("Oracle calls", ("", *horizons, "worst prefix, calls per round"), rows)
-
-
-def intervals_table(study: Study) -> Table:
-    """The worst intervals of Algorithm 3 of each length."""
-    rows = []
+def tables(study: Study) -> dict[str, Table]:
+    """The other tables, by their names in the template."""
+    intervals = []
     for length, regret, violation in study.intervals:
         own = None if regret is None or regret.regret is None else regret.regret[1]
         bound = None if regret is None else regret.bound.regret
-        texts = map(number, (own, bound, violation.violation, violation.bound.violation))
-        rows.append([f"{length:,}", *texts])
-    titles = ("rounds", "worst regret", "bound", "worst violation", "bound")
-    return table("Intervals", titles, rows)
-
-
-def bandit_table(study: Study) -> Table:
-    """Means of Algorithm 5."""
-    rows = []
+        pairs = (own, bound), (violation.violation, violation.bound.violation)
+        intervals.append([f"{length:,}", *(text for pair in pairs for text in _beside(*pair))])
+    bandit = []
     for each in study.means:
-        (regret, r), (violation, v) = each.regret, each.violation
-        most = each.guarantee
-        rows.append(
-            [
-                *(f"{each.horizon:,}", f"{each.seeds}", f"{number(regret)} ± {number(r)}"),
-                *(number(most.regret), f"{number(violation)} ± {number(v)}"),
-                number(most.violation),
-            ]
+        both = (each.regret, each.guarantee.regret), (each.violation, each.guarantee.violation)
+        means = (
+            text
+            for (mean, error), most in both
+            for text in _beside(mean, most, f" \u00b1 {number(error)}")
         )
-    titles = ("T", "seeds", "mean regret", "guarantee", "mean violation", "guarantee")
-    return table("Algorithm 5", titles, rows)
-
-
-def printed_table(study: Study) -> Table:
-    """Runs with the printed constants."""
-    rows = [
-        [
-            *(each.set, f"{each.horizon:,}", number(each.eps), "yes" if each.moved else "no"),
-            *(
-                f"{each.calls:,}",
-                number(each.regret),
-                number_or_none(each.guarantee.regret, ",.0f"),
-            ),
-            *(number(each.violation), number_or_none(each.guarantee.violation, ",.0f")),
-        ]
-        for each in study.printed
+        bandit.append([f"{each.horizon:,}", f"{each.seeds}", *means])
+    calls = [
+        [each.learner, *(f"{count:,}" for count in each.calls), f"{each.prefix:.2g}"]
+        for each in study.growths
     ]
+    printed = []
+    for run in study.printed:
+        known = (run.set, f"{run.horizon:,}", number(run.eps), "yes" if run.moved else "no")
+        totals = (run.regret, run.guarantee.regret), (run.violation, run.guarantee.violation)
+        beside = (text for pair in totals for text in _beside(*pair))
+        printed.append([*known, f"{run.calls:,}", *beside])
+    examples = []
+    for one in study.examples:
+        numbers = map(number, (one.loss, one.regret, one.violation))
+        name = f"{one.learner}, example {one.example}"
+        examples.append([name, f"{one.rounds:,}", *numbers, f"{one.calls:,}"])
+    horizons = [f"T = {T:,}" for T in study.size.horizons]
     bounded = ("regret", "guarantee", "violation", "guarantee")
-    titles = ("set", "T", "eps", "moves", "oracle calls", *bounded)
-    return table("Constants as printed", titles, rows)
+    worst = ("rounds", "worst regret", "bound", "worst violation", "bound")
+    played = ("rounds", "mean loss", "regret", "mean violation", "oracle calls")
+    return {
+        "calls": table("Calls", ("", *horizons, "worst prefix, calls per round"), calls),
+        "intervals": table("Intervals", worst, intervals),
+        "bandit": table("Algorithm 5", ("T", "seeds", *bounded), bandit),
+        "printed": table(
+            "Constants", ("set", "T", "eps", "moves", "oracle calls", *bounded), printed
+        ),
+        "examples": table("Examples", ("", *played), examples),
+    }
 
 
-def examples_table(study: Study) -> Table:
-    """Both examples of the paper."""
-    rows = [
-        [
-            *(f"{each.learner}, example {each.example}", f"{each.rounds:,}", number(each.loss)),
-            *(number(each.regret), number(each.violation), f"{each.calls:,}"),
-        ]
-        for each in study.examples
-    ]
-    titles = ("", "rounds", "mean loss", "regret", "mean violation", "oracle calls")
-    return table("Examples", titles, rows)
+def _beside(measured: float | None, bound: float | None, error: str = "") -> tuple[str, str]:
+    return f"{number(measured)}{error}", bound_text(measured, bound)
