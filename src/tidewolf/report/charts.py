@@ -73,8 +73,6 @@ class Chart(NamedTuple):
     name: str
     title: str
     about: str
-    description: str
-    """read out if it cannot be seen"""
     draw: Callable[[Any, Palette], dict[str, Any]]
     """draws on axes; returns the data of the tooltip"""
     legend: Sequence[RunStyle] = ()
@@ -98,9 +96,12 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
         tooltip = chart.draw(drawn.add_axes(box), PAGE)
         buffer = io.StringIO()
         drawn.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
-    kept = ("title", "about", "description", "wide")
+    ends = ", ".join(f"{entry.label} {entry.value}".strip() for entry in chart.legend)
     return {
-        **{name: getattr(chart, name) for name in kept},
+        "title": chart.title,
+        "about": chart.about,
+        "description": f"{chart.title}. {chart.about}: {ends}",  # read out if it cannot be seen
+        "wide": chart.wide,
         "legend": [{"style": style, "value": style.value} for style in chart.legend],
         "table": chart.table if tables else None,
         "svg": inline(buffer.getvalue()),

@@ -310,7 +310,6 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
         f"network of {style.label}",
         f"The network under {style.label}",
         about,
-        f"The network with the load of each link under {style.label}.",
         partial(draw_network, drawn=drawn),
         legend,
         _links_table(drawn, "Links", len(drawn.links)),

@@ -297,7 +297,11 @@ def plot_run(run: Run) -> Any:
     """
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    return picture([*totals_charts([run]), *filter(None, [trust_chart(run)])])
+    return picture(_run_charts(run))
+
+
+def _run_charts(run: Run) -> list[Chart]:
+    return [*totals_charts([run]), *filter(None, [trust_chart(run)])]
 
 
 def run_html(run: Run) -> str:
@@ -306,15 +310,13 @@ def run_html(run: Run) -> str:
     """
     if not rendering.installed("jinja2"):
         return f"<pre>{escape(str(run))}</pre>"
-    charts = []
-    if rendering.installed("matplotlib"):
-        charts = [*totals_charts([run]), *filter(None, [trust_chart(run)])]
+    drawn = _run_charts(run) if rendering.installed("matplotlib") else []
     notes = learner_notes([run], rendering.learner_labels([run]))
     return rendering.render(
         "notebook_run",
         style=rendering.notebook_style(),
         results=results_table([run]),
-        figures=[figure(chart, tables=False) for chart in charts],
+        figures=[figure(chart, tables=False) for chart in drawn],
         experts=experts_table(run.experts) if run.experts else None,
         limits=limits_context([run]),
         said=[*hindsight_sentences([run]), *(note for _, note in notes)],
@@ -342,8 +344,8 @@ def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: 
     ]
     zero = every[0].name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
     last = [interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines]
-    legend = [line.style._replace(value=end) for line, end in zip(lines, last, strict=True)]
-    ends = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
+    ends = (end.partition(" \u00b1")[0] for end in last)
+    legend = [line.style._replace(value=end) for line, end in zip(lines, ends, strict=True)]
     rounds = len(lines[0].values)
     at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
     rows = [
@@ -357,7 +359,6 @@ def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: 
         every[0].name,
         title,
         f"{every[0].about}{'; dotted: the measured bound' * near}",
-        f"{title} after each round. At the end: {ends}",
         partial(charts.draw_lines, lines=lines, clock=clock, from_zero=zero),
         legend,
         table(title, titles, rows),
@@ -383,13 +384,11 @@ def frontier_chart(
     counts = [f"{len(each.regrets)} setting{'s' * (len(each.regrets) != 1)}" for each in curves]
     named = zip(curves, counts, strict=True)
     legend = [RunStyle(curve.label, curve.hue, value=count) for curve, count in named]
-    spoken = ", ".join(f"{entry.label}: {entry.value}" for entry in legend)
     titles = ("learner", upward, "mean violation per round")
     return Chart(
         name,
         title,
         about,
-        f"{title}: {about}. {spoken}",
         partial(charts.draw_frontiers, curves=curves, upward=upward),
         legend,
         table(title, titles, rows) if rows else None,
@@ -442,13 +441,11 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
     (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
     texts, title = map(weight_text, means.tolist()), "Expert weights"
     legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
-    spoken = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
     hues = [style.hue for style in styles]
     return Chart(
         f"trust of {label}",
         f"{title} of {label}" if label else title,
         "weights in %, round by round; beneath, on average",
-        f"{title}: weights of the experts, round by round. On average: {spoken}",
         partial(charts.draw_areas, edges=edges, shares=100.0 * shares, hues=hues, clock=clock),
         legend[::-1],  # the top area first, as it is drawn
     )
@@ -524,7 +521,6 @@ def heat_charts(shown: Sequence[charts.ShownRun], clock: Clock) -> list[Chart]:
                 f"points of {style.label}",
                 f"The decision of {style.label}",
                 "what is negative is grey" if (heat.values < 0.0).any() else "",
-                f"{len(rows)} entries of the decision of {style.label} over time",
                 partial(charts.draw_heat, shown=heat, scale=scale, clock=clock),
                 legend,
                 table(style.label, ("entry", "mean", "least", "largest", "last"), rows),

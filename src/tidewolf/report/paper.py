@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,43 +31,36 @@ THEORY = {"regret": 0.75, "violation": 0.875}
 """The exponents of Theorems 3.1 and 4.1, up to logarithms."""
 
 
-class Algorithm(NamedTuple):
-    title: str
-    about: str
-    name: str
-    code: Callable[..., Any]
-
-
-ALGORITHMS = (
-    Algorithm(
+ALGORITHMS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
+    (
         "Algorithm 1: approximately feasible projection",
         "From y outside K, pull y towards a point x of K until they are near each other. Then x is "
         "in K, and y is no farther from any point of K than before.",
         "tidewolf.projection.afp_paper",
         afp_paper,
     ),
-    Algorithm(
+    (
         "Algorithm 2: a separating hyperplane by Frank-Wolfe",
         "Minimise the distance to y over K, one linear program per step, until x is near y or the "
         "gap proves a hyperplane between y and K.",
         "tidewolf.projection.paper.separating_hyperplane",
         separating_hyperplane,
     ),
-    Algorithm(
+    (
         "Algorithm 3: drift plus penalty",
         "Blocks of rounds at one point; then one step on the mean loss gradient plus the penalised "
         "constraints of the block, and Algorithm 1.",
         "tidewolf.DriftPlusPenalty",
         DriftPlusPenalty.step,
     ),
-    Algorithm(
+    (
         "Algorithm 4: primal-dual",
         "A gradient step on loss plus multiplier times violation, Algorithm 1, and a damped step "
         "of the multiplier.",
         "tidewolf.PrimalDual",
         PrimalDual.step,
     ),
-    Algorithm(
+    (
         "Algorithm 5: primal-dual with bandit feedback",
         "Algorithm 4 on one-point gradient estimates: only the two values at the played point are "
         "seen.",
@@ -86,8 +79,8 @@ def page(study: Study, *, date: datetime) -> str:
         "facts": [repr(study.K), hardest],
         "verdict": verdict(study),
         "algorithms": [
-            {**each._asdict(), "code": inspect.cleandoc(inspect.getsource(each.code))}
-            for each in ALGORITHMS
+            {"title": title, "about": about, "name": name, "code": inspect.getsource(code)}
+            for title, about, name, code in ALGORITHMS
         ],
         "figures": [figure(each) for each in growth_charts(study)],
         "growth": growth_table(study),
@@ -136,7 +129,6 @@ def growth_charts(study: Study) -> list[Chart]:
                 title=f"{name.capitalize()} against T",
                 about="The worst of four hostile streams; a dot per seed, lines through the means. "
                 "Lower is better; both axes are logarithmic.",
-                description=f"{name} of each learner over horizons",
                 draw=partial(_draw_growth, study=study, name=name, theory=theory),
                 legend=legend,
             )
