@@ -25,7 +25,7 @@ seeds = st.integers(0, 2**16)
 
 
 def drawn(draw, **size):
-    return figure(Chart("name", "title", "", "spoken", draw, **size))
+    return figure(Chart("name", "title", "", draw, **size))
 
 
 def lines(*given, **more):

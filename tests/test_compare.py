@@ -387,10 +387,12 @@ COMPARED = "Ensemble LyapunovDescent LyapunovFrankWolfe SinhaVaze Resolve"
 
 def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(short) == 0
+    assert main([*short, "--verbose"]) == 0
     printed, folder = capsys.readouterr(), tmp_path / "new" / "folder"
     assert printed.err == ""
-    assert printed.out.startswith("adversarial: 40 rounds, seed 0")
+    verdict, _, rest = printed.out.partition("\n\n")
+    assert verdict.startswith(("Begin with the default, caution 10", "Take caution "))
+    assert rest.startswith("adversarial: 40 rounds, seed 0")
     assert printed.out.endswith(f"report: {folder / 'comparison.html'}\n")
     assert "\u2026" not in printed.out
     assert max(map(len, printed.out.splitlines()[:-1])) <= 80

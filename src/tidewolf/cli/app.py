@@ -223,7 +223,8 @@ def report(
                 typer.echo(f"report: {folder.page(seed)}")
         for each in folder.play() if figures else ():
             to, problem = folder.figures(each.seed), each.problem
-            write_figures(to, each.runs, entries=problem.labels, network=problem.network)
+            where = {"network": problem.network, "node_places": problem.node_places}
+            write_figures(to, each.runs, entries=problem.labels, **where)
             if not quiet:
                 typer.echo(f"figures: {to}")
 
@@ -343,6 +344,7 @@ def _play(
                 experiment=experiment.toml(),
                 left_out=dict(experiment.left_out),
                 network=each.problem.network,
+                node_places=each.problem.node_places,
                 notes=each.notes,
             )
         folder.write_summary(found)
@@ -391,18 +393,20 @@ def compare_command(
     force: Annotated[bool, flag("Begin again, also if DIR holds a comparison.", "--force")] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    verbose: screen.Verbose = False,
 ) -> None:
     """Which caution to choose: frontiers of loss against violation as caution moves.
 
     Plays every learner at every caution, budget and seed it has a setting for, and re-solving over
-    its headroom. Shows what each step of caution costs and buys, which caution lies nearest to
-    re-solving at equal violation, and how each learner compares with SinhaVaze, which projects
-    exactly; writes a page, pictures and all numbers. The learners are those of the file; if it
-    names none, they are Ensemble as in `tidewolf run`, SinhaVaze and Resolve. On a built-in problem
-    they are Ensemble (without context and advice), LyapunovDescent, LyapunovFrankWolfe, SinhaVaze,
-    Resolve and the paper's three. A run that is refused is reported and does not affect the others.
-    The same command resumes after a kill. The numbers do not depend on --jobs and --dask, except
-    for the times, which are comparable with one job only.
+    its headroom. Shows which caution to begin with, with --verbose also what each step of it costs
+    and buys and which one lies nearest to re-solving at equal violation, and how each learner
+    compares with SinhaVaze, which projects exactly; writes a page, pictures and all numbers. The
+    learners are those of the file; if it names none, they are Ensemble as in `tidewolf run`,
+    SinhaVaze and Resolve. On a built-in problem they are Ensemble (without context and advice),
+    LyapunovDescent, LyapunovFrankWolfe, SinhaVaze, Resolve and the paper's three. A run that is
+    refused is reported and does not affect the others. The same command resumes after a kill. The
+    numbers do not depend on --jobs and --dask, except for the times, which are comparable with one
+    job only.
 
     \b
     Examples:
@@ -445,7 +449,7 @@ def compare_command(
     if as_json:
         screen.print_json(compared.summary())
     elif not quiet:
-        screen.show_comparison(compared, folder / "comparison.html")
+        screen.show_comparison(compared, folder / "comparison.html", verbose=verbose)
 
 
 def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:

@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ANY_WIDTH = 10_000
+_MOST_COLUMNS = 8
+_UNITS = (
+    "Lower is better in every column. Losses and violations are in the units of the problem; churn "
+    "is half of what all entries changed by from one round to the next."
+)
 
 
 def opt(metavar: str, help: str, *names: str) -> Any:
@@ -219,21 +224,21 @@ def _print_pairs(rows: Sequence[tuple[str, str]]) -> None:
 def _print_table(
     names: Sequence[str], rows: Sequence[T], columns: Sequence[Column[T]], first: str = "learner"
 ) -> None:
-    """A table and an empty line, with as many of the columns that apply as there is room for: those
-    of the highest rank are left out first, those of rank 0 never.
+    """A table and an empty line, with as many of the columns that apply as there is room for, eight
+    at most: those of the highest rank are left out first, those of rank 0 never.
     """
     console, columns = Console(highlight=False), applying(columns, rows)
     while True:
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
         table.add_column(first, no_wrap=True, vertical="bottom")
         for each in columns:
-            table.add_column(each.narrow_title, justify="right", vertical="bottom", no_wrap=True)
+            table.add_column(each.narrow_title, justify="right", vertical="bottom")
         for name, row in zip(names, rows, strict=True):
             cells = (Text(each.narrow_cell(row)) for each in columns)
             table.add_row(Text(name, style="bold"), *cells)
         wide = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
         highest = max((column.rank for column in columns), default=0)
-        if highest == 0 or wide <= console.width:
+        if highest == 0 or (wide <= console.width and len(columns) < _MOST_COLUMNS):
             break
         columns = [each for each in columns if each.rank < highest]
     console.print(table)
@@ -264,6 +269,7 @@ def show_results(
     _print(title, style="bold")
     _print_table(labels, runs, table_metrics(runs))
     _print_table(labels, runs, ROUND_TABLE, "per round")
+    _print(_UNITS)
     for sentence in hindsight_sentences(runs):
         _print(sentence, style="yellow")
     if verbose:
@@ -308,7 +314,7 @@ def show_preview(found: Mapping[str, Any]) -> None:
     _print("Nothing was written: this was a dry run.")
 
 
-def show_comparison(comparison: Comparison, page: Path) -> None:
+def show_comparison(comparison: Comparison, page: Path, *, verbose: bool = False) -> None:
     from tidewolf.evaluation.comparison import TABLES, ranking_name
 
     every = comparison.rankings()
@@ -317,18 +323,22 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     for stream in comparison.streams:
         rankings = [each for each in every if each.stream == stream]
         names = [ranking_name(each) for each in rankings]
+        if choice := comparison.choice(stream):
+            _print(" ".join(choice), style="bold")
+            _print()
         _print((stream, "bold"), f": {comparison.about(stream)}")
-        _show_choice(comparison, stream)
+        _show_choice(comparison, stream, verbose)
         for first, columns in TABLES:
             shown = [column for column in columns if column.title not in left_out]
             _print_table(names, rankings, shown, first)
     for sentence in comparison.warnings():
         _print(sentence, style="yellow")
-    if seen := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
+    seen = who_sees_what((entry.learner, entry.sees) for entry in comparison.entries)
+    if verbose and seen:
         _print(seen)
     _print(
         f"Compared with {comparison.baseline}, in % of {comparison.share_of()}; up to 0.5 is on "
-        "its frontier."
+        "its frontier. Lower is better, except for how many times less is broken."
     )
     _print(f"report: {page}", wraps=False)
 
@@ -347,9 +357,9 @@ _POINT_COLUMNS: tuple[Column[Point], ...] = (
 )
 
 
-def _show_choice(comparison: Comparison, stream: str) -> None:
+def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
     """The points of the learner whose caution is to be chosen, those of re-solving beside them, and
-    what each step costs and buys.
+    if wanted what each step costs and buys.
     """
     learner = comparison.chooser(stream)
     if learner is None:
@@ -361,14 +371,11 @@ def _show_choice(comparison: Comparison, stream: str) -> None:
         if who == learner or point.knob == "headroom"
     ]
     names = [f"{who}, {point.at}{' (default)' * point.default}" for who, point in shown]
-    if choice := comparison.choice(stream):
-        _print(" ".join(choice), style="bold")
     _print_table(names, [point for _, point in shown], _POINT_COLUMNS, "per round")
-    steps = comparison.steps(stream)
-    if steps:
-        _print(f"{learner}, as its caution rises", style="bold")
-    for sentence in (*steps, *comparison.against_resolving(stream), ""):
-        _print(sentence)
+    if verbose:
+        for sentence in (*comparison.steps(stream), *comparison.against_resolving(stream)):
+            _print(sentence)
+        _print()
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:

@@ -7,6 +7,7 @@ imported from pandas, polars or networkx here (frames.py).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from tidewolf.core.types import Link
 
 # What the columns of an edge list's ends are called.
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
+
+PLACES = (("longitude", "latitude"), ("lon", "lat"), ("x", "y"))
 
 
 class Edge(NamedTuple):
@@ -36,6 +39,8 @@ class Edges(NamedTuple):
     directed: bool
     # of an edge list; None of a graph
     columns: tuple[str, ...] | None
+    # the longitude and latitude of nodes by name, or their x and y, where all have them
+    places: dict[str, tuple[float, float]] = {}  # noqa: RUF012
 
     def links(self, *, both_ways: bool = True) -> list[Link]:
         """(tail, head) of each; one that is not directed is followed by its way back, unless
@@ -65,7 +70,21 @@ def edges_of(x: Any, what: str) -> Edges | None:
     found = [
         Edge(u, v, _present(known), f"{what}, link {u} - {v}") for u, v, known in x.edges(data=True)
     ]
-    return Edges(found, bool(x.is_directed()), None)
+    return Edges(found, bool(x.is_directed()), None, _places(x.nodes(data=True)))
+
+
+def _places(nodes: Iterable[tuple[Hashable, dict[Any, Any]]]) -> dict[str, tuple[float, float]]:
+    """Where each node is; nothing if one does not tell."""
+    found = {}
+    for node, known in nodes:
+        lower = {str(name).lower(): value for name, value in known.items()}
+        pair = next((pair for pair in PLACES if {*pair} <= lower.keys()), None)
+        try:
+            x, y = (float(lower[name]) for name in pair or ())
+        except (TypeError, ValueError):
+            return {}
+        found[str(node)] = (x, y)
+    return found if all(map(math.isfinite, sum(found.values(), ()))) else {}
 
 
 def edge_list(

@@ -44,7 +44,7 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.piecewise import PiecewiseLinear
 from tidewolf.core.values import Value
-from tidewolf.evaluation.formatting import aligned, finite_or_none, number_or_none, precise_interval
+from tidewolf.evaluation.formatting import aligned, bound_text, finite_or_none, precise_interval
 from tidewolf.evaluation.tracking import EVERY_POINT, Tracker
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
@@ -161,6 +161,11 @@ class Total(NamedTuple):
     trivial: float | None
 
     @property
+    def size(self) -> float | None:
+        """What was measured at most."""
+        return self.measured and self.measured[1]
+
+    @property
     def ratio(self) -> float | None:
         return None if self.bound is None or not self.trivial else self.bound / self.trivial
 
@@ -236,12 +241,11 @@ class Certificate(Value):
         return " ".join([f"certificate {word}{listed}{':' if said else '.'}", *said])
 
     def __str__(self) -> str:
-        rows = [["", "measured", "measured bound", "guarantee", "bound/trivial"]]
+        rows = [["", "measured", "measured bound", "guarantee"]]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
             measured = "none" if total.measured is None else precise_interval(*total.measured)
-            numbers = [number_or_none(x) for x in (total.bound, total.guarantee, total.ratio)]
-            numbers[-1] += " vacuous" * ((total.ratio or 0.0) >= 1.0)
-            rows.append([name, measured, *numbers])
+            bounds = (bound_text(total.size, x) for x in (total.bound, total.guarantee))
+            rows.append([name, measured, *bounds])
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 

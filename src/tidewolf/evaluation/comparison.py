@@ -600,7 +600,7 @@ def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
     return tuple(column._replace(cell=partial(cell, column)) for column in columns)
 
 
-_SHORTFALL = _finite("shortfall", "{:+.2%}", "never as careful")
+_SHORTFALL = _finite("shortfall", "{:+.2%}", "never")
 _SAVING = _finite("saving", "{:.3g}x", "breaks none")
 _IN_TIME = _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower")
 RANKING_COLUMNS = _or_refused(

@@ -110,6 +110,22 @@ def number_or_none(x: float | None, form: str = ".4g") -> str:
     return "none" if x is None else f"{x:{form}}"
 
 
+LOOSE = 10.0
+"""A bound of more than so many times what was measured says nothing."""
+
+
+def informative(measured: float | None, bound: float | None) -> bool:
+    """Whether a bound on what was measured says something."""
+    return bound is not None and (measured is None or bound <= LOOSE * abs(measured))
+
+
+def bound_text(measured: float | None, bound: float | None) -> str:
+    """A bound beside what was measured."""
+    if bound is None or informative(measured, bound):
+        return "none" if bound is None else number(bound)
+    return "not informative at this length"
+
+
 def format_setting(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 

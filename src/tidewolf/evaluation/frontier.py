@@ -210,7 +210,7 @@ def _change(what: str, *points: Point) -> str:
 
 
 def _percent(share: float) -> str:
-    digits = 0 if 0.095 <= share < 0.985 else 1 if share >= 0.0095 else 2
+    digits = 0 if 0.095 <= share < 0.985 or share >= 1.0 else 1 if share >= 0.0095 else 2
     return f"{100.0 * share:.{digits}f} %"
 
 

@@ -25,7 +25,13 @@ from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
 from tidewolf.evaluation import certificate
-from tidewolf.evaluation.formatting import aligned, number_or_none, plain_interval, precise_interval
+from tidewolf.evaluation.formatting import (
+    aligned,
+    bound_text,
+    number,
+    plain_interval,
+    precise_interval,
+)
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
@@ -149,9 +155,10 @@ class Intervals(Value):
         for these, regret, violation in self.worst_by_length():
             most, infeasible = regret and regret.regret, [each.feasible is False for each in these]
             counts = map(str, (these[0].length, len(these), sum(infeasible)))
-            bounds = regret and regret.bound.regret, violation.violation, violation.bound.violation
             between = precise_interval(*most) if most else "none"
-            rows.append([*counts, between, *map(number_or_none, bounds)])
+            first = bound_text(most and most[1], regret and regret.bound.regret)
+            broken = violation.violation, violation.bound.violation
+            rows.append([*counts, between, first, number(broken[0]), bound_text(*broken)])
         reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
         lines = (*aligned(rows), *reasons, *self.failures)
         return "\n  ".join([f"Intervals of a run of {self.learner}", *lines])

@@ -37,7 +37,9 @@ from tidewolf.evaluation.formatting import (
     Column,
     aligned,
     applying,
+    bound_text,
     finite_or_none,
+    informative,
     interval,
     number,
     percent,
@@ -125,6 +127,7 @@ class RunTotal(NamedTuple):
     totals: Floats | None
     bracket: tuple[float, float] | None = None
     bound: float | None = None
+    """the measured bound of the last sum, if it says something"""
 
     @property
     def title(self) -> str:
@@ -227,8 +230,11 @@ def _spread_details(found: Spread | None) -> list[str]:
 
 
 def _allowed(total: Total) -> list[str]:
-    allowed = (("measured bound:", total.bound), ("promised:", total.guarantee))
-    return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
+    allowed = (("measured bound:", total.bound), ("guaranteed:", total.guarantee))
+    known = [(what, most) for what, most in allowed if most is not None]
+    told = [(what, most) for what, most in known if informative(total.size, most)]
+    loose = [f"bound {bound_text(total.size, most)}" for _, most in known[:1] if not told]
+    return [f"{what} at most {number(most)}" for what, most in told] + loose
 
 
 def _regret_details(run: Run) -> list[str]:
@@ -365,12 +371,16 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
 
 
 def run_totals(run: Run) -> tuple[RunTotal, ...]:
-    over, broken = "loss beyond the best fixed point", "by how much the limits were broken"
-    bound, calls = run.bound, np.cumsum(run.calls, dtype=np.float64)
+    over, broken = "loss beyond the best fixed point", "by how much constraints were violated"
+    calls, found = np.cumsum(run.calls, dtype=np.float64), run.certificate
+    regret, violation = (
+        total.bound if informative(total.size, total.bound) else None
+        for total in (found.regret, found.violation)
+    )
     return (
         RunTotal("loss", "what the decisions cost", np.cumsum(run.losses)),
-        RunTotal("regret", over, run.regret_curve(), run.regret, bound.regret),
-        RunTotal("violation", broken, np.cumsum(run.violations), None, bound.violation),
+        RunTotal("regret", over, run.regret_curve(), run.regret, regret),
+        RunTotal("violation", broken, np.cumsum(run.violations), None, violation),
         RunTotal("oracle calls", "linear minimisations over the set", calls),
     )
 
@@ -400,7 +410,7 @@ def _expert_column(
 EXPERT_COLUMNS = (
     _expert_column("mean weight", lambda expert: weight_text(expert.mean_weight)),
     _expert_column("last", lambda expert: weight_text(expert.weight)),
-    _expert_column("lost at most", lambda expert: short_number(expert.guard)),
+    _expert_column("lost at most", lambda expert: number(expert.guard)),
     _expert_column("loss", lambda expert: _a_round(expert.loss, expert.rounds, 5)),
     _expert_column("violation", lambda expert: _a_round(expert.violation, expert.rounds, 3)),
     _expert_column("rounds", lambda expert: f"{expert.rounds:,}"),
@@ -466,7 +476,7 @@ class RunLimits(tuple[LimitBound, ...]):
         colon = ", those most:" if len(shown) < len(self.broken) else ":" if shown else ""
         lines = [f"{len(self.broken)} of {len(self)} limits were broken{colon}"]
         for name, violation, bound in shown:
-            allowed = "" if bound is None else f", at most {short_number(bound)}"
+            allowed = f", at most {short_number(bound or 0)}" * informative(violation, bound)
             lines.append(f"  {name}: {short_number(violation)}{allowed}")
         return lines
 
@@ -625,18 +635,19 @@ def beside(first: Outcome, other: Outcome) -> str:
         return f"{cost}, and neither violated a constraint (lower is better)."
     if ours == 0.0 or theirs == 0.0:
         none, some = (first, other) if ours == 0.0 else (other, first)
-        amount = f"{some.name} by {number(some.violation)} per round on average"
+        amount = f"{some.name} by {short_number(some.violation)} per round on average"
         return f"{cost}; {none.name} violated no constraint, {amount} (lower is better)."
     more = max(ours, theirs) / min(ours, theirs)
-    times = f"{more:,.2g} times {'less' if ours < theirs else 'more'}" if more > 1.05 else "as much"
-    amounts = f"{number(ours)} against {number(theirs)} per round on average"
+    ratio = f"{more:.2g}" if more < 10.0 else f"{more:,.0f}"
+    times = f"{ratio} times {'less' if ours < theirs else 'more'}" if more > 1.05 else "as much"
+    amounts = f"{short_number(ours)} against {short_number(theirs)} per round on average"
     return f"{cost} and violated constraints {times} ({amounts}; lower is better)."
 
 
 def _alone(run: Run, own: Outcome) -> str:
     violated = "violated no constraint"
     if own.violation > 0.0:
-        violated = f"violated constraints by {number(own.violation)} per round on average"
+        violated = f"violated constraints by {short_number(own.violation)} per round on average"
     if run.regret is None:
         return f"{own.name} cost {number(own.loss)} per round and {violated} (lower is better)."
     best = own.loss - run.regret[1] / run.rounds
@@ -645,11 +656,10 @@ def _alone(run: Run, own: Outcome) -> str:
 
 
 def _compared(own: float, other: float) -> str:
-    """ "1.3 % less than", or both numbers where shares of the other say nothing."""
+    """ "1.3 % less than", or the difference where shares of the other say nothing."""
     if abs(own - other) <= SAME * abs(other):
         return "as much as"
+    than = "less than" if own < other else "more than"
     if other <= 0.0 or own <= 0.0:
-        return f"{number(own)} per round, {number(other - own).lstrip('-')} " + (
-            "less than" if own < other else "more than"
-        )
-    return f"{100.0 * abs(own - other) / other:.2g} % {'less' if own < other else 'more'} than"
+        return f"{short_number(abs(other - own))} per round {than}"
+    return f"{100.0 * abs(own - other) / other:.2g} % {than}"

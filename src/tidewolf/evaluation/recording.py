@@ -34,6 +34,7 @@ from tidewolf.evaluation.tracking import (
     DecisionSink,
     Membership,
     Movement,
+    Peaks,
     Tracker,
     TrajectorySummary,
     active_set,
@@ -134,10 +135,11 @@ class Recording:
         first, center = stream.constraints.view(slice(0, 1)), learner.K.center
         limits = first.pieces(center) if rounds else None
         self.breaches = Breaches(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
+        self.peaks = Peaks(stream.constraints, center)
         self.untold: tuple[float, ...] = (0.0, 0.0)
         numbers = (self.losses, self.violations, self.distances, self.churn)
         self._rounds: tuple[NDArray, ...] = (*numbers, self.calls, self.solves)
-        gathered = (self.membership, self.movement, self.trajectory, self.breaches)
+        gathered = (self.membership, self.movement, self.trajectory, self.breaches, self.peaks)
         self._trackers: tuple[Tracker, ...] = (self.audit, *gathered)
 
     def advance(self) -> Iterator[int]:
@@ -162,7 +164,7 @@ class Recording:
 
     def _advance_compiled(self, functions: StreamFunctions) -> Iterator[int]:
         kernel, n = self._kernel, math.prod(self.stream.shape)
-        most = MOST_AT_ONCE if self.decisions is None else max(1, MOST_POINTS // n)
+        most = max(1, MOST_POINTS // n) if self._keeps_points else MOST_AT_ONCE
         pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
         while not self.done:
             given = functions.at(self.t)
@@ -186,7 +188,7 @@ class Recording:
             yield self.t
 
     def _records(self, rounds: int) -> Records:
-        n, points = math.prod(self.stream.shape), self.decisions is not None
+        n, points = math.prod(self.stream.shape), self._keeps_points
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.means)
         records = Records(n, rounds, 0, points, samples, parts, self._kernel.measures)
         records.means = self.trajectory.means.reshape(parts, n)
@@ -218,6 +220,8 @@ class Recording:
         self.trajectory.took(found.done, records.total, int(part))
         if self.decisions is not None:
             self.decisions.see(records.points[: found.done], found.done)
+        if len(self.peaks.used):
+            self.peaks.see(self.t, self.stream.constraints.view(now), records.points[: found.done])
         self.ends.extend(range(self.t + 1, stop + 1))
         self.measures.extend(records.measures[: found.done].reshape(-1).tolist())
         if found.solves is not None:
@@ -242,6 +246,8 @@ class Recording:
         self.trajectory.see(points, stop - self.t)
         if self.decisions is not None:
             self.decisions.see(points, stop - self.t)
+        if len(self.peaks.used):
+            self.peaks.see(self.t, self.stream.constraints.view(now), points)
         if len(self.each) and self.violations[now].any():
             self._count_each(points, stop)
         arrives = self.stream.arrives
@@ -277,6 +283,11 @@ class Recording:
         limit = K.tangent(self.stream.constraints.view(one).subgradient(x, weight))
         losses, limits = self.untold
         self.untold = (losses + loss, limits + norm(limit) * broken)
+
+    @property
+    def _keeps_points(self) -> bool:
+        """Whether a kernel has to give every point."""
+        return self.decisions is not None or len(self.peaks.used) > 0
 
     @property
     def each(self) -> Floats:
@@ -325,6 +336,9 @@ class Recording:
             found = _Snapshot(**saved.fields)
             recording._restore_rounds(found)
             recording.state = learner.load(found.state.tobytes(), source=folder or file)
+            if len(found.trackers) < len(recording._trackers):  # written before peaks were kept
+                recording._trackers = recording._trackers[:-1]
+                recording.peaks.used = recording.peaks.used[:0]
             for tracker, parts in zip(recording._trackers, found.trackers, strict=True):
                 tracker.restore(parts)
             recording.t, recording.seconds, recording.untold = found.t, found.seconds, found.untold

@@ -34,6 +34,7 @@ from tidewolf.evaluation.tracking import (
     Decisions,
     KeptDecisions,
     Membership,
+    Peaks,
     TrajectorySummary,
     entry_names,
 )
@@ -98,6 +99,8 @@ class Run(Record):
         Gradient norms of losses and violated constraints, summed over the rounds without feedback.
     breaches : Breaches, default None
         When each constraint was violated, if a round has several.
+    peaks : Peaks, default None
+        The largest utilisation of each link and its round, if the constraints are capacities.
     decisions : Decisions, default None
         The decisions with times and names; None unless `decisions=True`.
 
@@ -129,6 +132,7 @@ class Run(Record):
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     untold_slopes: tuple[float, ...] = (0.0, 0.0)
     breaches: Breaches | None = None
+    peaks: Peaks | None = None
     decisions: Decisions | None = None
 
     @property
@@ -539,5 +543,6 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         round_solves=recording.solves,
         untold_slopes=recording.untold,
         breaches=recording.breaches if len(recording.each) else None,
+        peaks=recording.peaks if len(recording.peaks.used) else None,
         decisions=decisions,
     )

@@ -30,7 +30,8 @@ tunnel carries, never a volume; a volume is the share times the demand. Points a
 if a stream overrides a decision (`Stream.played`), the override.
 
 `Movement`: how far decisions move. `Breaches`: when each constraint was violated, by more than
-rounding: 1e-9 of the largest value of the constraints of the rounds around it.
+rounding: 1e-9 of the largest value of the constraints of the rounds around it. `Peaks`: how full
+each link ever was.
 """
 
 from __future__ import annotations
@@ -43,10 +44,12 @@ from typing import Any, ClassVar, NamedTuple, Protocol, final
 import numpy as np
 
 from tidewolf.core.arrays import namespace, norm, to_numpy
+from tidewolf.core.batch import Batch
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Vertex
 from tidewolf.evaluation.formatting import aligned, data_frame, short_number
+from tidewolf.functions.loads import utilisation
 from tidewolf.methods.pool import Pool
 from tidewolf.projection import ActiveSet
 from tidewolf.sets.base import CostlyMembership, membership_tolerance
@@ -80,7 +83,7 @@ class Tracker:
             if isinstance(mine, np.ndarray):
                 value = np.array(value)  # a file's are read-only
                 alike = (value.shape, value.dtype) == (mine.shape, mine.dtype)
-                if not alike or not np.isfinite(value).all():
+                if not alike or np.isnan(value).any():
                     raise ValueError(f"its {name} are not those of this run")
             setattr(self, name, value)
 
@@ -306,6 +309,28 @@ class Breach(NamedTuple):
     worst_round: int
     first: int
     last: int
+
+
+@final
+class Peaks(Tracker):
+    """The largest utilisation of each link over the rounds, and its round."""
+
+    kept = ("used", "when")
+
+    def __init__(self, limits: Batch, center: Array) -> None:
+        first = utilisation(limits.view(slice(0, 1)), center[None, ...])
+        links = 0 if first is None else first.shape[1]
+        self.used: Floats = np.zeros(links)
+        self.when: Int64s = np.zeros(links, dtype=np.int64)
+
+    def see(self, start: int, limits: Batch, points: Array) -> None:
+        """Rounds from `start` on, played at one point, (1, *shape), or at one each."""
+        used = utilisation(limits, points)
+        assert used is not None
+        at = used.argmax(axis=0)
+        most = used[at, np.arange(len(at))]
+        more = most > self.used
+        self.used[more], self.when[more] = most[more], start + at[more]
 
 
 class DecisionSink(Protocol):

@@ -232,13 +232,16 @@ def _graph(
     }
     if isinstance(given["graph"], str):
         path = require_file(Path(given["graph"]), place.within("graph"))
-        graph = read_graph(
-            path,
-            numbers=list(columns.values()),
-            optional=optional,
-            directed=given.get("directed") if keys.carries_flow(known) else True,
-            format=place.format,
-        )
+        directed = given.get("directed") if keys.carries_flow(known) else True
+        how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
+        graph = read_graph(path, directed=directed, format=place.format, **how)
+        if "nodes" in given:
+            nodes = require_file(Path(given["nodes"]), place.within("nodes"))
+            rows = read_records(nodes, ("name", "longitude", "latitude"), format=place.format)
+            at = {
+                row.text("name"): (row.number("longitude"), row.number("latitude")) for row in rows
+            }
+            graph = graph._replace(node_places=at)
         return LinkColumns(graph, str(path))
     for key in columns:
         where = place.within(key).words()
@@ -449,7 +452,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         info = _info(coordinates, read, paths, len(losses), rounds)
         if aligned.seen is not None:
             info["seen"] = aligned.seen[:rounds]
-        demands = None
+        demands, links = None, coordinates.on_links if files is None else files.columns
         if files is not None and "demands" in read:
             demands = files.demands(read["demands"], paths["demands"])[:rounds]
         return Problem(
@@ -461,6 +464,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
             network=coordinates.network,
             demands=demands,
             notes=(*(() if files is None else files.notes), *aligned.notes),
+            node_places={} if links is None else links.graph.node_places,
         )
 
 

@@ -213,6 +213,15 @@ def key(name: str, check: Check, default: Any = None) -> FileKey:
 _DIRECTED = key(
     "directed", settings.Flag("Whether links carry one way only. None: as the graph's file says.")
 )
+
+
+class NodesFile(settings.Text):
+    """The name of a table of nodes."""
+
+
+_NODES = key(
+    "nodes", NodesFile("A table with the name, longitude and latitude of each node, for the page.")
+)
 _SENT = "How much is sent, in the unit of the capacities; points are shares of it."
 # What a file may say of one flow from a source to a target, beside what the set declares.
 _ONE_FLOW = (
@@ -246,7 +255,7 @@ def kind_keys(kind: type) -> Keys:
     known = keys_of(constructor_of(kind))
     if "graph" in known and carries_flow(known):
         one_flow = {"source", "target"} <= known.keys()
-        more = (_DIRECTED, *(_ONE_FLOW if one_flow else ()))
+        more = (_DIRECTED, _NODES, *(_ONE_FLOW if one_flow else ()))
         known |= {each.name: each for each in more if each.name not in known}
     return known
 
@@ -275,7 +284,7 @@ def names_file(known: Keys, name: str) -> bool:
     check = known[name].check if name in known else None
     if isinstance(check, Numbers):
         return "graph" not in known
-    return isinstance(check, Links | LinkRows | Commodities | Supplies)
+    return isinstance(check, Links | LinkRows | Commodities | Supplies | NodesFile)
 
 
 def with_defaults(choice: Choice, known: Keys) -> Choice:

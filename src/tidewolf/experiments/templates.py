@@ -107,6 +107,7 @@ _GRAPH = f"""\
 graph = "{{data}}/links.csv"
 #                               # tail,head and perhaps length, capacity, name: a line per link, in
 #                               # its direction. Or .xlsx, .parquet, .graphml, .gml
+# nodes = "nodes.csv"           # name,longitude,latitude: the page then draws a map
 # directed = true               # false: every line is a link each way
 # lengths = "length"            # the column with the lengths of links, 1 without it. Lengths decide
 #                               # which links lead away, and which paths are short
@@ -198,6 +199,7 @@ _PROBLEM = f"""\
 # paths = "away"
 # k = 3
 # lengths = "km"
+# nodes = "nodes.csv"           # name,longitude,latitude: the page then draws a map
 # directed = true
 #
 # Or any other (tidewolf list), by its settings (tidewolf list CappedSimplex); n is by default the

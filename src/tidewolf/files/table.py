@@ -410,6 +410,8 @@ class Graph(NamedTuple):
         Whether every link is there in both directions, the ways back in the second half.
     unread : tuple of str, default ()
         Columns of an edge list that were not asked for.
+    node_places : dict of str and tuple, default {}
+        The longitude and latitude of nodes, or their x and y, where all have them.
 
     Examples
     --------
@@ -426,6 +428,7 @@ class Graph(NamedTuple):
     places: tuple[str, ...] = ()
     both_ways: bool = False
     unread: tuple[str, ...] = ()
+    node_places: dict[str, tuple[float, float]] = {}  # noqa: RUF012
 
     def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
         """The links that lead away from the source and lie on a way to the target.
@@ -537,6 +540,7 @@ def read_graph(
         places=tuple(edge.place for edge in kept) * ways,
         both_ways=ways == 2,
         unread=tuple(name for name in columns if name.lower() not in expected),
+        node_places=graph.places,
     )
 
 

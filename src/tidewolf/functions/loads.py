@@ -23,6 +23,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 import numpy as np
 
 from tidewolf.core.arrays import as_array, as_number, like, to_numpy
+from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
@@ -35,8 +36,9 @@ from tidewolf.functions.base import (
     WholeNumbers,
     one_round,
     row_norms,
+    rows,
 )
-from tidewolf.functions.linear import AffineRows, LargestPiece
+from tidewolf.functions.linear import AffineRows, Capacity, LargestPiece
 
 MANY = 10**6
 """Stored numbers of all half-spaces together from which on they are made some at a time,"""
@@ -135,6 +137,15 @@ class OverPaths(ArrayBatch):
             carried[start : start + step] = (unit @ demands[start : start + step].T).T
         return carried
 
+    def _carried_at(self, points: Array) -> Floats:
+        """The same at a point for each round, (rounds, paths)."""
+        on, demands, x = self._loads, self._host("demands"), to_numpy(points)
+        carried = np.empty((len(self), self._links))
+        for link in range(self._links):  # rounds x stored numbers would be a large table
+            some = slice(on.starts[link], on.starts[link + 1])
+            carried[:, link] = (x[:, on.path[some]] * demands[:, on.pair[some]]) @ on.load[some]
+        return carried
+
     @cached_property
     def _round(self) -> Any:
         on, shape = self._loads, (self._links, self.shape[0])
@@ -154,14 +165,7 @@ class LinkLoads(OverPaths, LargestPiece):
         return like(self._carried(x) - self._offsets(), x)
 
     def values_at(self, points: Array) -> Array:
-        on, demands, x = self._loads, self._host("demands"), to_numpy(points)
-        offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
-        full = np.full(len(self), -np.inf)
-        for link in range(self._links):  # rounds x stored numbers would be a large table
-            some = slice(on.starts[link], on.starts[link + 1])
-            loads = (x[:, on.path[some]] * demands[:, on.pair[some]]) @ on.load[some]
-            full = np.maximum(full, loads - offsets[:, link])
-        return like(full, points)
+        return like((self._carried_at(points) - self._offsets()).max(axis=1), points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         on, demands, w = self._loads, self._host("demands"), to_numpy(weights)
@@ -522,3 +526,22 @@ class MaxUtilization(LinkLoads):
             cls.one([[1.0]], [2.0], [1.0], [0]),
             cls(second[0], [[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0], second[3]),
         )
+
+
+def utilisation(limits: Batch, points: Array) -> Floats | None:
+    """Load over capacity in each round, (rounds, links), at one point for all of them, (1, *shape),
+    or at one each; None if the limits are no capacities. A load without capacity is infinite.
+    """
+    if isinstance(limits, Capacity):
+        return share(to_numpy(rows(points)), to_numpy(rows(limits.c)))
+    if not isinstance(limits, LoadLimit | MaxUtilization):
+        return None
+    one = points.shape[0] == 1
+    carried = limits._carried(points[0, ...]) if one else limits._carried_at(points)
+    return share(carried, limits._offsets()) if isinstance(limits, LoadLimit) else carried
+
+
+def share(loads: Floats, capacities: Floats) -> Floats:
+    """Loads over capacities; infinite if there is no capacity for a load."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(capacities > 0.0, loads / capacities, np.where(loads > 1e-12, np.inf, 0.0))

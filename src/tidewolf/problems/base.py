@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -56,6 +57,8 @@ class Problem(Value):
         None: what the network says, in every round.
     notes : sequence of str, default ()
         Notes in sentences: links that are not used, gaps that were filled.
+    node_places : mapping, default {}
+        The longitude and latitude of nodes by name, or their x and y: pages draw them there.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Problem(Value):
     network: Any = None
     demands: Any = None
     notes: tuple[str, ...] = ()
+    node_places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()

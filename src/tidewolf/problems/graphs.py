@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,10 +41,12 @@ def flow_problem(
     capacities: Floats,
     title: str,
     period: int,
+    **more: Any,
 ) -> Problem:
     """One flow between the ends, on arcs with a cost and a capacity per round."""
     K = FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
-    return Problem(name, K, Stream(Linear(costs), Capacity(capacities)), title, K.names, period)
+    stream = Stream(Linear(costs), Capacity(capacities))
+    return Problem(name, K, stream, title, K.names, period, **more)
 
 
 def loads(

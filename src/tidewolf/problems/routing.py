@@ -149,6 +149,7 @@ def routing(
         f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
         f"traffic{'' if feasible else ' and weekly outages'}.",
         DAY,
+        node_places={site: (east, north) for site, (north, east, *_) in SITES.items()},
     )
 
 

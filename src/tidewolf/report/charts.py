@@ -40,14 +40,11 @@ _SETTINGS = {
 _FAR = 0.6
 """A bound is drawn if it is at most this share of the lines' span beyond them."""
 _HEAD, _LINE = 30, 18
-"""Pixels of the title of a picture, and of a line of its legend."""
 LEVELS = 10
 """How many strengths a heat map has, and how many colours of links there are up to a full one."""
 
 
 class Palette(NamedTuple):
-    """The colours of a chart."""
-
     ink: str
     paper: str
     negative: str
@@ -63,7 +60,6 @@ PAGE = Palette(
     [f"#0405{hue:02x}" for hue in range(HUES)],
     [f"#0406{level:02x}" for level in range(LEVELS + 1)],
 )
-"""Stand-ins, which `inline` replaces."""
 _LIGHT = asset("colors.css").split("@media")[0]
 PLAIN = Palette(
     "#1a2230",
@@ -71,18 +67,12 @@ PLAIN = Palette(
     "#6b7480",
     *(re.findall(rf"--{name}-\d+: (#\w+)", _LIGHT) for name in ("line", "use")),
 )
-"""The light colours of the page, for pictures."""
 
 
 class Chart(NamedTuple):
-    """A chart before it is drawn."""
-
     name: str
-    """of its file"""
     title: str
     about: str
-    description: str
-    """read out if it cannot be seen"""
     draw: Callable[[Any, Palette], dict[str, Any]]
     """draws on axes; returns the data of the tooltip"""
     legend: Sequence[RunStyle] = ()
@@ -106,9 +96,12 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
         tooltip = chart.draw(drawn.add_axes(box), PAGE)
         buffer = io.StringIO()
         drawn.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
-    kept = ("title", "about", "description", "wide")
+    ends = ", ".join(f"{entry.label} {entry.value}".strip() for entry in chart.legend)
     return {
-        **{name: getattr(chart, name) for name in kept},
+        "title": chart.title,
+        "about": chart.about,
+        "description": f"{chart.title}. {chart.about}: {ends}",  # read out if it cannot be seen
+        "wide": chart.wide,
         "legend": [{"style": style, "value": style.value} for style in chart.legend],
         "table": chart.table if tables else None,
         "svg": inline(buffer.getvalue()),
@@ -154,8 +147,6 @@ def picture(charts: Sequence[Chart]) -> Any:
         raise MissingExtra(words) from None
 
     class Picture(Figure):
-        """A Figure that a notebook shows without pyplot."""
-
         def _repr_png_(self) -> bytes:
             return saved(self, "png")
 
@@ -183,7 +174,6 @@ def picture(charts: Sequence[Chart]) -> Any:
 
 
 def saved(figure: Any, ending: str) -> bytes:
-    """A figure as the bytes of a PNG or of an SVG, its text as text."""
     import matplotlib
 
     buffer = io.BytesIO()
@@ -199,17 +189,12 @@ _FIRST_DATE = 1e8
 """Seconds before that, in 1973, are no dates but seconds of something else."""
 _LAST_DATE = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _DATES = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
-"""How ticks are written that are years, months, days, hours, minutes or seconds apart."""
 
 
 class Clock(NamedTuple):
-    """The times of rounds; without times, their numbers."""
-
     rounds: int
     times: Floats | None = None
-    """seconds since 1970 that never go back"""
     form: str = ""
-    """how a date is written"""
 
     def when(self, index: int) -> str:
         """The round of this index, from 0: its time with its number, or its number alone."""
@@ -217,13 +202,11 @@ class Clock(NamedTuple):
         return number if self.times is None else f"{self.moment(index)} ({number})"
 
     def moment(self, index: int) -> str:
-        """The time of the round, or its number."""
         if self.times is None:
             return f"{index + 1:,}"
         return _date(float(self.times[index])).strftime(self.form)
 
     def span(self, start: int, stop: int) -> str:
-        """Rounds from `start`, from 0, up to before `stop`."""
         first, last = self.moment(start), self.moment(stop - 1)
         return first if first == last else f"{first} \u2013 {last}"
 
@@ -283,14 +266,12 @@ def _date(seconds: float) -> datetime:
 
 
 def _look(style: RunStyle, palette: Palette) -> dict[str, Any]:
-    """How matplotlib draws the line of a run."""
     color = (palette.line if style.family == "line" else palette.use)[style.hue]
     dashes = (0, [d / 1.9 for d in style.dashes]) if style.dashes else "solid"
     return {"color": color, "alpha": style.strength, "linewidth": 1.9, "linestyle": dashes}
 
 
 def dress(axes: Any, palette: Palette, clock: Clock | None = None) -> None:
-    """Axes without a frame, with lines to read heights by."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     low, high = axes.get_ylim()
@@ -313,7 +294,6 @@ def _time_axis(axes: Any, palette: Palette, clock: Clock) -> None:
 
 
 def _frame(axes: Any) -> dict[str, Any]:
-    """How the numbers of axes become pixels."""
     box, high = axes.get_window_extent(), axes.figure.bbox.height
     ends = np.round((box.x0, box.x1, high - box.y0, high - box.y1), 1).tolist()
     return {"x": [*axes.get_xlim(), *ends[:2]], "y": [*axes.get_ylim(), *ends[2:]]}
@@ -338,10 +318,6 @@ def _shown(rounds: int, most: int) -> Int64s:
 
 
 class PlotLine(NamedTuple):
-    """One series: a value after each round, two numbers that the last one truly lies between, and
-    its measured bound.
-    """
-
     values: Floats
     bracket: tuple[float, float] | None = None
     bound: float | None = None
@@ -351,7 +327,6 @@ class PlotLine(NamedTuple):
 def draw_lines(
     axes: Any, palette: Palette, lines: Sequence[PlotLine], clock: Clock, *, from_zero: bool = False
 ) -> dict[str, Any]:
-    """Series over rounds; a bound that is in reach is dotted."""
     for i, line in enumerate(lines):
         rounds, look = len(line.values), _look(line.style, palette)
         shown = _shown(rounds, _POINTS)
@@ -395,14 +370,12 @@ def draw_areas(
 
 
 def _over_rounds(axes: Any, at: Int64s, clock: Clock, hues: list[int]) -> dict[str, Any]:
-    """The rounds that have a tooltip, and when they were if that is known."""
     found = {**_frame(axes), "at": (at + 1).tolist(), "hues": hues}
     dated = clock.times is not None
     return found | ({"when": [clock.moment(i) for i in at.tolist()]} if dated else {})
 
 
 def in_reach(lines: Sequence[PlotLine], bound: float) -> bool:
-    """Whether a bound is drawn without flattening the lines."""
     low = min(0.0, *(float(line.values.min()) for line in lines))
     high = max(0.0, *(float(line.values.max()) for line in lines))
     return low <= bound <= high + _FAR * (high - low)
@@ -460,7 +433,6 @@ def draw_heat(
 
 
 def shortened(name: str, most: int = 26) -> str:
-    """A name, shortened if it is very long."""
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 
@@ -468,8 +440,6 @@ def shortened(name: str, most: int = 26) -> str:
 
 
 class Curve(NamedTuple):
-    """A learner's mean violations and mean regrets as its knob moves, in the order of drawing."""
-
     label: str
     violations: Sequence[float]
     regrets: Sequence[float]
@@ -478,10 +448,8 @@ class Curve(NamedTuple):
     """
     hue: int = 0
     default: int | None = None
-    """which point has the default setting"""
 
     def note(self, i: int) -> str:
-        """What is written at a point."""
         note = self.notes[i] if self.notes else ""
         return f"{note} (default)".strip() if i == self.default else note
 
@@ -561,22 +529,26 @@ def round_numbers(low: float, high: float) -> list[float]:
 
 
 class PointLabel(NamedTuple):
-    """What is written beside a point, which is given in numbers of the axes."""
-
     point: Floats
     text: str
     color: str
     weight: str = "normal"
 
 
-def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Floats) -> int:
+_NOWHERE: Floats = np.zeros((0, 2))
+
+
+def write_labels(
+    axes: Any, labels: Sequence[PointLabel], dots: Floats, lines: Floats = _NOWHERE
+) -> int:
     """Write labels beside their points, over no dot and no other label, each in the nearest free
-    place; those that have none are left out. Returns how many were written.
+    place that covers the fewest of the points of `lines`; those that have none are left out.
+    Returns how many were written.
     """
     unit = axes.figure.dpi / 72.0
     spots = pixels(axes, [label.point for label in labels]) / unit
     dots, size = pixels(axes, dots) / unit, np.array(axes.figure.bbox.size) / unit
-    taken = np.hstack([dots - 5.0, dots + 5.0])
+    taken, lines = np.hstack([dots - 5.0, dots + 5.0]), pixels(axes, lines) / unit
     turns = np.pi / 8.0 * np.array([0, 8, 4, 12, 2, 6, 10, 14, *range(1, 16, 2)])
     ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)
     offsets = np.concatenate([ways * far for far in (10.0, 15.0, 22.0, 30.0)])
@@ -589,8 +561,10 @@ def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Floats) -> int:
         free = np.flatnonzero(inside & apart.any(axis=2).all(axis=1))
         if not len(free):
             continue
-        taken = np.vstack([taken, [*low[free[0]], *high[free[0]]]])
-        x, y = middles[free[0]] - spot
+        under = (lines > low[free][:, None] - 2.0) & (lines < high[free][:, None] + 2.0)
+        best = free[under.all(axis=2).sum(axis=1).argmin()]
+        taken = np.vstack([taken, [*low[best], *high[best]]])
+        x, y = middles[best] - spot
         look = {"ha": "center", "va": "center", "fontsize": 12, "weight": label.weight}
         offset = {"xytext": (x, -y), "textcoords": "offset points", "zorder": 20}
         axes.annotate(label.text, label.point, color=label.color, **look, **offset)

@@ -30,23 +30,20 @@ _WORDS = {
     "gap": "How far its regret is above the best that {baseline} has at up to 1.1 times its "
     "violation, in % of {share}. Up to 0.5 it is as good.",
     "shortfall": "How far the point of {baseline} that it matches worst is out of its reach, in "
-    "the same unit; never as careful: none of its settings breaks limits as little.",
+    "the same unit; never: none of its settings violates constraints as little.",
     "less violation": "How many times less than that of {baseline} at equal regret, the median; in "
     "equal time: against points of {baseline} that took no longer per round.",
-    "broken": "The share of rounds in which a limit was broken.",
+    "broken": "The share of rounds in which a constraint was violated.",
     "churn": "Half of what all entries changed by from one round to the next. 99 % of the rounds "
     "are at most p99; the worst is that of any seed.",
 }
 
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
-    """The whole page of a comparison."""
     rendering.require_extras()
-    only, share = len(comparison.streams) == 1, comparison.share_of()
+    first, *others, share = (*comparison.streams, comparison.share_of())
     context = {
-        "title": f"Comparison on {rendering.title_of(comparison.streams[0])}"
-        if only
-        else "Comparison",
+        "title": "Comparison" if others else f"Comparison on {rendering.title_of(first)}",
         "about": (
             "What each learner's knob costs and buys: every point is a setting, and the default is "
             f"ringed. Tables compare with {comparison.baseline}."
@@ -62,7 +59,6 @@ def comparison_page(comparison: Comparison, *, date: datetime) -> str:
 
 
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
-    """Everything about one stream."""
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     sees = {entry.learner: (f"sees {entry.sees}",) for entry in comparison.entries if entry.sees}
     names = [
@@ -87,7 +83,6 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
 
 
 def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
-    """The frontiers on a stream; a learner without points keeps its colour."""
     measure = comparison.measure(stream)
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     curves = [
@@ -107,7 +102,6 @@ def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
-    """The frontiers of each stream as a PNG, under the names of `pictures`."""
     for stream, name in pictures(comparison.streams).items():
         axes = f"mean {comparison.measure(stream)} against mean violation"
         title = f"{rendering.title_of(stream)}: {axes}"
@@ -116,7 +110,6 @@ def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> No
 
 
 def pictures(streams: Sequence[str]) -> dict[str, str]:
-    """The name of each stream's picture."""
     return {
         stream: f"frontier-{''.join(c if c.isalnum() else '-' for c in stream)}.png"
         for stream in streams
@@ -137,13 +130,11 @@ def _table(
 
 
 def _cell(words: str) -> Cell:
-    """The ends of ranges under each other."""
     least, _, most = words.partition(" to ")
     return Cell(least, (f"to {most}",)) if most else Cell(least)
 
 
 def plot_comparison(comparison: Comparison) -> Any:
-    """The frontiers of every stream."""
     return picture([stream_chart(comparison, stream, stream) for stream in comparison.streams])
 
 
@@ -161,20 +152,18 @@ def comparison_html(comparison: Comparison) -> str:
 
 
 PRESENTER = Presenter(plot_comparison, comparison_html)
-"""How a comparison shows itself."""
 
 
 # --- sweeps --------------------------------------------------------------------------------------
 
 _SWEEP_WORDS = (
     "Every number is the mean over the seeds that ended; worst is that of any round of any seed. "
-    "Violation: by how much limits were broken. Broken: the share of rounds in which one was. "
+    "Violation: by how much constraints were violated; broken: the share of rounds with one. "
     "Churn: half of what all entries changed by. 99 % of the rounds are at most p99."
 )
 
 
 def sweep_page(found: Sweep, *, date: datetime) -> str:
-    """The whole page of a sweep."""
     groups = found.groups()
     names = dict.fromkeys(rendering.title_of(group.experiment) for group in groups)
     count = len(found.rows)
@@ -193,29 +182,14 @@ def sweep_page(found: Sweep, *, date: datetime) -> str:
 
 
 def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
-    hues = {
-        name: i % rendering.HUES
-        for i, name in enumerate(dict.fromkeys(x.learner for x in group.lines))
-    }
-    rounds = "" if group.rounds is None else f", {group.rounds:,} rounds"
-    title = rendering.title_of(group.experiment)
-    return {
-        "title": f"{title}{rounds}" if several else "Settings and numbers",
-        "about": group.about,
-        "figures": [
-            found for knob in group.knobs if (found := _figure(group, knob, hues)) is not None
-        ],
-        "table": _sweep_table(group, hues),
-    }
-
-
-def _sweep_table(group: SweepGroup, hues: dict[str, int]) -> Table:
     from tidewolf.experiments.sweep import LINE_COLUMNS
 
+    learners = list(dict.fromkeys(line.learner for line in group.lines))
+    styles = {name: RunStyle(name, i % rendering.HUES) for i, name in enumerate(learners)}
     columns = applying(LINE_COLUMNS, group.lines)
     rows: list[Sequence[Cell | str]] = [
         (
-            Cell(line.learner, style=RunStyle(line.learner, hues[line.learner])),
+            Cell(line.learner, style=styles[line.learner]),
             *(format_setting(line.settings.get(knob, "")) for knob in group.knobs),
             *(column.cell(line) for column in columns),
         )
@@ -223,12 +197,18 @@ def _sweep_table(group: SweepGroup, hues: dict[str, int]) -> Table:
     ]
     knobs = (knob.replace("_", " ") for knob in group.knobs)
     titles = ("learner", *knobs, *(column.title for column in columns))
-    return rendering.table(
-        f"Sweep of {group.experiment}", titles, rows, stacked=True, kind="results"
-    )
+    form: Any = {"stacked": True, "kind": "results"}
+    rounds = "" if group.rounds is None else f", {group.rounds:,} rounds"
+    drawn = (_figure(group, knob, styles) for knob in group.knobs)
+    return {
+        "title": f"{rendering.title_of(group.experiment)}{rounds}" if several else "Settings",
+        "about": group.about,
+        "figures": [found for found in drawn if found is not None],
+        "table": rendering.table(f"Sweep of {group.experiment}", titles, rows, **form),
+    }
 
 
-def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> dict[str, Any] | None:
+def _figure(group: SweepGroup, knob: str, styles: dict[str, RunStyle]) -> Any:
     """Loss against violation as one knob moves, a line for each learner and setting of the other
     knobs; nothing if no learner has the knob.
     """
@@ -242,7 +222,7 @@ def _figure(group: SweepGroup, knob: str, hues: dict[str, int]) -> dict[str, Any
             )
             curves.setdefault((line.learner, others), []).append(line)
     drawn = [
-        _curve(f"{learner}, {others}" if others else learner, hues[learner], knob, lines)
+        _curve(f"{learner}, {others}" if others else learner, styles[learner].hue, knob, lines)
         for (learner, others), lines in curves.items()
         if len(lines) > 1
     ]

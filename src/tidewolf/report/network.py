@@ -1,26 +1,28 @@
 """The network of flows: what every link carries, how full it is, and the paths in use.
 
     mean utilisation of a link   = its mean load / its mean capacity, over all rounds
-    worst utilisation            = the largest of the same over the parts of the run that a
-                                   trajectory keeps (evaluation/tracking.py)
+    worst utilisation            = the largest load / capacity of any round
 
 A link is as wide as its mean load and as warm as its mean utilisation; links that lead both ways
-bend apart. Distances on paper follow distances in the graph (Gansner, Koren and North 2004),
-turned so that flow goes from left to right; the same graph is always laid out the same.
+bend apart. Nodes are drawn on a map if the coordinates of all are known. Else distances on paper
+follow distances in the graph (Gansner, Koren and North 2004), turned so that flow goes from left to
+right; the same graph is always laid out the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
+from tidewolf.functions.loads import share
 from tidewolf.report import charts
 from tidewolf.report.charts import LEVELS, Chart, Clock, ShownRun
 from tidewolf.report.rendering import RunStyle, Table, table
@@ -29,10 +31,11 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
 
+NodePlaces: TypeAlias = Mapping[str, tuple[float, float]]
+NOWHERE: NodePlaces = MappingProxyType({})
 LINKS = 240
 """Of a larger network only those links are drawn that carry most."""
 STEPS = 200
-"""Of the layout; more do not change what is seen."""
 NAMED = 30
 """With more nodes, names appear at the pointer alone."""
 PATHS, FULLEST = 12, 8
@@ -42,8 +45,6 @@ NEGLIGIBLE = 0.005
 
 
 class Link(NamedTuple):
-    """A link and what it carried."""
-
     tail: int
     head: int
     name: str
@@ -53,21 +54,17 @@ class Link(NamedTuple):
     """mean utilisation; None if the link has no capacity"""
     worst: float | None = None
     when: str = ""
-    """the part of the run in which utilisation was worst"""
     cut: str = ""
-    """why it may carry nothing"""
 
     @property
     def words(self) -> str:
-        """All of it in a line."""
         if self.cut:
             return f"{self.name}: not used, for it {self.cut}"
-        if self.used is None or self.capacity is None or self.worst is None:
-            return f"{self.name}: mean load {number(self.load)}"
-        return (
-            f"{self.name}: mean load {number(self.load)} of {number(self.capacity)}, "
-            f"{_used(self.used)} used; at worst {_used(self.worst)}, {self.when}"
-        )
+        words = f"{self.name}: mean load {number(self.load)}"
+        if self.used is None:
+            return words
+        worst = "" if self.worst is None else f"; at most {_used(self.worst)}, {self.when}"
+        return f"{words} of {number(self.capacity)}, {_used(self.used)} used{worst}"
 
 
 def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
@@ -141,37 +138,29 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
     room = np.full(loads.shape, np.inf)
     room[:, limited] = unit * np.array([every[part].mean(axis=0) for part in parts])
     mean, limit = (np.average(each, axis=0, weights=np.diff(kept.edges)) for each in (loads, room))
-    used, share = _share(loads, room), _share(mean, limit)
+    used, worst, when = share(mean, limit), *np.zeros((2, len(pairs)))
+    peaks = run.peaks if np.isfinite(limit).any() else None
+    if peaks is not None:
+        worst[limited], when[limited] = peaks.used, peaks.when
     cut = {} if net is None else {each.link: each.reason for each in net.cut}
     links = []
-    for e, ((i, j), name) in enumerate(zip(pairs, names, strict=True)):
-        link, worst = Link(i, j, name, float(mean[e])), int(used[:, e].argmax())
-        if name in cut:
-            link = link._replace(load=0.0, cut=cut[name])
-        elif np.isfinite(limit[e]):
-            when = clock.named_span(parts[worst].start, parts[worst].stop)
-            numbers = (float(limit[e]), float(share[e]), float(used[worst, e]))
-            link = Link(*link[:4], *numbers, when)
-        links.append(link)
+    for e, ((tail, head), name) in enumerate(zip(pairs, names, strict=True)):
+        known: dict[str, Any] = {"load": 0.0, "cut": cut[name]} if name in cut else {}
+        if not known and np.isfinite(limit[e]):
+            known = {"capacity": float(limit[e]), "used": float(used[e])}
+            if peaks is not None:
+                known |= {"worst": float(worst[e]), "when": clock.when(int(when[e]))}
+        links.append(Link(tail, head, name, **({"load": float(mean[e])} | known)))
     return *ends, links
 
 
-def _share(loads: Floats, limits: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(limits > 0.0, loads / limits, np.where(loads > 1e-12, np.inf, 0.0))
-
-
 class DrawnNetwork(NamedTuple):
-    """The links that are drawn, and where their nodes are."""
-
     nodes: Sequence[str]
     ends: frozenset[int]
-    """nodes at which flow begins or stops"""
     links: Sequence[Link]
     places: Floats
     size: tuple[float, float]
     most: float
-    """the load of the widest line"""
 
     @property
     def limited(self) -> bool:
@@ -180,10 +169,13 @@ class DrawnNetwork(NamedTuple):
 
 
 def networks_of(
-    shown: Sequence[ShownRun], clock: Clock, net: Network | None = None
+    shown: Sequence[ShownRun],
+    clock: Clock,
+    net: Network | None = None,
+    where: NodePlaces = NOWHERE,
 ) -> list[tuple[ShownRun, DrawnNetwork]]:
-    """The network of each run, with the same links and places for all; nothing for sets without
-    one.
+    """The network of each run, with the same links and places for all: a map if `where` has the
+    longitude and latitude of every node; nothing for sets without one.
     """
     known = [(each, its) for each in shown if (its := links_of(each.run, clock, net)) is not None]
     if not known:
@@ -198,10 +190,13 @@ def networks_of(
     nodes, numbers = np.unique(pairs, return_inverse=True)
     ends: Any = numbers.reshape(pairs.shape).tolist()
     begin, stop = ([i for i, v in enumerate(nodes) if v in side] for side in (sources, targets))
-    size = (860.0, min(max(180.0, 90.0 + 24.0 * len(nodes)), 600.0))
-    places = node_places(len(nodes), ends, begin, stop)
-    places = np.array([90.0, 30.0]) + places * (np.array(size) - [180.0, 60.0])
     called, most = [names[i] for i in nodes], float(loads.max(initial=0.0)) or 1.0
+    if {*called} <= where.keys():
+        size, places = _map([where[name] for name in called])
+    else:
+        size = (860.0, min(max(180.0, 90.0 + 24.0 * len(nodes)), 600.0))
+        places = node_places(len(nodes), ends, begin, stop)
+        places = np.array([90.0, 30.0]) + places * (np.array(size) - [180.0, 60.0])
     found = []
     for each, (*_, its) in known:
         moved = zip(drawn, ends, strict=True)
@@ -209,6 +204,17 @@ def networks_of(
         both = frozenset((*begin, *stop))
         found.append((each, DrawnNetwork(called, both, links, places, size, most)))
     return found
+
+
+def _map(where: Sequence[tuple[float, float]]) -> tuple[tuple[float, float], Floats]:
+    """The size of a map, and its points in pixels: equirectangular, true at the mean latitude."""
+    east, north = np.array(where).T
+    points = np.column_stack([east * np.cos(np.radians(north.mean())), -north])
+    points -= points.min(axis=0)
+    span = np.maximum(points.max(axis=0), 1e-9)
+    scale = float((np.array([680.0, 480.0]) / span).min())
+    size = (860.0, max(180.0, scale * float(span[1]) + 100.0))
+    return size, (np.array(size) - scale * span) / 2.0 + scale * points
 
 
 def node_places(
@@ -248,7 +254,6 @@ def node_places(
 
 
 def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dict[str, Any]:
-    """Links as arrows, nodes as dots with their names."""
     from matplotlib.patches import FancyArrowPatch
 
     axes.set_xlim(0.0, drawn.size[0])
@@ -286,23 +291,25 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         labels.append(charts.PointLabel(place, charts.shortened(name), palette.ink, weight))
         dots.append((place, "line-5", name))
     if len(drawn.nodes) <= NAMED:
-        charts.write_labels(axes, labels, drawn.places)
+        tails, heads = drawn.places[np.array([link[:2] for link in drawn.links]).T]
+        lines = tails + np.linspace(0.0, 1.0, 60)[:, None, None] * (heads - tails)
+        charts.write_labels(axes, labels, drawn.places, lines.reshape(-1, 2))
     at = charts.pixels(axes, [place for place, _, _ in dots]).tolist()
     return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(at, dots, strict=True)]}
 
 
 def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
-    """The chart of a network under a run."""
+    said, about = {0: "no load", LEVELS - 1: f"mean load {number(drawn.most)}"}, ""
     if drawn.limited:
         said = {0: "0 % used", LEVELS // 2: "50 %", LEVELS - 1: "100 %", LEVELS: "overfull"}
-    else:
-        said = {0: "no load", LEVELS - 1: f"mean load {number(drawn.most)}"}
+        fullest = max(drawn.links, key=lambda link: -1.0 if link.worst is None else link.worst)
+        if fullest.worst is not None:
+            about = f"at worst {fullest.name} was {_used(fullest.worst)} used, {fullest.when}"
     legend = [RunStyle(text, hue, family="use") for hue, text in said.items()]
     return Chart(
         f"network of {style.label}",
         f"The network under {style.label}",
-        "",
-        f"The network with the load of each link under {style.label}.",
+        about,
         partial(draw_network, drawn=drawn),
         legend,
         _links_table(drawn, "Links", len(drawn.links)),
@@ -313,14 +320,12 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
 
 
 def _used(share: float) -> str:
-    """A utilisation: 0.4 %, 39 %, 104 %."""
     if not np.isfinite(share):
         return "without any capacity"
     return f"{100.0 * share:.0f} %" if share >= 0.1 else percent(share)
 
 
 def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
-    """The fullest links, or those that carry most."""
     links = [link for link in drawn.links if not link.cut]
     links.sort(key=lambda link: -((link.used or 0.0) if drawn.limited else abs(link.load)))
     rows = [
@@ -362,19 +367,18 @@ def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | No
 
 
 def networks_context(
-    shown: Sequence[ShownRun], clock: Clock, net: Network | None = None
+    shown: Sequence[ShownRun],
+    clock: Clock,
+    net: Network | None = None,
+    where: NodePlaces = NOWHERE,
 ) -> dict[str, Any] | None:
-    """The section of the page; None if there is no network."""
-    found = networks_of(shown, clock, net)
+    found = networks_of(shown, clock, net, where)
     if not found:
         return None
     drawn = found[0][1]
-    parts = found[0][0].run.trajectory
-    assert parts is not None
     said = {
         "Colour is utilisation, mean load over mean capacity; width is the mean load. The worst is "
-        f"the largest mean over one of {len(parts.means):,} parts of the run; single rounds may "
-        "be fuller (see the constraints that were violated).": drawn.limited,
+        "the largest utilisation of any round.": drawn.limited,
         "Width and colour are the mean load; the links have no capacities.": not drawn.limited,
         f"Of many links the {LINKS} that carry most are drawn.": len(drawn.links) >= LINKS,
         "Dashed links may carry nothing.": any(link.cut for link in drawn.links),

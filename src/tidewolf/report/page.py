@@ -26,7 +26,7 @@ from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation.formatting import Presenter, interval, number, percent
+from tidewolf.evaluation.formatting import Presenter, bound_text, interval, number, percent
 from tidewolf.evaluation.metrics import (
     RunTotal,
     broken_limits,
@@ -39,7 +39,13 @@ from tidewolf.evaluation.metrics import (
 from tidewolf.evaluation.tracking import entry_names
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
-from tidewolf.report.network import network_chart, networks_context, networks_of
+from tidewolf.report.network import (
+    NOWHERE,
+    NodePlaces,
+    network_chart,
+    networks_context,
+    networks_of,
+)
 from tidewolf.report.rendering import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
 
 if TYPE_CHECKING:
@@ -53,13 +59,12 @@ DECISION_FILES = tuple(
     for name in ("decisions", "paths", "limits")
     for ending in ("csv", "parquet")
 )
-"""Files beside a page that it links to."""
 _WORDS = {
     "regret": "The total loss minus that of the best fixed point that is feasible in every round; "
     "an interval if that point is known between two bounds.",
     "regret, kept rounds": "The total loss minus that of the best fixed point that is feasible in "
     "the rounds that can be kept together; no point is feasible in all.",
-    "violation": "By how much limits were broken, added up; room to spare never makes up for it.",
+    "violation": "By how much constraints were violated, added up; slack never makes up for it.",
     "measured bound": "The most that theory allows this very run, given what it measured.",
     "churn": "Half of what all entries of the decision changed by from one round to the next.",
     "p99": "99 % of the rounds are at most that.",
@@ -71,7 +76,6 @@ _WORDS = {
 MAX_RUNS = 6
 """Of more runs, only the first have weights, networks and decisions over time."""
 _TABLE_ROWS = 10
-"""How many rounds the table under a chart has."""
 
 
 # --- the page of runs -----------------------------------------------------------------------------
@@ -112,7 +116,6 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
 
 
 def page(runs: Sequence[Run], **about: Any) -> str:
-    """The whole page for runs of several learners on one stream; `about` as of `_record`."""
     return rendering.document("run", _record(runs, **about))
 
 
@@ -127,14 +130,16 @@ def _record(
     experiment: str = "",
     left_out: Mapping[str, str] = MappingProxyType({}),
     network: Network | None = None,
+    node_places: NodePlaces = NOWHERE,
     notes: Sequence[str] = (),
     decisions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """All that the page of runs shows, as plain data.
 
     `entries` names the entries of a point; `experiment` is its file as resolved; `left_out` says
-    why learners that usually take part do not; `network` is what the set was made from; `notes` are
-    about the problem; `decisions` names the files beside the page that hold them.
+    why learners that usually take part do not; `network` is what the set was made from, and
+    `node_places` where its nodes are; `notes` are about the problem; `decisions` names the files
+    beside the page that hold them.
     """
     rendering.require_extras()
     styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
@@ -156,7 +161,7 @@ def _record(
         "figures": [figure(chart) for chart in _telling(totals_charts(runs))],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
-        "networks": networks_context(shown, clock, network),
+        "networks": networks_context(shown, clock, network, node_places),
         "maps": maps_context(runs, shown, clock),
         "intervals": intervals_context(quick_intervals(runs), styles, clock),
         "notes": [
@@ -178,7 +183,6 @@ def _record(
 
 
 def _plain(part: Any) -> Any:
-    """The same as lists, mappings, text and numbers: what JSON gives back."""
     if isinstance(part, tuple) and hasattr(part, "_asdict"):
         part = part._asdict()
     if isinstance(part, Mapping):
@@ -188,12 +192,15 @@ def _plain(part: Any) -> Any:
     return part.item() if isinstance(part, np.generic) else part
 
 
+def _styled(runs: Sequence[Run]) -> list[tuple[Run, RunStyle]]:
+    return list(zip(runs, run_styles(runs), strict=True))
+
+
 def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
-    """Files by what is in them, each with its address."""
     entries = "one column for each entry of the decision"
     if network is not None:
         entries = "the share of its demand that every link or tunnel carries, a column each"
-    broken = "every limit that was broken, when, and by how much"
+    broken = "every constraint that was violated, when, and by how much"
     paths = "the paths in use, with their shares"
     found = []
     for kind, about in (("decisions", entries), ("paths", paths), ("limits", broken)):
@@ -210,28 +217,24 @@ def _telling(charts: Sequence[Chart]) -> list[Chart]:
 
 
 def results_table(runs: Sequence[Run], *, details: bool = True) -> Table:
-    """The headline: the totals of each run, with what is known of single rounds and bounds."""
     shown, rows = table_metrics(runs), []
     words = {True: "holds", False: "fails", None: "undecided"}
-    for run, style in zip(runs, run_styles(runs), strict=True):
+    for run, style in _styled(runs):
         proved = f"certificate {words[run.certificate.holds]}"
         about = (f"sees {SEES[run.learner.needs]}", proved) if details else ()
         name = Cell(style.label, about, style)
         more = (tuple(metric.details(run)) if details else () for metric in shown)
-        numbers = (Cell(metric.cell(run), each) for metric, each in zip(shown, more, strict=True))
+        cell = (metric.cell if details else metric.narrow_cell for metric in shown)
+        numbers = (Cell(make(run), each) for make, each in zip(cell, more, strict=True))
         rows.append([name, *numbers])
     titles = ["learner", *(metric.title for metric in shown)]
     return table("Results", titles, rows, stacked=True, kind="results")
 
 
 def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """What the words of the headline mean, of those that it has."""
-    titles = {metric.title for metric in table_metrics(runs)}
-    totals = [each for run in runs for each in (run.certificate.regret, run.certificate.violation)]
-    has = {name: name in titles for name in ("regret", "regret, kept rounds")}
-    has["measured bound"] = any(total.bound is not None for total in totals)
-    has["guaranteed"] = any(total.guarantee is not None for total in totals)
-    return [(name, words) for name, words in _WORDS.items() if has.get(name, True)]
+    """What the words of the headline mean; a table has one of two regrets, or none."""
+    missing = {"regret", "regret, kept rounds"} - {each.title for each in table_metrics(runs)}
+    return [(name, words) for name, words in _WORDS.items() if name not in missing]
 
 
 def learner_notes(
@@ -259,20 +262,23 @@ def write_figures(
     *,
     entries: Sequence[str] = (),
     network: Network | None = None,
+    node_places: NodePlaces = NOWHERE,
 ) -> list[Path]:
     """Every chart of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
-    point, `network` is what the set was made from. Returns the files.
+    point, `network` is what the set was made from, `node_places` where its nodes are. Returns the
+    files.
     """
     folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
     shown = shown_runs(runs, entries)
-    trusted = (
-        trust_chart(run, style.label) for run, style in zip(runs, run_styles(runs), strict=True)
-    )
+    trusted = (trust_chart(run, style.label) for run, style in _styled(runs))
     charts = [
         *totals_charts(runs),
         *filter(None, trusted),
         *heat_charts(shown, clock),
-        *(network_chart(drawn, each.style) for each, drawn in networks_of(shown, clock, network)),
+        *(
+            network_chart(drawn, each.style)
+            for each, drawn in networks_of(shown, clock, network, node_places)
+        ),
     ]
     folder.mkdir(parents=True, exist_ok=True)
     written_files = []
@@ -290,7 +296,11 @@ def plot_run(run: Run) -> Any:
     """
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    return picture([*totals_charts([run]), *filter(None, [trust_chart(run)])])
+    return picture(_run_charts(run))
+
+
+def _run_charts(run: Run) -> list[Chart]:
+    return [*totals_charts([run]), *filter(None, [trust_chart(run)])]
 
 
 def run_html(run: Run) -> str:
@@ -299,15 +309,13 @@ def run_html(run: Run) -> str:
     """
     if not rendering.installed("jinja2"):
         return f"<pre>{escape(str(run))}</pre>"
-    charts = []
-    if rendering.installed("matplotlib"):
-        charts = [*totals_charts([run]), *filter(None, [trust_chart(run)])]
+    drawn = _run_charts(run) if rendering.installed("matplotlib") else []
     notes = learner_notes([run], rendering.learner_labels([run]))
     return rendering.render(
         "notebook_run",
         style=rendering.notebook_style(),
         results=results_table([run]),
-        figures=[figure(chart, tables=False) for chart in charts],
+        figures=[figure(chart, tables=False) for chart in drawn],
         experts=experts_table(run.experts) if run.experts else None,
         limits=limits_context([run]),
         said=[*hindsight_sentences([run]), *(note for _, note in notes)],
@@ -335,8 +343,8 @@ def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: 
     ]
     zero = every[0].name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
     last = [interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines]
-    legend = [line.style._replace(value=end) for line, end in zip(lines, last, strict=True)]
-    ends = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
+    ends = (end.partition(" \u00b1")[0] for end in last)
+    legend = [line.style._replace(value=end) for line, end in zip(lines, ends, strict=True)]
     rounds = len(lines[0].values)
     at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
     rows = [
@@ -350,7 +358,6 @@ def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: 
         every[0].name,
         title,
         f"{every[0].about}{'; dotted: the measured bound' * near}",
-        f"{title} after each round. At the end: {ends}",
         partial(charts.draw_lines, lines=lines, clock=clock, from_zero=zero),
         legend,
         table(title, titles, rows),
@@ -364,7 +371,6 @@ def frontier_chart(
     curves: Sequence[charts.Curve],
     upward: str = "mean regret per round",
 ) -> Chart:
-    """Frontiers with a legend and a table of their points."""
     rows: list[tuple[Cell | str, ...]] = [
         (
             Cell(curve.label, (curve.note(i),) if curve.note(i) else ()),
@@ -377,13 +383,11 @@ def frontier_chart(
     counts = [f"{len(each.regrets)} setting{'s' * (len(each.regrets) != 1)}" for each in curves]
     named = zip(curves, counts, strict=True)
     legend = [RunStyle(curve.label, curve.hue, value=count) for curve, count in named]
-    spoken = ", ".join(f"{entry.label}: {entry.value}" for entry in legend)
     titles = ("learner", upward, "mean violation per round")
     return Chart(
         name,
         title,
         about,
-        f"{title}: {about}. {spoken}",
         partial(charts.draw_frontiers, curves=curves, upward=upward),
         legend,
         table(title, titles, rows) if rows else None,
@@ -396,9 +400,7 @@ def frontier_chart(
 # --- weights of experts ---------------------------------------------------------------------------
 
 PARTS = 160
-"""At most so many parts of the rounds."""
 _REST = 5
-"""The hue of the others: grey."""
 TRUST_READ = (
     "The decision is a weighted mean of the experts' points. Lost at most: what the run lost to an "
     "expert at most, in units of the loss; below 0 the run was better. Loss and violation are what "
@@ -432,27 +434,23 @@ def trust_of(run: Run) -> tuple[list[RunStyle], Floats, Int64s, Floats] | None:
 
 
 def trust_chart(run: Run, label: str = "") -> Chart | None:
-    """The weights of a run's experts, round by round; None if it has none."""
     trust = trust_of(run)
     if trust is None:
         return None
     (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
     texts, title = map(weight_text, means.tolist()), "Expert weights"
     legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
-    spoken = ", ".join(f"{entry.label} {entry.value}" for entry in legend)
     hues = [style.hue for style in styles]
     return Chart(
         f"trust of {label}",
         f"{title} of {label}" if label else title,
         "weights in %, round by round; beneath, on average",
-        f"{title}: weights of the experts, round by round. On average: {spoken}",
         partial(charts.draw_areas, edges=edges, shares=100.0 * shares, hues=hues, clock=clock),
         legend[::-1],  # the top area first, as it is drawn
     )
 
 
 def experts_table(experts: Experts) -> Table:
-    """Every expert, the largest mean weight first."""
     columns = experts.columns()
     rows = [(each.name, *(column.cell(each) for column in columns)) for each in experts.by_trust]
     return table("Experts", ("expert", *(column.title for column in columns)), rows)
@@ -460,8 +458,7 @@ def experts_table(experts: Experts) -> Table:
 
 def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
     """A chart and a table for each of the first runs with experts; None if none has any."""
-    styled = zip(runs, run_styles(runs), strict=True)
-    drawn = [(trust_chart(run, style.label), run) for run, style in styled]
+    drawn = [(trust_chart(run, style.label), run) for run, style in _styled(runs)]
     shown = [
         {"figure": figure(chart), "table": experts_table(run.experts)}
         for chart, run in drawn
@@ -473,7 +470,6 @@ def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
 # --- the decision over time -----------------------------------------------------------------------
 
 ROWS = 40
-"""At most so many entries are shown."""
 
 
 def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.ShownRun]:
@@ -482,7 +478,7 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.
     """
     kept = [
         (style, run, run.trajectory)
-        for run, style in zip(runs[:MAX_RUNS], run_styles(runs), strict=False)
+        for run, style in _styled(runs)[:MAX_RUNS]
         if run.trajectory is not None and run.rounds and run.trajectory.means.size
     ]
     if not kept:
@@ -524,7 +520,6 @@ def heat_charts(shown: Sequence[charts.ShownRun], clock: Clock) -> list[Chart]:
                 f"points of {style.label}",
                 f"The decision of {style.label}",
                 "what is negative is grey" if (heat.values < 0.0).any() else "",
-                f"{len(rows)} entries of the decision of {style.label} over time",
                 partial(charts.draw_heat, shown=heat, scale=scale, clock=clock),
                 legend,
                 table(style.label, ("entry", "mean", "least", "largest", "last"), rows),
@@ -536,7 +531,6 @@ def heat_charts(shown: Sequence[charts.ShownRun], clock: Clock) -> list[Chart]:
 
 
 def maps_context(runs: Sequence[Run], shown: Sequence[charts.ShownRun], clock: Clock) -> Any:
-    """The section of the page; None if no points were kept."""
     if not shown:
         return None
     trajectory, entries = shown[0].run.trajectory, len(shown[0].entries)
@@ -554,67 +548,52 @@ def maps_context(runs: Sequence[Run], shown: Sequence[charts.ShownRun], clock: C
 # --- limits that were broken ----------------------------------------------------------------------
 
 LIMITS = 10
-"""Of more limits that were broken, those broken most are shown."""
-_LIMITS = "By how much each limit was broken, added up over the rounds, and in how many rounds."
-_MOST_ALONE = "The headline counts the limit that was broken most in each round, so it may be less."
-_VOLUMES = "Limits are in shares of all that is sent, volumes in the unit of the capacities."
+"""Of more constraints that were violated, those violated most are shown."""
+_LIMITS = "By how much each constraint was violated, added up over the rounds, and in which rounds."
+_MOST_ALONE = "The headline counts the largest violation of each round, so it may be less."
+_VOLUMES = "Violations are in shares of all that is sent, volumes in the unit of the capacities."
 
 
 def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[str, Any] | None:
-    """A table of what was broken, run by run, and sentences about runs that broke nothing; None
-    if there are no limits.
+    """A table of what was violated, run by run, and sentences about runs that violated nothing;
+    None if there are no constraints.
     """
     from tidewolf.core.batch import Unlimited
 
     if not runs[0].rounds or isinstance(runs[0].stream.constraints, Unlimited):
         return None
     clock = clock_of(runs[0].stream, runs[0].rounds)
-    found = [
-        (style, broken_limits(run), run) for run, style in zip(runs, run_styles(runs), strict=True)
-    ]
+    found = [(style, broken_limits(run), run) for run, style in _styled(runs)]
     bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
-
-    def over(size: float) -> Cell:
-        """A share, with its volume on networks."""
-        volume = () if network is None else (f"volume {number(size * network.unit)}",)
-        return Cell(number(size), volume)
-
+    titles = ["constraint", "in all", "rounds", "at worst", "when it was worst", "first, last"]
     groups = []
     for style, broken, run in found:
         count = 1 if run.each_violation is None else len(run.each_violation)
-        more = f", the {LIMITS} broken most are shown" if len(broken) > LIMITS else ""
-        lines = (f"{len(broken)} of {count:,} limits broken{more}",) if count > 1 else ()
-        rows = [
-            cells(
-                [
-                    one.name,
-                    over(one.total),
-                    Cell(f"{one.breach.rounds:,}", (percent(one.breach.rounds / clock.rounds),)),
-                    over(one.breach.worst),
-                    clock.when(one.breach.worst_round),
-                    clock.span(one.breach.first, one.breach.last + 1),
-                    *([number(one.bound)] if bounded else []),
-                ]
-            )
-            for one in broken[:LIMITS]
-        ]
+        more = f", the worst {LIMITS} are shown" if len(broken) > LIMITS else ""
+        lines = (f"{len(broken)} of {count:,} constraints violated{more}",) if count > 1 else ()
+        rows = []
+        for one in broken[:LIMITS]:
+            sizes = [
+                Cell(number(x), () if network is None else (f"volume {number(x * network.unit)}",))
+                for x in (one.total, one.breach.worst)
+            ]
+            rounds = Cell(f"{one.breach.rounds:,}", (percent(one.breach.rounds / clock.rounds),))
+            span = clock.span(one.breach.first, one.breach.last + 1)
+            when = clock.when(one.breach.worst_round)
+            row: list[Cell | str] = [one.name, sizes[0], rounds, sizes[1], when, span]
+            rows.append(cells([*row, *[bound_text(one.total, one.bound)] * bounded]))
         groups += [Rows(rows, Cell(style.label, lines, style))] if rows else []
-    titles = (
-        *("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "first, last"),
-        *(("theory allows",) if bounded else ()),
-    )
     kept = [style.label for style, broken, _ in found if not broken]
     said = {
         _VOLUMES: network is not None,
-        f"{', '.join(kept)}: no limit was broken.": bool(kept),
+        f"{', '.join(kept)}: no constraint was violated.": bool(kept),
         _MOST_ALONE: any(len(broken) > 1 for _, broken, _ in found),
     }
+    shown = Table("Violations", (*titles, *["theory allows"] * bounded), groups, kind="limits")
     return {
         "read": _LIMITS,
         "sentences": [sentence for sentence, applies in said.items() if applies],
-        "table": Table("Limits that were broken", titles, groups, kind="limits")
-        if groups
-        else None,
+        "table": shown if groups else None,
     }
 
 
@@ -648,7 +627,6 @@ def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
 def intervals_context(
     found: Sequence[Intervals], styles: Sequence[RunStyle], clock: Clock
 ) -> dict[str, Any] | None:
-    """A table of each run's intervals; None if there are none."""
     if not found:
         return None
     regrets = any(each.regret is not None for one in found for each in one.every)
@@ -675,4 +653,3 @@ def intervals_context(
 
 
 PRESENTER = Presenter(plot_run, run_html)
-"""How a run shows itself."""

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidewolf.evaluation.formatting import number, number_or_none
+from tidewolf.evaluation.formatting import bound_text, number, number_or_none
 from tidewolf.evaluation.rates import CONFIDENCE
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
@@ -31,45 +31,36 @@ THEORY = {"regret": 0.75, "violation": 0.875}
 """The exponents of Theorems 3.1 and 4.1, up to logarithms."""
 
 
-class Algorithm(NamedTuple):
-    """An algorithm of the paper, and what implements it."""
-
-    title: str
-    about: str
-    name: str
-    code: Callable[..., Any]
-
-
-ALGORITHMS = (
-    Algorithm(
+ALGORITHMS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
+    (
         "Algorithm 1: approximately feasible projection",
         "From y outside K, pull y towards a point x of K until they are near each other. Then x is "
         "in K, and y is no farther from any point of K than before.",
         "tidewolf.projection.afp_paper",
         afp_paper,
     ),
-    Algorithm(
+    (
         "Algorithm 2: a separating hyperplane by Frank-Wolfe",
         "Minimise the distance to y over K, one linear program per step, until x is near y or the "
         "gap proves a hyperplane between y and K.",
         "tidewolf.projection.paper.separating_hyperplane",
         separating_hyperplane,
     ),
-    Algorithm(
+    (
         "Algorithm 3: drift plus penalty",
         "Blocks of rounds at one point; then one step on the mean loss gradient plus the penalised "
         "constraints of the block, and Algorithm 1.",
         "tidewolf.DriftPlusPenalty",
         DriftPlusPenalty.step,
     ),
-    Algorithm(
+    (
         "Algorithm 4: primal-dual",
         "A gradient step on loss plus multiplier times violation, Algorithm 1, and a damped step "
         "of the multiplier.",
         "tidewolf.PrimalDual",
         PrimalDual.step,
     ),
-    Algorithm(
+    (
         "Algorithm 5: primal-dual with bandit feedback",
         "Algorithm 4 on one-point gradient estimates: only the two values at the played point are "
         "seen.",
@@ -80,22 +71,16 @@ ALGORITHMS = (
 
 
 def page(study: Study, *, date: datetime) -> str:
-    """The whole page."""
     rendering.require_extras()
-    return rendering.document("paper", {**context(study), "written": rendering.written(date)})
-
-
-def context(study: Study) -> dict[str, Any]:
-    """What the page shows."""
     size = study.size
     hardest = f"{size.horizons[0]:,} to {size.horizons[-1]:,} rounds, {size.seeds} seeds"
-    return {
+    context = {
         "title": "Garber & Kretzu (2024), reproduced",
         "facts": [repr(study.K), hardest],
         "verdict": verdict(study),
         "algorithms": [
-            {**each._asdict(), "code": inspect.cleandoc(inspect.getsource(each.code))}
-            for each in ALGORITHMS
+            {"title": title, "about": about, "name": name, "code": inspect.getsource(code)}
+            for title, about, name, code in ALGORITHMS
         ],
         "figures": [figure(each) for each in growth_charts(study)],
         "growth": growth_table(study),
@@ -105,15 +90,13 @@ def context(study: Study) -> dict[str, Any]:
             for name in THEORY
             if (words := remark(each, name))
         ],
-        "calls": calls_table(study),
-        "intervals": intervals_table(study),
-        "bandit": bandit_table(study),
+        **tables(study),
         "moves_from": f"{study.moves_from:,}",
         "holds_from": f"{study.holds_from:,}",
-        "printed": printed_table(study),
-        "examples": examples_table(study),
         "skipped": [f"{what}: {why}" for what, why in study.skipped.items()],
+        "written": rendering.written(date),
     }
+    return rendering.document("paper", context)
 
 
 def verdict(study: Study) -> str:
@@ -136,7 +119,6 @@ def verdict(study: Study) -> str:
 
 
 def growth_charts(study: Study) -> list[Chart]:
-    """Regret and violation over T, both on logarithmic axes."""
     found = []
     for name, theory in THEORY.items():
         legend = [RunStyle(each.learner, hue) for hue, each in enumerate(study.growths)]
@@ -147,7 +129,6 @@ def growth_charts(study: Study) -> list[Chart]:
                 title=f"{name.capitalize()} against T",
                 about="The worst of four hostile streams; a dot per seed, lines through the means. "
                 "Lower is better; both axes are logarithmic.",
-                description=f"{name} of each learner over horizons",
                 draw=partial(_draw_growth, study=study, name=name, theory=theory),
                 legend=legend,
             )
@@ -175,6 +156,7 @@ def _draw_growth(
     top = math.log10(max(heights, default=1.0))
     sloped = top + theory * (T - T[-1])
     axes.plot(T, sloped, color=palette.line[7], linewidth=1.9, linestyle=(0, (1, 1)))
+    axes.set_ylim(math.log10(min(heights, default=1.0)) - 0.1, top + 0.1)
     charts.dress(axes, palette)
     axes.set_xticks(T, [f"{each:,}" for each in study.size.horizons])
     ticks = round_numbers(min(heights, default=1.0), max(heights, default=1.0))
@@ -187,7 +169,6 @@ def _draw_growth(
 
 
 def growth_table(study: Study) -> Table:
-    """Fitted exponents beside the theorem's."""
     rows = list[Sequence[Cell | str]]()
     for hue, each in enumerate(study.growths):
         for name in THEORY:
@@ -202,7 +183,6 @@ def growth_table(study: Study) -> Table:
 
 
 def remark(measured: Measured, name: str) -> str:
-    """What an exponent says, and what it does not."""
     found = measured.growth(name)
     if found.interval is None or found.theory is None:
         return found.reason
@@ -224,72 +204,52 @@ def remark(measured: Measured, name: str) -> str:
 # --- calls, intervals, bandit, constants, examples ------------------------------------------------
 
 
-def calls_table(study: Study) -> Table:
-    """Oracle calls over T, and the worst prefix."""
-    horizons = [f"T = {T:,}" for T in study.size.horizons]
-    rows = [
-        [each.learner, *(f"{calls:,}" for calls in each.calls), f"{each.prefix:.2g}"]
-        for each in study.growths
-    ]
-    return table("Oracle calls", ("", *horizons, "worst prefix, calls per round"), rows)
-
-
-def intervals_table(study: Study) -> Table:
-    """The worst intervals of Algorithm 3 of each length."""
-    rows = []
+def tables(study: Study) -> dict[str, Table]:
+    """The other tables, by their names in the template."""
+    intervals = []
     for length, regret, violation in study.intervals:
         own = None if regret is None or regret.regret is None else regret.regret[1]
         bound = None if regret is None else regret.bound.regret
-        texts = map(number, (own, bound, violation.violation, violation.bound.violation))
-        rows.append([f"{length:,}", *texts])
-    titles = ("rounds", "worst regret", "bound", "worst violation", "bound")
-    return table("Intervals", titles, rows)
-
-
-def bandit_table(study: Study) -> Table:
-    """Means of Algorithm 5."""
-    rows = []
+        pairs = (own, bound), (violation.violation, violation.bound.violation)
+        intervals.append([f"{length:,}", *(text for pair in pairs for text in _beside(*pair))])
+    bandit = []
     for each in study.means:
-        (regret, r), (violation, v) = each.regret, each.violation
-        most = each.guarantee
-        rows.append(
-            [
-                *(f"{each.horizon:,}", f"{each.seeds}", f"{number(regret)} ± {number(r)}"),
-                *(number(most.regret), f"{number(violation)} ± {number(v)}"),
-                number(most.violation),
-            ]
+        both = (each.regret, each.guarantee.regret), (each.violation, each.guarantee.violation)
+        means = (
+            text
+            for (mean, error), most in both
+            for text in _beside(mean, most, f" \u00b1 {number(error)}")
         )
-    titles = ("T", "seeds", "mean regret", "guarantee", "mean violation", "guarantee")
-    return table("Algorithm 5", titles, rows)
-
-
-def printed_table(study: Study) -> Table:
-    """Runs with the printed constants."""
-    rows = [
-        [
-            *(each.set, f"{each.horizon:,}", number(each.eps), "yes" if each.moved else "no"),
-            *(
-                f"{each.calls:,}",
-                number(each.regret),
-                number_or_none(each.guarantee.regret, ",.0f"),
-            ),
-            *(number(each.violation), number_or_none(each.guarantee.violation, ",.0f")),
-        ]
-        for each in study.printed
+        bandit.append([f"{each.horizon:,}", f"{each.seeds}", *means])
+    calls = [
+        [each.learner, *(f"{count:,}" for count in each.calls), f"{each.prefix:.2g}"]
+        for each in study.growths
     ]
+    printed = []
+    for run in study.printed:
+        known = (run.set, f"{run.horizon:,}", number(run.eps), "yes" if run.moved else "no")
+        totals = (run.regret, run.guarantee.regret), (run.violation, run.guarantee.violation)
+        beside = (text for pair in totals for text in _beside(*pair))
+        printed.append([*known, f"{run.calls:,}", *beside])
+    examples = []
+    for one in study.examples:
+        numbers = map(number, (one.loss, one.regret, one.violation))
+        name = f"{one.learner}, example {one.example}"
+        examples.append([name, f"{one.rounds:,}", *numbers, f"{one.calls:,}"])
+    horizons = [f"T = {T:,}" for T in study.size.horizons]
     bounded = ("regret", "guarantee", "violation", "guarantee")
-    titles = ("set", "T", "eps", "moves", "oracle calls", *bounded)
-    return table("Constants as printed", titles, rows)
+    worst = ("rounds", "worst regret", "bound", "worst violation", "bound")
+    played = ("rounds", "mean loss", "regret", "mean violation", "oracle calls")
+    return {
+        "calls": table("Calls", ("", *horizons, "worst prefix, calls per round"), calls),
+        "intervals": table("Intervals", worst, intervals),
+        "bandit": table("Algorithm 5", ("T", "seeds", *bounded), bandit),
+        "printed": table(
+            "Constants", ("set", "T", "eps", "moves", "oracle calls", *bounded), printed
+        ),
+        "examples": table("Examples", ("", *played), examples),
+    }
 
 
-def examples_table(study: Study) -> Table:
-    """Both examples of the paper."""
-    rows = [
-        [
-            *(f"{each.learner}, example {each.example}", f"{each.rounds:,}", number(each.loss)),
-            *(number(each.regret), number(each.violation), f"{each.calls:,}"),
-        ]
-        for each in study.examples
-    ]
-    titles = ("", "rounds", "mean loss", "regret", "mean violation", "oracle calls")
-    return table("Examples", titles, rows)
+def _beside(measured: float | None, bound: float | None, error: str = "") -> tuple[str, str]:
+    return f"{number(measured)}{error}", bound_text(measured, bound)

@@ -9,6 +9,7 @@ differ in dashes.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -40,11 +41,9 @@ class RunStyle(NamedTuple):
     strength: float = 1.0
     family: str = "line"
     value: str = ""
-    """what a legend has beside the name"""
 
 
 def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
-    """One for each run."""
     labels, found, seen = learner_labels(runs), list[RunStyle](), Counter[Any]()
     kinds: list[Any] = [type(run.learner) for run in runs]
     if not any(_moved(run, runs) for run in runs):
@@ -70,7 +69,6 @@ def learner_labels(runs: Sequence[Run]) -> list[str]:
 
 
 def _moved(run: Run, runs: Sequence[Run]) -> bool:
-    """Whether its learner was run at several cautions."""
     alike = [other.learner for other in runs if type(other.learner) is type(run.learner)]
     return len({learner.fields().get("caution") for learner in alike}) > 1
 
@@ -85,13 +83,10 @@ _TITLES = {
 
 
 def title_of(name: str) -> str:
-    """What a problem or an experiment is called at the head of a page."""
     return _TITLES.get(name, name[:1].upper() + name[1:])
 
 
 class Cell(NamedTuple):
-    """One cell."""
-
     text: str
     lines: tuple[str, ...] = ()
     style: RunStyle | None = None
@@ -100,23 +95,17 @@ class Cell(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows that belong together, under a head of their own if they have one."""
-
     rows: list[list[Cell]]
     head: Cell | None = None
 
 
 class Table(NamedTuple):
-    """A table; the first cell of a row is its heading."""
-
     name: str
     """read out if it cannot be seen"""
     titles: tuple[str, ...]
     groups: list[Rows]
     stacked: bool = False
-    """whether a narrow page puts the cells of a row under each other"""
     kind: str = ""
-    """a class of the style sheet"""
 
 
 def table(
@@ -127,12 +116,10 @@ def table(
     stacked: bool = False,
     kind: str = "",
 ) -> Table:
-    """A table without groups; a text is a cell of its own."""
     return Table(name, tuple(titles), [Rows(list(map(cells, rows)))], stacked, kind)
 
 
 def cells(row: Iterable[Cell | str]) -> list[Cell]:
-    """A row; a text is a cell of its own."""
     return [each if isinstance(each, Cell) else Cell(each) for each in row]
 
 
@@ -140,7 +127,6 @@ def cells(row: Iterable[Cell | str]) -> list[Cell]:
 
 
 def installed(name: str) -> bool:
-    """Whether there is such a package."""
     return find_spec(name) is not None
 
 
@@ -153,20 +139,17 @@ def require_extras() -> None:
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:
-    """A page that needs nothing else."""
     style, script = asset("colors.css") + asset("style.css"), asset("hover.js")
     about = {"format": PAGE_FORMAT, "versions": checkpoint.writer(), **context}
     return render(template, style=style, script=script, **about)
 
 
 def render(template: str, **context: Any) -> str:
-    """A template of the folder `templates` with this context."""
     found: str = _environment().get_template(f"{template}.html.j2").render(context)
     return found
 
 
 def asset(name: str) -> str:
-    """A style sheet or script beside this file."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
@@ -181,15 +164,21 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["prose"] = _prose
     made.filters["data"] = lambda value: json.dumps(value, separators=(",", ":"), allow_nan=False)
     return made
 
 
+def _prose(text: str) -> Any:
+    """A sentence in which what stands between backticks is code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
 def written(date: datetime) -> str:
-    """When a page was written, in words."""
     return date.strftime("%Y-%m-%d %H:%M %Z").strip()
 
 
 def notebook_style() -> str:
-    """The style sheet of what notebooks show."""
     return asset("colors.css").replace(":root", ".tidewolf") + asset("notebook.css")
