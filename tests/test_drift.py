@@ -275,7 +275,7 @@ ONE = Linear.one([1.0, 0.0])
     [
         ((Linear.one([5.0, 0.0]), ONE), errors.InvalidInput, "loss_lipschitz = 1"),
         ((ONE, Affine.one([5.0, 0.0], -1.0)), errors.InvalidInput, "constraint_lipschitz = 1"),
-        ((Linear([[1.0, 0.0], [0.0, 0.0]]), ONE), errors.WrongShape, "2 functions"),
+        ((Linear([[1.0, 0.0], [0.0, 0.0]]), ONE), errors.WrongShape, "constraints"),
         ((ONE, np.ones(2)), errors.WrongType, "FullInformation"),
         ((Linear.one([1e200, 0.0]), Linear.one([1e200, -1e200])), errors.NotFinite, r"1e\+200"),
     ],

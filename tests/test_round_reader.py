@@ -181,5 +181,5 @@ def test_columns_that_nobody_reads_are_said(folder):
     (folder / "costs.csv").write_text("SEA > NYC\n1\n1\n")
     (folder / "demands.csv").write_text("source,target,volume\nSEA,NYC,50\n")
     assert "not read are the columns cap;" in read(folder, COSTS).problem(0).notes[0]
-    with pytest.raises(InvalidInput, match="not volume"):
+    with pytest.raises(InvalidInput, match="volume"):
         read(folder, COSTS, MANY).problem(0)

@@ -78,7 +78,7 @@ def stream(K, kind, count, seed=0, scale=1.0):
         losses, limits = MaxAffine(many[:, ::-1], offsets), MaxAffine(many, offsets)
     elif kind in ("loads", "utilisation"):
         pairs, incidence = np.arange(n) % 2, (rng.random((3, n)) < 0.6).astype(float)
-        demands, room = scale * rng.random((count, 2)), rng.random((count, 3))
+        demands, room = np.asfortranarray(scale * rng.random((count, 2))), rng.random((count, 3))
         losses = LoadCost(incidence, demands, room, pairs)
         limits = LoadLimit(incidence, demands, demands @ np.ones((2, 3)) * room, pairs)
         if kind == "utilisation":

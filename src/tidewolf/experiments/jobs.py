@@ -74,7 +74,6 @@ from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.core.jit import ON_COMPILING
-from tidewolf.core.matrices import one_thread
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -623,7 +622,7 @@ def processors() -> int:
 def serial(follow: Follow | None = None) -> Engine:
     def play(tasks: Mapping[int, Task]) -> Answers:
         player = Player()
-        with one_thread():
+        with _limits():
             for number, (job, file) in tasks.items():
                 moved = None if follow is None else partial(follow, number)
                 yield number, player.row(job, file=file, moved=moved)
@@ -746,7 +745,16 @@ def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
     return _player().row(job)
 
 
-_limit = cache(one_thread)
+def _limits() -> Any:
+    """One thread for linear algebra, in this process or, if it is entered, in the context."""
+    # it brings its own BLAS, and one that is loaded later is not limited
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1)
+
+
+_limit = cache(_limits)
 
 
 # --- compiling on a second processor --------------------------------------------------------------

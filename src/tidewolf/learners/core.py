@@ -673,7 +673,7 @@ class Core(KeepsPending[State]):
 
     def notes(self, state: State) -> tuple[str, ...]:
         notes, calls = state.migrations.notes(), self._auto_calls
-        if self.calls_per_round == 1.0 and calls > 1.0 and state.calls > 0.9 * state.t > 0.0:
+        if self.calls_per_round == 1.0 and calls > 1.0 and state.calls > 0.9 * state.t > 180.0:
             notes += (
                 f'Oracle calls are cheap here: calls_per_round = "auto" makes up to {calls:g} per '
                 "round, which brings decisions nearer to exact projection at up to twice the time.",

@@ -57,8 +57,6 @@ from tidewolf.methods.settings import (
     takes_start,
 )
 
-STEP_SCALES = Numbers(each=Magnitude(), distinct=True)
-
 
 @dataclass(frozen=True)
 class ExpertsSetting(Check):

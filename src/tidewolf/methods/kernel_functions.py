@@ -68,7 +68,7 @@ def _loads_encoded(batch: LinkLoads) -> Encoded:
     on, offsets = batch._loads, batch._offsets()
     links = len(on.starts) - 1
     numbers = [offsets.shape[1]], on.starts, on.path, on.pair, on.load
-    rows = np.concatenate([batch.demands, offsets], axis=1)
+    rows = np.ascontiguousarray(np.concatenate([batch.demands, offsets], axis=1))
     return evaluate.LOADS, read_only(rows), read_only(np.concatenate(numbers)), links
 
 

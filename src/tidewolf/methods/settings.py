@@ -54,7 +54,7 @@ class HardSet(Check):
 
 @dataclass(frozen=True)
 class Numbers(Check):
-    """A few numbers, or one, in the order given."""
+    """A few numbers in the order given; one number stands for itself unless all must differ."""
 
     each: Number = field(kw_only=True)
     distinct: bool = field(default=False, kw_only=True)
@@ -63,7 +63,8 @@ class Numbers(Check):
     words: ClassVar[str] = "a list of numbers such as [0.1, 1.0]"
 
     def __call__(self, value: Any, what: str) -> tuple[float, ...]:
-        given = (value,) if isinstance(value, float | int) else as_items(value, what, "(0.1, 1.0)")
+        alone = isinstance(value, float | int) and not self.distinct
+        given = (value,) if alone else as_items(value, what, "(0.1, 1.0)")
         numbers = tuple(self.each(one, what) for one in given)
         if not numbers or (self.distinct and len(set(numbers)) < len(numbers)):
             unlike = ", and no two alike" * self.distinct
@@ -71,7 +72,9 @@ class Numbers(Check):
         return numbers
 
     def read(self, value: Any) -> tuple[float, ...] | None:
-        given = value if isinstance(value, list | tuple) else (value,)
+        given = value if isinstance(value, list | tuple) or self.distinct else (value,)
+        if not isinstance(given, list | tuple):
+            return None
         return tuple(map(float, given)) if all(type(v) in (int, float) for v in given) else None
 
 

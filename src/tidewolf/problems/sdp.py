@@ -40,8 +40,7 @@ FADING, MEMORY = 0.2, 0.95  # of gains; how much of it stays from round to round
 
 @validated
 def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
-    """Beamforming: 16 antennas send to a moving user, with limits on the interference at five
-    receivers.
+    """Beamforming: 16 antennas send to a moving user, with limits on interference elsewhere.
 
     A point is the covariance of what they send, a positive semidefinite matrix. 1,000 rounds are
     usual.
