@@ -215,8 +215,7 @@ def carbon(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
 
 @validated
 def meta(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
-    """Traffic between four PoDs of a Meta data centre, split over three paths per pair; no
-    constraints.
+    """Traffic between four PoDs of a Meta data centre, three paths per pair, no constraints.
 
     The loss is the utilisation of the fullest link over the least possible one. Rounds 7,500 to
     9,999 are those that published numbers are about; the rest is there to learn from.
