@@ -164,7 +164,7 @@ class Recording:
 
     def _advance_compiled(self, functions: StreamFunctions) -> Iterator[int]:
         kernel, n = self._kernel, math.prod(self.stream.shape)
-        most = max(1, MOST_POINTS // n) if self._keeps_points else MOST_AT_ONCE
+        most = max(1, MOST_POINTS // n) if self.decisions is not None else MOST_AT_ONCE
         pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
         while not self.done:
             given = functions.at(self.t)
@@ -188,12 +188,13 @@ class Recording:
             yield self.t
 
     def _records(self, rounds: int) -> Records:
-        n, points = math.prod(self.stream.shape), self._keeps_points
+        n, points = math.prod(self.stream.shape), self.decisions is not None
         samples, parts = self.audit.most_kept + 1, len(self.trajectory.means)
         records = Records(n, rounds, 0, points, samples, parts, self._kernel.measures)
         records.means = self.trajectory.means.reshape(parts, n)
         records.ends = self.trajectory.edges[1:]
         records.each, records.when = self.breaches.sizes, self.breaches.when  # changed in place
+        records.used, records.used_when = self.peaks.used, self.peaks.when
         return records
 
     def _prepare(self, records: Records, first: int) -> None:
@@ -220,8 +221,6 @@ class Recording:
         self.trajectory.took(found.done, records.total, int(part))
         if self.decisions is not None:
             self.decisions.see(records.points[: found.done], found.done)
-        if len(self.peaks.used):
-            self.peaks.see(self.t, self.stream.constraints.view(now), records.points[: found.done])
         self.ends.extend(range(self.t + 1, stop + 1))
         self.measures.extend(records.measures[: found.done].reshape(-1).tolist())
         if found.solves is not None:
@@ -283,11 +282,6 @@ class Recording:
         limit = K.tangent(self.stream.constraints.view(one).subgradient(x, weight))
         losses, limits = self.untold
         self.untold = (losses + loss, limits + norm(limit) * broken)
-
-    @property
-    def _keeps_points(self) -> bool:
-        """Whether a kernel has to give every point."""
-        return self.decisions is not None or len(self.peaks.used) > 0
 
     @property
     def each(self) -> Floats:

@@ -25,6 +25,8 @@ from tidewolf.kernels.active_set import dot, fill
 
 MOST = 1e140
 """Pieces are at most so large; of others there is no value."""
+NO_LOAD = 1e-12
+"""Loads up to this size need no capacity."""
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
 
 
@@ -50,6 +52,26 @@ def fullest_link(given, b, links, x, pieces, gradient):  # type: ignore[no-untyp
     for p in range(int(starts[fullest]), int(starts[fullest + 1])):
         gradient[int(path[p])] += load[p] * given[int(pair[p])]
     return pieces[fullest] if strange == 0 else np.nan
+
+
+@kernel
+def note_peaks(kind, A, b, t, now, x, pieces, used, when):  # type: ignore[no-untyped-def]
+    """The largest load over capacity of each link so far, and its round; `pieces` are those of this
+    round. Reference: `Peaks` of evaluation/tracking.py.
+    """
+    offsets = 0 if kind == CAPACITY else int(b[0])
+    first = A.shape[1] - offsets
+    for i in range(len(used)):
+        load, capacity = x[i] if kind == CAPACITY else 0.0, 1.0
+        if kind == CAPACITY:
+            capacity = A[t, i]
+        elif offsets > 1:
+            capacity = A[t, first + i]
+            load = pieces[i] + capacity
+        else:
+            load = pieces[i] + A[t, first]
+        if load > used[i] * capacity and (capacity > 0.0 or load > NO_LOAD):
+            used[i], when[i] = load / capacity if capacity > 0.0 else np.inf, now
 
 
 @kernel

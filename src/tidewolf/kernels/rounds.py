@@ -46,7 +46,7 @@ from tidewolf.kernels.active_set import (
     fill,
     nearest_member,
 )
-from tidewolf.kernels.evaluate import evaluate
+from tidewolf.kernels.evaluate import evaluate, note_peaks
 from tidewolf.kernels.simplices import added
 
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
@@ -650,7 +650,7 @@ def rounds(  # type: ignore[no-untyped-def]
     diameters, starts, indices, values, gram, filled, loss_kind, loss_A, loss_b, loss_count,
     limit_kind, limit_A, limit_b, limit_count, kernel_data, floats, ints, answer_indices,
     answer_values, buffers, pieces, slopes_of_rows, chosen, columns, marks, last, total, means,
-    ends, points, each, when, samples, measures,
+    ends, points, each, when, used, used_when, samples, measures,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table. The point of the first of them is x, where experts are mixed; what is
@@ -716,6 +716,10 @@ def rounds(  # type: ignore[no-untyped-def]
                 columns[row, APART], columns[row, SPENT] = sums[longest, APART_OF], 0.0
                 if each.shape[1] > 0 and value > 0.0:
                     count_limits(now, pieces[: each.shape[1]], each, when)
+                if len(used) > 0:
+                    note_peaks(
+                        limit_kind, limit_A, limit_b, t, now, x, pieces, used, used_when
+                    )  # fmt: skip
                 columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
                 off = infeasibility(kernels[AT_INFEASIBILITY], x, floats, ints)
                 if not off <= marks[INFEASIBILITY]:

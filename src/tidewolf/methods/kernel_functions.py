@@ -205,6 +205,7 @@ class Records:
         """by how much each limit was broken in all, and at worst"""
         self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
         """in how many rounds it was, the worst, the first and the last"""
+        self.used, self.used_when = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._shape = (samples, 3, n)
         self.measures = np.zeros((rounds, measures))
         """the weights of experts in each round"""
@@ -237,5 +238,5 @@ class Records:
     def arrays(self) -> tuple[NDArray, ...]:
         """In the kernel's order."""
         points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
-        sampled = (self.samples[: self.room], self.measures)
-        return (*points, self.points, self.each, self.when, *sampled)
+        worst = (self.points, self.each, self.when, self.used, self.used_when)
+        return (*points, *worst, self.samples[: self.room], self.measures)
