@@ -267,8 +267,8 @@ PATCHES = {
     },
     "functions/linear.py": {
         "sparse pieces of the first round for all": (
-            "starts = 0 if self._shared else self.b.shape[1] * rounds",
-            "starts = 0",
+            "places = limits if self._shared else limits + self.b.shape[1] * rounds",
+            "places = limits",
             REFERENCES,
         ),
     },

@@ -25,7 +25,7 @@ from tidewolf.experiments.keys import Place, set_kinds
 from tidewolf.experiments.models import entries_of
 from tidewolf.files import Table
 from tidewolf.live import live_learner
-from tidewolf.live.runner import follows_clock, given_demands
+from tidewolf.live.runner import follows_clock, given_demands, paths_of
 from tidewolf.service.description import DEEPEST, Description
 
 SIMPLEX = {"kind": "Simplex", "n": 3}
@@ -111,7 +111,7 @@ def test_every_kind_of_set_is_made_of_a_request(kind):
     by_name = json.loads(json.dumps(built.reader.named(center)))
     assert built.member(by_name, "It").tobytes() == (center + 0.0).tobytes()
     assert built.reader.point(list(by_name.values()), "It").shape == built.K.shape
-    assert (built.paths(center) is not None) == (kind in ("FlowPolytope", "MultiFlow"))
+    assert (paths_of(reader, center, None) is not None) == (kind in ("FlowPolytope", "MultiFlow"))
     size, foreseen = math.prod(reader.K.shape), entries_of(asked.set)
     assert len(set(reader.names)) == size
     assert size == foreseen or (size < foreseen and kind == "MultiFlow")

@@ -225,9 +225,9 @@ class OnlineAllocator(_Estimator):
         assets = tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
         session, rule = self._begin(assets) if anew else (self.session_, self._rule)
         losses = _losses(rule.loss, returns, assets)
-        stream = Stream(losses, _limits(returns, rule.max_loss, limits, assets, rule.owners))
+        constraints: Any = _limits(returns, rule, limits, assets)
         history, state = np.empty_like(returns), session.state
-        for t, played in enumerate(play(session.learner, stream, state)):
+        for t, played in enumerate(play(session.learner, Stream(losses, constraints), state)):
             history[t], state = played.x, played.state
         wealth = 1.0 if anew else self.wealth_
         self.session_, self._rule = Session(session.learner, state), rule
@@ -444,13 +444,7 @@ def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
     return LogWealth(1.0 + returns)
 
 
-def _limits(
-    returns: Floats,
-    max_loss: float | None,
-    limits: Any,
-    assets: tuple[str, ...],
-    owners: Mapping[str, Floats],
-) -> Any:
+def _limits(returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]) -> list[Batch]:
     """The soft limits of rows: A x <= b_t for limits that move, where an asset is a group of its
     own, and the loss of the row.
     """
@@ -461,7 +455,7 @@ def _limits(
     if columns is None:
         raise WrongType(f"limits are a DataFrame or {{group: numbers}}, not {shown(limits)}.")
     rows, count = returns.shape
-    groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
+    groups = {**dict(zip(assets, np.eye(count), strict=True)), **rule.owners}
     A = np.array([_members(str(name), groups, "limits") for name in columns])
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
@@ -472,6 +466,6 @@ def _limits(
     found: list[Batch] = []
     if len(A):
         found.append(MaxAffine(np.broadcast_to(A, (rows, *A.shape)), b))
-    if max_loss is not None:
-        found.append(Affine(-returns / max_loss, np.ones(rows)))
+    if rule.max_loss is not None:
+        found.append(Affine(-returns / rule.max_loss, np.ones(rows)))
     return found

@@ -514,8 +514,7 @@ class Client:
         names, shape = self._entries
         if set(names) != decision.keys():
             names, shape = self._keep_entries(self._ask("GET", ""))
-        x = np.array([decision[name] for name in names], dtype=np.float64)
-        return frozen(x.reshape(shape))
+        return frozen(np.array([decision[name] for name in names], dtype=np.float64).reshape(shape))
 
 
 def _side_info(info: RoundInfo) -> dict[str, Any]:

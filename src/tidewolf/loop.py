@@ -177,9 +177,8 @@ def _require_playable(learner: Learner[S], stream: Stream) -> None:
     if stream.shape != learner.K.shape:
         shape = learner.K.shape
         raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
-    if not stream.late and stream.played is None:
-        return
-    late_feedback(learner)
+    if stream.late or stream.played is not None:
+        late_feedback(learner)
 
 
 def _stream_rounds(
@@ -211,11 +210,9 @@ def _rounds(
         x = as_direction(x, shape, f"The point that {type(learner).__name__} plays")
         functions = functions_of(stream, slice(t, t + k))
         with SILENCE:
-            needs = (
-                feedback_read(learner, functions.losses)
-                if told or explores
-                else feedback.FullInformation
-            )
+            needs: type[feedback.Feedback] = feedback.FullInformation
+            if told or explores:
+                needs = feedback_read(learner, functions.losses)
             values, seen = revealed(functions, x, needs, per_constraint)
             state = learner.update(state, seen) if told else state
         t += k
@@ -331,15 +328,12 @@ def _arrival(
 def revealed(
     rounds: feedback.FullInformation, x: Array, needs: type[feedback.Feedback], per_constraint: bool
 ) -> tuple[tuple[Array, Array], feedback.Feedback]:
-    losses, constraints = rounds
-    values = (
-        _values(losses, x, needs is feedback.Bandit),
-        _values(constraints, x, needs is feedback.Bandit),
-    )
-    if needs is feedback.Bandit:
+    explores = needs is feedback.Bandit
+    values = _values(rounds.losses, x, explores), _values(rounds.constraints, x, explores)
+    if explores:
         return values, feedback.Bandit(*values)
     if needs is feedback.FirstOrder:
-        return values, feedback.first_order(losses, constraints, x, values[1], per_constraint)
+        return values, feedback.first_order(*rounds, x, values[1], per_constraint)
     return values, rounds
 
 

@@ -70,12 +70,12 @@ def given_feedback(
         return _checked(learner, feedback)
     if feedback is None:
         if len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1 and names <= _LOSSES | _LIMITS:
-            return given_functions(learner, **given)
+            return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
             values = (as_array([given[name]], name) for name in ("loss_value", "constraint_value"))
             return Bandit(*values)
         if names - {"constraint_gradient"} == {"loss_gradient", "constraint_value"}:
-            return _one_round(learner, **given)
+            return _one_round(learner, given)
     received = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
     words = " and ".join(received) or "nothing"
     raise InvalidInput(f"observe received {words}; {accepted(learner)}")
@@ -93,37 +93,29 @@ def _checked(learner: Learner[Any], feedback: Feedback) -> Feedback:
     )
 
 
-def given_functions(
-    learner: Learner[Any],
-    costs: Any = None,
-    capacities: Any = None,
-    loss: Any = None,
-    constraint: Any = None,
-) -> FullInformation:
-    if costs is not None:
-        loss = Linear._unchecked(C=point(learner, costs, "costs")[None, ...])
-    if capacities is not None:
-        constraint = Capacity._unchecked(c=point(learner, capacities, "capacities")[None, ...])
+def given_functions(learner: Learner[Any], given: dict[str, Any]) -> FullInformation:
+    loss: Any = given.get("loss")
+    constraint: Any = given.get("constraint")
+    if "costs" in given:
+        loss = Linear._unchecked(C=point(learner, given["costs"], "costs")[None, ...])
+    if "capacities" in given:
+        c = point(learner, given["capacities"], "capacities")
+        constraint = Capacity._unchecked(c=c[None, ...])
     if isinstance(loss, Batch):
         constraint = as_constraints(constraint, loss)
     return FullInformation(loss, constraint)
 
 
-def _one_round(
-    learner: Learner[Any],
-    loss_gradient: Any,
-    constraint_value: Any,
-    constraint_gradient: Any = None,
-) -> FirstOrder:
-    grad_f = point(learner, loss_gradient, "loss_gradient")
-    if is_per_constraint(learner) and np.ndim(constraint_value) == 1:
-        return per_constraint_feedback(grad_f, constraint_value, constraint_gradient)
-    value = as_number(constraint_value, "constraint_value")
-    if value > 0.0 and constraint_gradient is None:
+def _one_round(learner: Learner[Any], given: dict[str, Any]) -> FirstOrder:
+    grad_f = point(learner, given["loss_gradient"], "loss_gradient")
+    grad_g = given.get("constraint_gradient")
+    if is_per_constraint(learner) and np.ndim(given["constraint_value"]) == 1:
+        return per_constraint_feedback(grad_f, given["constraint_value"], grad_g)
+    value = as_number(given["constraint_value"], "constraint_value")
+    if value > 0.0 and grad_g is None:
         raise InvalidInput(f"constraint_value is {value:g}, above 0: give constraint_gradient.")
-    if constraint_gradient is not None:
-        constraint_gradient = point(learner, constraint_gradient, "constraint_gradient")
-    return of_gradients(learner.K, grad_f, value, constraint_gradient)
+    grad_g = None if grad_g is None else point(learner, grad_g, "constraint_gradient")
+    return of_gradients(learner.K, grad_f, value, grad_g)
 
 
 def of_gradients(K: HasLMO, grad_f: Array, value: float, grad_g: Array | None) -> FirstOrder:

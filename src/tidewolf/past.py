@@ -98,10 +98,6 @@ class Last(NamedTuple):
     gone: Mapping[str, float] = {}
 
 
-def _whole(decided: PastDecision) -> PastDecision:
-    return decided._replace(state=whole(decided.state))
-
-
 @final
 class Past:
     """The steps that led to where a session is, which methods are given as `now`.
@@ -178,7 +174,8 @@ class Past:
         if number not in decisions:  # it was decided before these steps
             return PastDecision(number, whole(now.before)), Last()
         earlier = [one for one in decisions if one < number]
-        own, before = (_whole(decisions[one]) for one in (number, max(earlier, default=number)))
+        both = decisions[number], decisions[max(earlier, default=number)]
+        own, before = (one._replace(state=whole(one.state)) for one in both)
         if not earlier:
             return own, self._last
         x = before.x(self._learner)

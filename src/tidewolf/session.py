@@ -241,16 +241,6 @@ class Session(Generic[S]):
         state = self._progress
         return Step(next_round(state), state, self._keeper.info_ids)
 
-    @property
-    def _state(self) -> S:
-        """The state, with the next round committed."""
-        now = self._now
-        if capabilities.is_committed(self._keeper.learner, now):
-            return now
-        with self._turn, SILENCE:
-            self._ask(lambda: self._commit_next(None, self._advisers.until()))
-        return self._now
-
     def _ask(self, do: Callable[[], T]) -> T:
         """Once more if an adviser failed, which is skipped from then on. In a context of its own
         (contextvars), so that an interrupt that keeps `asking` from ending changes no later call.
@@ -359,7 +349,7 @@ class Session(Generic[S]):
         if not isinstance(learner, Learner):
             raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
         with self._turn, SILENCE:
-            before = self._now if self._advisers.is_busy else self._state
+            before = self._now if self._advisers.is_busy else self.state
             state = capabilities.migrated(learner, before, self.learner)
             past = self._past.migrated(learner, self._place)
             try:
@@ -519,7 +509,12 @@ class Session(Generic[S]):
     @property
     def state(self) -> S:
         """All that the learner remembers; a value to keep, or to branch another session from."""
-        return self._state
+        now = self._now
+        if not capabilities.is_committed(self._keeper.learner, now):
+            with self._turn, SILENCE:
+                self._ask(lambda: self._commit_next(None, self._advisers.until()))
+            now = self._now
+        return now
 
     @property
     def rounds(self) -> int:
@@ -627,7 +622,7 @@ class Session(Generic[S]):
         >>> session.certificate().regret < 10.0
         True
         """
-        return bound_so_far(self.learner, self._state)
+        return bound_so_far(self.learner, self.state)
 
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None
@@ -669,7 +664,7 @@ class Session(Generic[S]):
         with self._turn, SILENCE:  # the state and its history are of one moment
             number = current_round(self._now) if number is None else number
             if number == next_round(self._now):
-                _ = self._state  # committed
+                _ = self.state  # committed
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
             expired = self._expired_in_words()
@@ -767,7 +762,7 @@ class Session(Generic[S]):
         number = None if round is None else as_count(round, "The round", least=0)
         if deadline is not None:
             deadline = as_number(deadline, "The deadline", least=0.0)
-        elif info is None and number is None and not waiting(state := self._state):
+        elif info is None and number is None and not waiting(state := self.state):
             self._shown = state
             return self.learner.act(state)
         until = self._advisers.until(deadline)
@@ -1019,13 +1014,13 @@ class Session(Generic[S]):
             self._require_same_content(number, content)
             return
         is_committed = isinstance(now, ArrayState)
-        before = now if is_committed or own is not None else self._state
+        before = now if is_committed or own is not None else self.state
         x = now.x if is_committed else learner.act(before) if own is None else own.x
         if played is not None:
             observation.require_member(learner, played)
             if bool((played == x).all()):
                 played = None
-        reads = self._state if own is not None and learner.needs is Bandit else before
+        reads = self.state if own is not None and learner.needs is Bandit else before
         arrival = observation.arrival(
             learner, reads, number, seen, x, played, bool(pending), self._asked
         )

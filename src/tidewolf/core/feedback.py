@@ -215,10 +215,9 @@ def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
     pieces = constraints.pieces(x)
     table = to_numpy(values[:, None] if pieces is None else pieces)
     rounds, which = np.nonzero(table > 0.0)
+    gradients = arrays.zeros((0, *x.shape), x)
     if len(which):
         gradients = constraints.piece_gradients(x, rounds, which)
-    else:
-        gradients = arrays.zeros((0, *x.shape), x)
     found = _broken(table.shape[1], which, table[rounds, which].astype(np.float64), gradients)
     return found if len(table) == 1 else _by_limit(found)
 
@@ -361,9 +360,8 @@ def require_limits(limits: object, shape: Shape) -> None:
     _require_gradient(limits.gradients, (n, *shape), "gradients of limits")
     arrays.require_finite(limits.gradients, "The gradients of limits")
     violations, slopes, offsets = numbers
-    if not ((violations >= 0.0) & np.isfinite(violations) & (slopes >= 0.0)).all() or not (
-        np.isfinite(offsets).all()
-    ):
+    finite = np.isfinite(violations) & np.isfinite(offsets)
+    if not (finite & (violations >= 0.0) & (slopes >= 0.0)).all():
         raise NotFinite("Violations and slopes must be at least 0, violations and offsets finite.")
 
 

@@ -32,14 +32,9 @@ def gaussian_rows(seed: int, purpose: str, first: int, count: int, size: int) ->
     depends on its number alone.
     """
     page = max(1, _PAGE // size)
-    start, stop = first // page, (first + count - 1) // page + 1
-    table = np.concatenate(
-        [
-            generator(seed, purpose, number).standard_normal((page, size))
-            for number in range(start, stop)
-        ]
-    )
-    return table[first - start * page :][:count]
+    pages = range(first // page, (first + count - 1) // page + 1)
+    drawn = [generator(seed, purpose, number).standard_normal((page, size)) for number in pages]
+    return np.concatenate(drawn)[first - pages.start * page :][:count]
 
 
 def autoregressive_noise(

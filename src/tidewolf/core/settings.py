@@ -276,17 +276,13 @@ def settings_of(make: Any) -> dict[str, Setting]:
         plain: Any = inspect.unwrap(function)
         home = getattr(plain, "__globals__", {})
         hints = {name: (hint, home) for name, hint in getattr(plain, "__annotations__", {}).items()}
-    meanings = _meanings(inspect.getdoc(make) or "")
+    section = (inspect.getdoc(make) or "").partition("Parameters\n----------\n")[2]
+    entries = re.split(r"\n(?=\S)", re.split(r"\n\n(?=\S)", section)[0])
+    meanings = {e.partition(" :")[0]: " ".join(e.partition("\n")[2].split()) for e in entries}
     return {
         name: _setting(name, *hints.get(name, (Any, {})), parameter.default, meanings.get(name, ""))
         for name, parameter in inspect.signature(make).parameters.items()
     }
-
-
-def _meanings(doc: str) -> dict[str, str]:
-    section = doc.partition("Parameters\n----------\n")[2]
-    entries = re.split(r"\n(?=\S)", re.split(r"\n\n(?=\S)", section)[0])
-    return {e.partition(" :")[0]: " ".join(e.partition("\n")[2].split()) for e in entries}
 
 
 def validate(value: Any) -> None:

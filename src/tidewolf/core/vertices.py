@@ -62,8 +62,7 @@ def require_saved_numbers(array: Any, axes: int | None = None) -> None:
     """Refuse what is no array of finite floating-point numbers, with so many axes, in a saved
     state.
     """
-    fits = is_array(array) and axes in (None, array.ndim)
-    own = to_numpy(array) if fits else np.array(None)
+    own = to_numpy(array) if is_array(array) and axes in (None, array.ndim) else np.array(None)
     if own.dtype.kind != "f" or not np.isfinite(own).all():
         raise ValueError(f"an array of finite numbers with {axes or 'any'} axes is missing")
 

@@ -258,7 +258,6 @@ def _moved(
     size, name, paths = np.abs(once(x)), newest.name, routes(learner.K, x)
     shown, closed = largest(size, MOST, SMALL), entries_out(learner.K, info)
     out = named([] if closed is None else np.flatnonzero(closed).tolist(), x, last.x, name)
-    gone = tuple(record.Entry(lost, 0.0, value) for lost, value in last.gone.items())
     found: dict[str, Any] = {
         "entries": named(shown, x, last.x, name),
         "others": int(np.count_nonzero(size)) - len(shown),
@@ -266,7 +265,7 @@ def _moved(
         "other_routes": len(paths[MOST:]),
         "max_move": None if any(one.before for one in out) else getattr(learner, "max_move", None),
         "out": out,
-        "gone": gone,
+        "gone": tuple(record.Entry(lost, 0.0, value) for lost, value in last.gone.items()),
         "since": last.round,
     }
     if last.x is not None:
@@ -284,11 +283,6 @@ def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
     return far if far > 1e-9 * learner.K.diameter else 0.0
 
 
-def _mix(proposals: Sequence[Any]) -> Floats | None:
-    points = [one.weight * to_numpy(one.point) for one in proposals if one.point is not None]
-    return sum(points[1:], points[0]) if points else None
-
-
 def _experts(
     learner: Learner[Any], decided: PastDecision, last: Last, newest: LastRound
 ) -> dict[str, Any]:
@@ -304,8 +298,8 @@ def _experts(
     def along(part: Floats) -> float:
         return float(np.sum(0.5 * np.sign(x - x_last) * part))
 
-    mix = _mix(then)
-    mix = 0.0 * x if mix is None else mix
+    points = (one.weight * to_numpy(one.point) for one in then if one.point is not None)
+    mix = sum(points, 0.0 * x)
     for one, old, total in zip(now, then, learner.experts_of(decided.state), strict=True):
         z_old = to_numpy(next(z for z in (old.point, one.point, mix) if z is not None))
         z = z_old if one.point is None else to_numpy(one.point)

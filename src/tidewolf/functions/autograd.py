@@ -67,8 +67,7 @@ class Engine(ABC):
         ]
         if weights:
             return sum(w * slope for w, slope in zip(weights[0].tolist(), found, strict=True))
-        plain = isinstance(found[0], float)
-        return np.array(found) if plain else namespace(found[0]).stack(found)
+        return np.array(found) if isinstance(found[0], float) else namespace(found[0]).stack(found)
 
     def _point(self, x: Array) -> Any:
         """The point in the library's arrays."""
@@ -547,13 +546,10 @@ class _Jax(Traced):
         return import_module("jax")
 
     def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
-        with self._in_64_bits():
+        # where jax is older, it is experimental
+        home = self.jax if hasattr(self.jax, "enable_x64") else import_module("jax.experimental")
+        with home.enable_x64(True):
             return np.asarray(super().answer(what, x, rounds, *weights))
-
-    def _in_64_bits(self) -> Any:
-        if hasattr(self.jax, "enable_x64"):
-            return self.jax.enable_x64(True)
-        return import_module("jax.experimental").enable_x64()  # where jax is older
 
     def _point(self, x: Array) -> Any:
         return np.asarray(to_numpy(x), dtype=np.float64)

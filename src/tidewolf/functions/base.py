@@ -148,19 +148,17 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
     `sparse`, also a sparse vector.
     """
     if sparse and is_sparse(x):
-        return _sparse_round(x, what)
+        vector: Any = x
+        row = as_sparse(vector.reshape((1, -1)) if vector.ndim == 1 else vector, what)
+        if row.shape[0] != 1 or row.shape[1] == 0:
+            shape = tuple(vector.shape)
+            raise WrongShape(f"{what} must be a vector or one row, not of shape {shape}.")
+        return row
     array = as_array(x, what)
     if array.ndim < axes or 0 in array.shape:
         shape = tuple(array.shape)
         raise WrongShape(f"{what} needs an entry and {axes} axes or more, not shape {shape}.")
     return array[None, ...]
-
-
-def _sparse_round(x: Any, what: str) -> Any:
-    row = as_sparse(x.reshape((1, -1)) if x.ndim == 1 else x, what)
-    if row.shape[0] != 1 or row.shape[1] == 0:
-        raise WrongShape(f"{what} must be a vector or one row, not of shape {tuple(x.shape)}.")
-    return row
 
 
 def rows(x: Array) -> Array:

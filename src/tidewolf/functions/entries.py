@@ -117,8 +117,7 @@ def gather_entries(x: Array, places: Int64s) -> Array:
     """The entries of x at these places, any if there is none; in the library of x."""
     if type(x) is np.ndarray:
         return x.reshape(-1)[places]
-    entries = taken(flat(x), np.maximum(places, 0).reshape(-1))
-    return namespace(x).reshape(entries, places.shape)
+    return namespace(x).reshape(taken(flat(x), np.maximum(places, 0).reshape(-1)), places.shape)
 
 
 def gather_each_round(points: Array, places: Int64s) -> Array:
@@ -128,19 +127,14 @@ def gather_each_round(points: Array, places: Int64s) -> Array:
 
 def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
     """Numbers, 0 if there is no place, added up at their places in a point."""
-    total = np.bincount(
-        np.maximum(places, 0).reshape(-1), to_numpy(numbers).reshape(-1), math.prod(shape)
-    )
+    each = np.maximum(places, 0).reshape(-1)
+    total = np.bincount(each, to_numpy(numbers).reshape(-1), math.prod(shape))
     return like(total.reshape(shape), numbers)
 
 
 def scatter_each_round(places: Int64s, numbers: Array, shape: Shape) -> Array:
-    size = math.prod(shape)
-    return scatter_entries(
-        np.maximum(places, 0) + size * np.arange(len(places))[:, None],
-        numbers,
-        (len(places), *shape),
-    )
+    each = np.maximum(places, 0) + math.prod(shape) * np.arange(len(places))[:, None]
+    return scatter_entries(each, numbers, (len(places), *shape))
 
 
 # Squared errors on the entries that were seen:  f_t(x) = 1/2 sum over the e seen in round t of (x_e
@@ -342,9 +336,8 @@ class Range(EntryBatch, PiecewiseLinear):
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         place, sign = self._active(x)
-        return scatter_entries(
-            place[:, None], like(sign, weights)[:, None] * weights[:, None], self.sides
-        )
+        signed = like(sign, weights) * weights
+        return scatter_entries(place[:, None], signed[:, None], self.sides)
 
     def gradients(self, x: Array) -> Array:
         place, sign = self._active(x)

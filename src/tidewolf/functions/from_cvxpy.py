@@ -76,8 +76,7 @@ class AffineMap:
         column, row = np.divmod(found.row.astype(np.int64), self.count)
         q, v, used = found.col.astype(np.int64), found.data, found.data != 0.0
         free, own = used & (q == last), used & (q != last)
-        shape = (self.count, self.width)
-        self.fixed = csr_array((v[free], (row[free], column[free])), shape=shape)
+        self.fixed = csr_array((v[free], (row[free], column[free])), shape=(self.count, self.width))
         self.places, at = np.unique(row[own] * self.width + column[own], return_inverse=True)
         self.table = csr_array((v[own], (at, q[own])), shape=(len(self.places), last))
 

@@ -293,8 +293,7 @@ class MaxAffine(LargestPiece):
         return found - base.beside(self.b, self.A, x)
 
     def _rows(self, rounds: Int64s, limits: Int64s) -> Array:
-        starts = 0 if self._shared else self.b.shape[1] * rounds
-        places = limits + starts
+        places = limits if self._shared else limits + self.b.shape[1] * rounds
         if not is_sparse(self.A):
             table = (math.prod(self.b.shape), math.prod(self.shape))
             return arrays.taken(_as_table(self.A, table), places)
@@ -321,14 +320,12 @@ class MaxAffine(LargestPiece):
 
     @classmethod
     def examples(cls) -> Sequence[MaxAffine]:
-        up_and_down = np.array(
-            [[[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.5, -2.0], [3.0, 1.0]]]
-        )
-        rows = csr_array(up_and_down.reshape(6, 2))
+        A = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.5, -2.0], [3.0, 1.0]])
+        rows = csr_array(A)
         return (
             cls(rows, [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
             cls(rows, np.arange(18.0).reshape(3, 6) % 5),
-            cls(up_and_down, [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
+            cls(A.reshape(2, 3, 2), [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
             cls.one([[2.0]], [1.0]),
             cls(np.arange(24.0).reshape(3, 2, 2, 2) - 11.5, np.ones((3, 2))),
         )

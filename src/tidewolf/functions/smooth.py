@@ -155,9 +155,8 @@ class LogWealth(base.ArrayBatch):
         return -namespace(self.returns).log(self._growth(x))
 
     def values_at(self, points: Array) -> Array:
-        return -namespace(points).log(
-            _positive(namespace(points).vecdot(base.rows(self.returns), base.rows(points)))
-        )
+        growth = namespace(points).vecdot(base.rows(self.returns), base.rows(points))
+        return -namespace(points).log(_positive(growth))
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         return base.shaped(-((weights / self._growth(x)) @ base.rows(self.returns)), self.shape)

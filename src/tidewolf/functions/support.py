@@ -84,8 +84,7 @@ class _Trial:
 
     def _at(self, x: Array) -> tuple[float, Array]:
         if id(x) not in self._known:  # points outlive the trial
-            found = float(self.f.values(x)[0]), self.f.subgradient(x, ones(1, x))
-            self._known[id(x)] = found
+            self._known[id(x)] = float(self.f.values(x)[0]), self.f.subgradient(x, ones(1, x))
         return self._known[id(x)]
 
     def _require(self, x: Member, y: Member, share: float) -> None:

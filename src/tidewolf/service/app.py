@@ -274,8 +274,7 @@ class Operation(APIRoute):
         """The response, once what was written is on disk."""
         service, traffic, held = call.service, call.service.traffic, 0
         try:
-            values = self._address(call)
-            work = partial(self.endpoint, call, **values)
+            work = partial(self.endpoint, call, **self._address(call))
             if self._body is None:
                 reply = await self._in_a_thread(call, work)
             else:

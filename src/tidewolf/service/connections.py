@@ -40,8 +40,7 @@ _Base: Any = AutoHTTPProtocol
 def careful_protocol(
     *, seconds: float = SECONDS, longest: int = LONGEST, most: int = MOST
 ) -> type[asyncio.Protocol]:
-    limits = {"seconds": seconds, "longest": longest, "most": most}
-    return type("Careful", (Careful,), limits)
+    return type("Careful", (Careful,), {"seconds": seconds, "longest": longest, "most": most})
 
 
 class Careful(_Base):  # type: ignore[misc]
@@ -76,7 +75,10 @@ class Careful(_Base):  # type: ignore[misc]
         elif self._alarm is None:
             self._alarm = self.loop.call_later(self.seconds, self._give_up)
         if self._open and self._came - self._body > self.longest + _FRAMING * self._body:
-            self._refuse_head()
+            if self._is_answering():  # it comes behind a body, and an answer is on its way
+                self.transport.abort()
+            elif not self.transport.is_closing():
+                self.send_400_response(f"its head has over {self.longest:,} bytes.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -114,12 +116,6 @@ class Careful(_Base):  # type: ignore[misc]
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
-
-    def _refuse_head(self) -> None:
-        if self._is_answering():  # it comes behind a body, and an answer is on its way
-            self.transport.abort()
-        elif not self.transport.is_closing():
-            self.send_400_response(f"its head has over {self.longest:,} bytes.")
 
     def _cancel(self, which: str) -> None:
         if (timer := getattr(self, which)) is not None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, final
@@ -49,7 +49,6 @@ from tidewolf.experiments.building import RoundReader, make_learner
 from tidewolf.experiments.experiment import USUAL
 from tidewolf.experiments.keys import FILE_FORMAT, Choice, Place, learner_keys
 from tidewolf.experiments.keys import Request as Document
-from tidewolf.live.runner import paths_of
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
 
@@ -106,11 +105,6 @@ class Built:
         if not is_member(self.K, x):
             by = self.K.infeasibility(x)
             raise NotAMember(f"{what} should be a point of the set, and is off by {by:g}.")
-
-    def paths(
-        self, x: Array, demands: Sequence[float] | None = None
-    ) -> list[dict[str, Any]] | None:
-        return paths_of(self.reader, x, demands)
 
 
 class Description(models.Described, Request):

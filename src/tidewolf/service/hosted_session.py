@@ -55,7 +55,7 @@ from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.live.rows import NUMBERS
-from tidewolf.live.runner import follows_clock, given_demands
+from tidewolf.live.runner import follows_clock, given_demands, paths_of
 from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.capabilities import LateFeedback, experts_of
 from tidewolf.service import models as m
@@ -613,7 +613,7 @@ class HostedSession:
                 before = last.decision if last is not None and self._is_current(last) else None
             if note.decision is not None:
                 demands = note.demands if note.observed else self._demands
-                paths = self.built.paths(note.decision.reshape(self.K.shape), demands)
+                paths = paths_of(self.entries, note.decision.reshape(self.K.shape), demands)
         return note.answer(number, names, before, paths)
 
     # --- observations -----------------------------------------------------------------------------
@@ -747,8 +747,7 @@ class HostedSession:
         }
 
     def experts(self) -> dict[str, Any]:
-        found = Experts(experts_of(self.session.learner, self.session.state))
-        return {"experts": found.plain()}
+        return {"experts": Experts(experts_of(self.session.learner, self.session.state)).plain()}
 
     def explanation(self) -> dict[str, Any]:
         """Why the learner's decision is what it is, with rounds counted from 1."""

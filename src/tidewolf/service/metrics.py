@@ -35,8 +35,7 @@ def exposition(sessions: Sessions, traffic: Traffic) -> bytes:
     class Collector:
         def collect(self) -> Iterator[Metric]:
             for name, about, labels, rows in (*_gauges(sessions), *_counters(sessions)):
-                is_counter = name in _COUNTERS
-                kind = CounterMetricFamily if is_counter else GaugeMetricFamily
+                kind = CounterMetricFamily if name in _COUNTERS else GaugeMetricFamily
                 family = kind(f"tidewolf_{name}", about, labels=labels.split())
                 for value, *called in rows:
                     family.add_metric(called, value)

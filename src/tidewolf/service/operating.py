@@ -42,8 +42,7 @@ def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
         raise InvalidInput(f"An incumbent's point is played in shadow, not in mode {body.mode}.")
     incumbent = _member(hosted, body.incumbent, "The incumbent's point")
     frozen = _current_point(hosted) if body.mode == "frozen" else None
-    changed = hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen)
-    _set(hosted, changed)
+    _set(hosted, hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
     return f"mode {body.mode}"
 
 
@@ -83,12 +82,11 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
         moved = _moved(hosted, getattr(settings, key), places)
         points[key] = None if moved is None else tuple(moved.tolist())
     lost = [key for key, x in points.items() if x is None and getattr(settings, key)]
-    is_same = names == tuple(hosted.entries.names)
     changed = replace(
         settings.changed(**points),
         learner=type(built.learner).__name__,
         fallback=built.fallback,
-        eras=settings.eras if is_same else (*settings.eras, names),
+        eras=settings.eras if names == tuple(hosted.entries.names) else (*settings.eras, names),
     )
     _set(hosted, changed)
     if "frozen" in lost:

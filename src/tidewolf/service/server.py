@@ -137,8 +137,7 @@ def serve(settings: Settings) -> None:
         sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
         closing = last.enter_context(ExitStack())
         closing.callback(sessions.close)
-        pools = _run(settings, sessions, tokens, listener, address)
-        for pool in pools:
+        for pool in _run(settings, sessions, tokens, listener, address):
             pool.shutdown(wait=False, cancel_futures=True)
         is_over = ended(GRACE, POOL)
         if not is_over:

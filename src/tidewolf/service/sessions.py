@@ -30,6 +30,7 @@ from weakref import WeakValueDictionary
 from tidewolf.core import errors
 from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
 from tidewolf.core.round_info import RoundInfo
+from tidewolf.live.runner import paths_of
 from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m
@@ -316,8 +317,7 @@ class Sessions:
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
                 last = note.decision if note.era == len(settings.eras) else None
         if body.unavailable:
-            known = RoundInfo(unavailable=entries.unavailable(body.unavailable))
-            out = entries_out(built.K, known)
+            out = entries_out(built.K, RoundInfo(unavailable=entries.unavailable(body.unavailable)))
         candidates = [
             Candidate("learner", None, f"The session cannot be opened: {error}"),
             *([] if wanted is None or wanted.point is None else [wanted]),
@@ -330,7 +330,7 @@ class Sessions:
         self.count("fallbacks", chosen.source)
         note = Note(chosen.point, settings.mode, chosen.source, chosen.reason)
         number = info.rounds if body.round is None else body.round - 1
-        paths = built.paths(chosen.point.reshape(built.K.shape))
+        paths = paths_of(entries, chosen.point.reshape(built.K.shape), None)
         return Reply(200, note.answer(number, entries.names, None, paths))
 
     def operate(
@@ -467,7 +467,14 @@ class Sessions:
             return HostedSession(self, info, built, looks=True)
         with self._mutex:
             self._opened[name] = place
-        self._make_room()
+            places = list(self._opened.items())
+        # room for it: those that have been idle for longest, unless a request uses them now
+        for other, idle in places[: max(0, len(places) - self.limits.open)]:
+            if idle.lock.acquire(blocking=False):
+                try:
+                    self._let_go(other, idle)
+                finally:
+                    idle.lock.release()
         return place.hosted
 
     def _let_go(self, name: str, place: _Place) -> None:
@@ -478,17 +485,6 @@ class Sessions:
             self.store.let_go(name)
             with self._mutex:
                 self._opened.pop(name, None)
-
-    def _make_room(self) -> None:
-        """Close the sessions that have been idle for longest, unless a request uses them now."""
-        with self._mutex:
-            places = list(self._opened.items())
-        for name, place in places[: max(0, len(places) - self.limits.open)]:
-            if place.lock.acquire(blocking=False):
-                try:
-                    self._let_go(name, place)
-                finally:
-                    place.lock.release()
 
     def _after(self, hosted: HostedSession) -> Future[None] | None:
         return None if hosted.looks else self.store.flushed(hosted.name)

@@ -43,9 +43,8 @@ def warm_up(built: Built) -> None:
     _WARM.add(kind)
     with suppress(TidewolfError):
         learner = built.learner
-        session = Session(
-            learner, learner.load(learner.save(beginning(learner)))
-        )  # as from a store
+        state = learner.load(learner.save(beginning(learner)))  # as from a store
+        session = Session(learner, state)
         for number in range(3):
             session.play()
             _observe(session, number)

@@ -172,8 +172,7 @@ def number_of(name: str) -> int:
 
 def is_gone(db: Database, name: str) -> bool:
     """Whether no server of this name is there. Inside a transaction: none comes before it ends."""
-    sql = "SELECT pg_try_advisory_xact_lock_shared(?)"
-    return bool(db.rows(sql, (number_of(name),))[0][0])
+    return bool(db.rows("SELECT pg_try_advisory_xact_lock_shared(?)", (number_of(name),))[0][0])
 
 
 @final

@@ -196,8 +196,7 @@ class Journal(Generic[S]):
                 pass
             case Decide():
                 data = checkpoint.packed(waiting(state)[-1].x)
-        kind = written.KINDS[type(event)]
-        row = Row(place.last + 1, kind, number + 1, self._epoch, data)
+        row = Row(place.last + 1, written.KINDS[type(event)], number + 1, self._epoch, data)
         return place.after(row, event, state), row
 
     @property

@@ -761,9 +761,7 @@ def backend(
     """Where the session of this name is kept; in PostgreSQL it is made if there is none."""
     if isinstance(where, SessionStore):
         name = as_text(name, "The name of a session")
-        if read_only:
-            return SessionHandle(where, name, read_only=True)
-        return where.handle(name)
+        return SessionHandle(where, name, read_only=True) if read_only else where.handle(name)
     if not is_address(where):
         return File(where, read_only=read_only)
     if read_only:

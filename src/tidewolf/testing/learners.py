@@ -254,9 +254,8 @@ class LearnerChecks(LearnerTrial):
 
     def states_are_read_only(self) -> None:
         """A state is of its state_type, with arrays that are read-only."""
-        learner = self.learner
         for state in self.states:
-            require(isinstance(state, learner.state_type), f"it is a {type(state).__name__}")
+            require(isinstance(state, self.learner.state_type), f"it is a {type(state).__name__}")
             for name, part in state._asdict().items():
                 require.locked(part, f"its {name}")
 
@@ -332,9 +331,8 @@ class LearnerChecks(LearnerTrial):
         sums.
         """
         K, t = self.learner.K, 0
-        room = max(getattr(self.learner, "accuracy", 0.0), math.sqrt(eps_of(K.center))) * (
-            K.radius or 1.0
-        )
+        accuracy = max(getattr(self.learner, "accuracy", 0.0), math.sqrt(eps_of(K.center)))
+        room = accuracy * (K.radius or 1.0)
         for played in self.run:
             for x, _ in zip(itertools.cycle(self.points(played)), played.losses, strict=False):
                 off = float(np.abs(as_floats(x) - as_floats(self.point(t))).max())

@@ -264,10 +264,8 @@ class SetChecks(SetTrial):
         apart += [(v, self.farthest(v, d)) for d, v in self.answers[:12]]
         away = [(self.center, z) for z in (*self.members, *far)]
         for name, pairs in (("radius", away), ("diameter", apart)):
-            size, (a, b) = (
-                getattr(self.K, name),
-                max(pairs, key=lambda ends: norm(ends[0] - ends[1])),
-            )
+            size = getattr(self.K, name)
+            a, b = max(pairs, key=lambda ends: norm(ends[0] - ends[1]))
             what = f"{name} is {size:.6g}; the distance of {format_point(a)} and {format_point(b)}"
             require.at_most(norm(a - b), size + self.eps * self.size, what)
 
