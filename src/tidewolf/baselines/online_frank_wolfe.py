@@ -76,14 +76,10 @@ class Leader(NamedTuple):
         )
 
 
-class Followed(NamedTuple):
-    x: Array
-    leader: Leader
-    calls: int
-
-
-def follow(K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizon: int) -> Followed:
-    """One round with gradient g at x."""
+def follow(
+    K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizon: int
+) -> tuple[Array, Leader, int]:
+    """The point and the leader after a round with gradient g at x, and the oracle calls."""
     g_norm, G, inverse_step = math.sqrt(g_norm2), leader.largest, 2.0 * math.pow(horizon, 0.75)
     if g_norm > G:
         G = G or g_norm
@@ -91,7 +87,7 @@ def follow(K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizo
             G *= 2.0
         leader = leader.anew(G, leader.regret_bound + inverse_step * G * K.diameter)
     if G == 0.0:
-        return Followed(x, leader._replace(total=frozen(leader.total)), 0)
+        return x, leader._replace(total=frozen(leader.total)), 0
     total, t = frozen(leader.total + g), leader.rounds + 1
     r = (0.5 * K.diameter / (inverse_step * G)) * total + (x - leader.first)
     answer = K.answer(r, leader.warm)
@@ -99,7 +95,7 @@ def follow(K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizo
     following = leader._replace(
         total=total, rounds=t, regret_bound=leader.regret_bound + g_norm * strayed, warm=answer.warm
     )
-    return Followed(frozen(answer.vertex.blend(x, min(1.0, 2.0 / math.sqrt(t)))), following, 1)
+    return frozen(answer.vertex.blend(x, min(1.0, 2.0 / math.sqrt(t)))), following, 1
 
 
 class State(NamedTuple):
@@ -201,8 +197,5 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
-        return (
-            cls(K, horizon=horizon),
-            cls.blind(K, horizon=max(1, horizon // 3)),
-            cls(K, caution=1.0),
-        )
+        blind = cls.blind(K, horizon=max(1, horizon // 3))
+        return cls(K, horizon=horizon), blind, cls(K, caution=1.0)

@@ -121,8 +121,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[St
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        _, violation = self.epoch_bound(state)
-        return state.epoch.bound(state.saddle.regret_bound, violation)
+        return state.epoch.bound(state.saddle.regret_bound, self.epoch_bound(state)[1])
 
     def limit_price(self, state: State) -> float:
         return state.saddle.lam * state.slopes.ratio
@@ -132,8 +131,5 @@ class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[St
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
-        return (
-            cls(K, horizon=horizon),
-            cls.published(K, horizon=max(1, horizon // 3)),
-            cls(K, caution=1.0),
-        )
+        published = cls.published(K, horizon=max(1, horizon // 3))
+        return cls(K, horizon=horizon), published, cls(K, caution=1.0)

@@ -121,9 +121,8 @@ class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
             limit = float(constraints.values(x)[0])
         met = state.slopes
         grad_f, slope_f = tangent_part(K, "loss", loss_gradient, 1, given.loss, met.loss)
-        _, slope_g = tangent_part(
-            K, "constraint", limit_gradient, 1, given.constraint, met.constraint
-        )
+        most, steepest = given.constraint, met.constraint
+        _, slope_g = tangent_part(K, "constraint", limit_gradient, 1, most, steepest)
         if not math.isfinite(limit):
             raise NotFinite(
                 f"The constraint is {limit} at the point played; give functions that are finite on "
@@ -137,8 +136,7 @@ class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
         whole = DriftBlock(loss_gradient, 1, 0.0, broken, Limits((constraints,)))
         d, reach = grad_f / (slopes.loss or 1.0), K.radius if state.t == 1 else K.diameter
         z, tally = drift(K, whole, d, x, 0.0, reach, slopes.loss, alpha, delta, state.tally)
-        x = frozen(self.exact_projection(z))
-        return state._replace(x=x, slopes=slopes, tally=tally)
+        return state._replace(x=frozen(self.exact_projection(z)), slopes=slopes, tally=tally)
 
     def bound(self, record: Record) -> Bound:
         return bound(record.final_state.tally, record.final_state.t, (0.0, 0.0))
@@ -154,8 +152,5 @@ class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
-        return (
-            cls(K, horizon=horizon),
-            cls(K, horizon=max(1, horizon // 3), caution=100.0),
-            cls(K, caution=1.0),
-        )
+        cautious = cls(K, horizon=max(1, horizon // 3), caution=100.0)
+        return cls(K, horizon=horizon), cautious, cls(K, caution=1.0)

@@ -110,8 +110,7 @@ class Resolve(KeepsPending[State]):
         if self._adviser.waits or (out is not None and uses(state.x, out)):
             state = self._advised(state, info)
         if out is not None and uses(state.x, out):
-            start = start_active(self.K, state.x)
-            found = restricted(self.K, (start,), out, 0.0 * state.x)
+            found = restricted(self.K, (start_active(self.K, state.x),), out, 0.0 * state.x)
             state = state._replace(x=found.points[0], calls=state.calls + found.calls)
         return state if out is None or state.x is before.x else state._replace(own=before.x)
 
@@ -126,8 +125,7 @@ class Resolve(KeepsPending[State]):
 
     def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         kept, pending, overrides = state.advice, state.pending, state.overrides
-        arrivals = in_order(arrivals)
-        for arrival in arrivals:
+        for arrival in in_order(arrivals):
             feedback = require_program(arrival.feedback, self.K, 1, "Resolve")
             own, _ = without(state, arrival.round)
             x = state.x if own is None else own.x
@@ -141,8 +139,7 @@ class Resolve(KeepsPending[State]):
 
     def _advised(self, state: State, info: RoundInfo | None) -> State:
         """The state with the point that is proposed; the point it has if there is none."""
-        number = next_round(state)
-        found = self._adviser.propose(self.K, state.advice, info, number, 1, ())
+        found = self._adviser.propose(self.K, state.advice, info, next_round(state), 1, ())
         (x,) = found.points
         return state._replace(
             x=state.x if x is None else x,

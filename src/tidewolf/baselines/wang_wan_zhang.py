@@ -86,15 +86,14 @@ class WangWanZhang(LyapunovLearner[State]):
         return cls(K, horizon=horizon, caution=math.pow(as_count(horizon, "The horizon"), -0.75))
 
     def start(self) -> State:
-        x, epoch = self.K.center, self.first_epoch()
-        return State(0, x, epoch, self.weights.start(), Leader.start(x))
+        x = self.K.center
+        return State(0, x, self.first_epoch(), self.weights.start(), Leader.start(x))
 
     def step(self, state: State, block: FirstOrder) -> State:
         weighed = self.weights_at(state).weigh(state.dual, block, state.x)
         leader, T = state.leader.in_units(weighed.unit), state.epoch.horizon
         x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
-        dual, calls = weighed.dual, state.calls + calls
-        return state._replace(x=x, dual=dual, leader=leader, calls=calls)
+        return state._replace(x=x, dual=weighed.dual, leader=leader, calls=state.calls + calls)
 
     def renew(self, state: State) -> State:
         """Slopes stay known."""

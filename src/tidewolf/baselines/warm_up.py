@@ -106,15 +106,11 @@ class WarmUp(Learner[State]):
             )
         losses = state.losses.with_last(feedback.losses).whole()
         limits = state.limits.with_last(feedback.constraints).whole()
-        return State(t, self._best(losses, limits), Limits(), Limits())
+        return State(t, BestPoint(self.K, "WarmUp")(losses, limits), Limits(), Limits())
 
     @cached_property
     def _window(self) -> int:
         return self.window or max(1, round((self.horizon or FIRST_HORIZON) / SHARE))
-
-    @cached_property
-    def _best(self) -> BestPoint:
-        return BestPoint(self.K, "WarmUp")
 
     def bound(self, record: Record) -> Bound:
         return Bound(reason="The best point of the first rounds guarantees nothing for the others.")

@@ -234,7 +234,8 @@ def best_point(K: HasLMO, losses: Batch, constraints: Batch, first: int = 0) -> 
     if not own and (task.pieces is None or len(task.pieces.b) <= cutting_planes.MANY):
         return _solved(task, first)
     cuts = cutting_planes.CuttingPlanes(task)
-    start = _solved(cuts.linear_task, first)
+    below = cuts.cuts[0]  # at the center, in place of the losses: at most as much
+    start = _solved(replace(task, c=below.slope, constant=below.offset, pieces=None), first)
     if start.point is None:
         return start
     known = _checked(task, cuts.minimise(flattened(start.point)), first)
@@ -398,12 +399,17 @@ _known = WeakKeyDictionary[Stream, tuple[HasLMO, LeastBreach]]()
 
 
 def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBreach:
+    from scipy.sparse import csr_array
+
     limits, count, point, lower = stream.constraints, len(stream), K.center, 0.0
     if proof is not None:
         _, where = np.unique(proof.rounds, return_inverse=True)
         lower = proof.bound / float(np.bincount(where, proof.weights).max())
     if count * math.prod(K.shape) <= MOST_NUMBERS:
-        found = best_point(K, _positive_part(limits), Unlimited(K.shape, count))
+        flat = len(K.shape) == 1 and isinstance(limits, PiecewiseLinear)
+        zeros = csr_array((count, *K.shape)) if flat else np.zeros((count, *K.shape))
+        positive_part = Max(limits, Affine(zeros, np.zeros(count)))
+        found = best_point(K, positive_part, Unlimited(K.shape, count))
         lower = max(lower, found.lower)
         point = point if found.point is None else found.point
     values = flattened(limits.values(point))
@@ -420,11 +426,3 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
         how = "the point of least violation"
         best = Comparator(frozen(point), -math.inf, total, True, None, how)
     return LeastBreach(min(lower, upper), upper, point, frozen(np.flatnonzero(kept)), count, best)
-
-
-def _positive_part(limits: Batch) -> Batch:
-    from scipy.sparse import csr_array
-
-    shape = (len(limits), *limits.shape)
-    flat = len(shape) == 2 and isinstance(limits, PiecewiseLinear)
-    return Max(limits, Affine(csr_array(shape) if flat else np.zeros(shape), np.zeros(shape[0])))

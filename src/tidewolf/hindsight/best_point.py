@@ -406,8 +406,7 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
     rows, kinds = [], len(headroom)
     for part in parts_of(constraints):
         assert isinstance(part, PiecewiseLinear)
-        entries = int(np.prod(part.shape))
-        count = entries if isinstance(part, Capacity) else len(part.offsets())
+        count = np.prod(part.shape) if isinstance(part, Capacity) else len(part.offsets())
         told = count in (kinds, kinds * len(part))
         each = headroom if told else headroom.max(initial=0.0, keepdims=True)
         rows.append(np.tile(each, count // max(1, len(each))))

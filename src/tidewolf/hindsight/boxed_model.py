@@ -83,8 +83,7 @@ class Solutions(NamedTuple):
 class BoxedModel:
     def __init__(self, K: Any, description: LinearDescription) -> None:
         self.K, self._description = K, description
-        shift = 0.0 if description.shift is None else description.shift
-        self._origin = description.lower + shift
+        self._origin = description.lower + (0.0 if description.shift is None else description.shift)
 
     @classmethod
     def of(cls, K: Any) -> BoxedModel | None:

@@ -58,8 +58,7 @@ class BestOfVertices(BestPoint):
 
     @cached_property
     def _description(self) -> LinearDescription:
-        count = len(self.vertices)
-        ones = np.ones(count)
+        ones = np.ones(len(self.vertices))
         return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
 
     def _rows_along(self, A: Any) -> tuple[Any, Floats]:

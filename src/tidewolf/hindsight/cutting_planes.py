@@ -25,7 +25,6 @@ center, or after so many evaluations.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -62,12 +61,6 @@ class CuttingPlanes:
             BestPoint(K, _WHO) if self.described else BestOfVertices(K, _WHO, (K.atom(K.center),))
         )
         self.looks, self.gap = (LOOKS, GAP) if task.pieces is None else (MANY_LOOKS, MANY_GAP)
-
-    @property
-    def linear_task(self) -> Task:
-        """The same with the cut at the center in place of the losses: at most as much."""
-        cut = self.cuts[0]
-        return replace(self.task, c=cut.slope, constant=cut.offset, pieces=None)
 
     def minimise(self, start: Floats) -> Solution:
         task, looks, lower, upper = self.task, 0, -np.inf, np.inf

@@ -68,11 +68,9 @@ class ExactProjection(Described):
 
         described = self._description
         shift = np.zeros(len(y)) if described.shift is None else described.shift
-        target = y - shift
+        c = shift - y if described.lift is None else described.lift.T @ (shift - y) / self._unit**2
         with self._solving:
-            self._solver.update(
-                c=-(target if described.lift is None else described.lift.T @ target / self._unit**2)
-            )
+            self._solver.update(c=c)
             status = self._solver.solve()
             found = np.array(self._solver.result.x)
         u = np.clip(found, described.lower, described.upper)

@@ -43,8 +43,7 @@ class LinearProgramming:
     name = "linear program"
 
     def supports(self, task: Task) -> bool:
-        flat = task.c is not None or task.pieces is not None
-        return flat and isinstance(task.K, Polyhedral)
+        return isinstance(task.K, Polyhedral) and not (task.c is None and task.pieces is None)
 
     def solve(self, task: Task) -> Solution | None:
         if task.pieces is None:
@@ -67,9 +66,8 @@ class LinearProgramming:
             x = solver.flat_point(found)
             new = _violated((many @ x - task.b) / sizes, task.rounds, chosen) if many else ()
             if not len(new):
-                mu, own = solver.multipliers(program, found)
                 lam = np.zeros(len(task.b))
-                lam[chosen] = own
+                mu, lam[chosen] = solver.multipliers(program, found)
                 below = None if task.pieces is None else task.below_pieces(mu)
                 return Solution(x, lam, below=below)
             chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
@@ -92,9 +90,8 @@ def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
 def _violated(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:
     """Which rows to add: of each place in a round the one that is violated most, if any."""
     breach[chosen] = -np.inf
-    by_round = breach.reshape(rounds[-1] + 1, -1)
-    each = by_round.shape[1]
-    worst = by_round.argmax(axis=0) * each + np.arange(each)
+    each = len(breach) // (rounds[-1] + 1)
+    worst = breach.reshape(-1, each).argmax(axis=0) * each + np.arange(each)
     return np.sort(worst[breach[worst] > _VIOLATED])
 
 

@@ -262,8 +262,7 @@ class _Search:
                 height, slope = task.total(x) / unit, task.slope(x) / unit
             values, rows = self._values(x)[self.used], self._rows(x)
             model = _Model(height, self._along(x, slope), values, rows)
-            A, low, c = np.ones((1, k)), np.zeros(k), model.c - H @ w
-            P = H
+            A, low, c, P = np.ones((1, k)), np.zeros(k), model.c - H @ w, H
             if not costs:  # the largest limit is one more, free variable
                 P, rows = np.pad(H, (0, 1)), np.column_stack([rows, -np.ones(m)])
                 c, A, low = np.append(c, 1.0), np.append(A, 0.0)[None, :], np.append(low, -np.inf)

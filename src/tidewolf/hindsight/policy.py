@@ -106,8 +106,7 @@ class PolicyBatch(Batch):
         phi, number = self.phi, dict[bytes, int]()
         rows = [slice(*ends) for ends in pairwise(phi.indptr)]
         keys = (phi.indices[row].tobytes() + phi.data[row].tobytes() for row in rows)
-        found = [number.setdefault(key, len(number)) for key in keys]
-        return np.array(found, dtype=np.int64)
+        return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
 
     @cached_property
     def _groups(self) -> list[tuple[Int64s, Batch]]:
@@ -201,7 +200,5 @@ class PolicyBatch(Batch):
 
 def policy_batch(f: Batch, phi: Any, reference: Array) -> PolicyBatch:
     has = tuple(kind for kind in (LinearTotal, PiecewiseLinear) if isinstance(f, kind))
-    made: PolicyBatch = with_capabilities(PolicyBatch, has)._unchecked(
-        f=f, phi=phi, reference=reference
-    )
-    return made
+    kind: type[PolicyBatch] = with_capabilities(PolicyBatch, has)
+    return kind._unchecked(f=f, phi=phi, reference=reference)

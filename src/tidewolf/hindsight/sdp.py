@@ -88,44 +88,40 @@ class SemidefiniteProgramming:
 
     def solve(self, task: Task) -> Solution:
         """The best point and multipliers found; without a point, weights that may show why. The
-        anchor is where the multipliers were found.
+        anchor is where the multipliers were found. The program is solved over the set, then over
+        ever smaller faces, until the bounds are near.
         """
-        return _facial_reduction(Lifted.of(task), task)
-
-
-def _facial_reduction(lifted: Lifted, task: Task) -> Solution:
-    """The program over the set, then over ever smaller faces, until the bounds are near."""
-    count = len(lifted.b)
-    lam = push = np.zeros(count)
-    anchor, point, weights = lifted.point(np.eye(lifted.n) / lifted.n), None, None
-    lower, upper, whole = -np.inf, np.inf, DistinctRows(*lifted.limits())
-    if whole.impossible >= 0:
-        return Solution(None, lam, np.eye(1, count, whole.impossible)[0], anchor)
-    for face in range(_FACES):
-        rows = whole if face == 0 else DistinctRows(*lifted.restricted(*lifted.limits()))
-        if (found := _row_generation(lifted, rows, relaxed=False)) is not None:
-            Y, own, _ = found
-            x, own = lifted.point(lifted.matrix(Y)), lifted.cost * own[:count]
-            for t in _PUSHES if push.any() else [0.0]:
-                trial = own + t * lifted.cost * push
-                if (value := task.lower_bound(Solution(None, trial, None, x))) > lower:
-                    anchor, lam, lower = x, trial, value
-            # of two points that are kept up to a tolerance, that of the smaller face is nearer
-            if task.is_feasible(x) or task.is_feasible(x := _low_rank(lifted, whole, Y)):
-                point, upper = x, task.total(x)
-        size = abs(upper) + lifted.cost * lifted.unit / lifted.n
-        if (point is not None and upper - lower <= _NEAR * size) or lifted.order == 0:
-            break
-        tight = _row_generation(lifted, rows, relaxed=True)
-        assert tight is not None
-        Y, weights, D = tight
-        at, weights = lifted.point(lifted.matrix(Y)), weights[:count]
-        if point is None and task.least(task.below_constraints(weights, at))[0] > 0.0:
-            return Solution(None, lam, weights, at)
-        if (smaller := lifted.face(Y, D)) is None:
-            break
-        lifted, push = smaller, push + weights
-    return Solution(point, lam, None if point is not None else weights, anchor)
+        lifted, count = Lifted.of(task), len(task.b)
+        lam = push = np.zeros(count)
+        anchor, point, weights = lifted.point(np.eye(lifted.n) / lifted.n), None, None
+        lower, upper, whole = -np.inf, np.inf, DistinctRows(*lifted.limits())
+        if whole.impossible >= 0:
+            return Solution(None, lam, np.eye(1, count, whole.impossible)[0], anchor)
+        for face in range(_FACES):
+            rows = whole if face == 0 else DistinctRows(*lifted.restricted(*lifted.limits()))
+            if (found := _row_generation(lifted, rows, relaxed=False)) is not None:
+                Y, own, _ = found
+                x, own = lifted.point(lifted.matrix(Y)), lifted.cost * own[:count]
+                for t in _PUSHES if push.any() else [0.0]:
+                    trial = own + t * lifted.cost * push
+                    if (value := task.lower_bound(Solution(None, trial, None, x))) > lower:
+                        anchor, lam, lower = x, trial, value
+                # of two points that are kept up to a tolerance, that of the smaller face is nearer
+                if task.is_feasible(x) or task.is_feasible(x := _low_rank(lifted, whole, Y)):
+                    point, upper = x, task.total(x)
+            size = abs(upper) + lifted.cost * lifted.unit / lifted.n
+            if (point is not None and upper - lower <= _NEAR * size) or lifted.order == 0:
+                break
+            tight = _row_generation(lifted, rows, relaxed=True)
+            assert tight is not None
+            Y, weights, D = tight
+            at, weights = lifted.point(lifted.matrix(Y)), weights[:count]
+            if point is None and task.least(task.below_constraints(weights, at))[0] > 0.0:
+                return Solution(None, lam, weights, at)
+            if (smaller := lifted.face(Y, D)) is None:
+                break
+            lifted, push = smaller, push + weights
+        return Solution(point, lam, None if point is not None else weights, anchor)
 
 
 def _row_generation(

@@ -170,9 +170,8 @@ class Task:
         return float(to_numpy(self.losses.values(self.unflattened(x))).sum(dtype=np.float64))
 
     def slope(self, x: Floats) -> Floats:
-        if self.c is not None:
-            return self.c
-        return self._weighted(self.losses, x, np.ones(len(self.losses)))
+        every = np.ones(len(self.losses))
+        return self._weighted(self.losses, x, every) if self.c is None else self.c
 
     def values(self, x: Floats) -> Floats:
         """g_i for every constraint i."""
@@ -203,10 +202,9 @@ class Task:
 
     def lower_bound(self, proposed: Solution) -> float:
         """What the multipliers prove every feasible point to lose at least."""
-        below, pieces = proposed.below, self.pieces
-        if below is None:
-            none = None if pieces is None else np.zeros(len(pieces.b))
-            below = self.tangent(proposed.anchor) if none is None else self.below_pieces(none)
+        if (below := proposed.below) is None and self.pieces is not None:
+            below = self.below_pieces(np.zeros(len(self.pieces.b)))
+        below = below or self.tangent(proposed.anchor)
         return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
 
     def tangent(self, x: Floats | None) -> Minorant:
@@ -298,8 +296,8 @@ def _half_spaces(K: HasLMO, constraints: Batch) -> Halfspaces | None:
         if many is not None:
             b = constraints.offsets()
             return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
-    starts = np.cumsum([0, *map(len, parts[:-1])])
-    whole = together([part.halfspaces() for part in parts], starts)
+    spaces = [part.halfspaces() for part in parts]
+    whole = together(spaces, np.cumsum([0, *map(len, parts[:-1])]))
     return whole._replace(A=whole.A.astype(np.float64, copy=False))
 
 

@@ -248,11 +248,9 @@ def nearest_member(  # type: ignore[no-untyped-def]
         on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))
         size = oracle(address, r, kernel_data, indices, values)
         at[CALLS] += 1.0
-        at_v = 0.0
+        at_x, x2, at_v, x_v, v2 = dot(r, x), dot(x, x), 0.0, 0.0, 0.0
         for p in range(size):
             at_v += values[p] * r[indices[p]]
-        at_x, x2, x_v, v2 = dot(r, x), dot(x, x), 0.0, 0.0
-        for p in range(size):
             x_v += values[p] * x[indices[p]]
             v2 += values[p] * values[p]
         drop, length2 = at_x - at_v, max(0.0, x2 - 2.0 * x_v + v2)
@@ -263,9 +261,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
         row, allowed = -1, at_v + margin * math.sqrt(distance2)
         for q in range(count):
             if slopes[q] <= allowed and starts[q + 1] - starts[q] <= len(indices):
-                slope = 0.0  # idle atoms that took no part have old ones
-                for p in range(starts[q], starts[q + 1]):
-                    slope += entries[p] * r[columns[p]]
+                slope = row_product(rows, q, r)  # idle atoms that took no part have old ones
                 if slope <= allowed:
                     row, drop = q, at_x - slope
                     break
@@ -288,7 +284,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
             weights[q] *= 1.0 - step
         at[LAST], exact = 1.0 if last else 0.0, False
         if row < 0:
-            row = find_row(rows, count, indices, values, size)
+            row = find_row(rows, count, indices[:size], values[:size])
         if row < 0:
             at[WAITING], at[STEP] = size + 1, step
         else:
@@ -296,21 +292,35 @@ def nearest_member(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_row(rows, count, indices, values, size):  # type: ignore[no-untyped-def]
+def find_row(rows, count, indices, values):  # type: ignore[no-untyped-def]
     """The first of `count` rows that holds just these entries, or -1.
 
     Reference: rows written by hand, in tests/test_projection.py.
     """
-    starts, columns, entries = rows
     for row in range(count):
-        start, same = starts[row], 0
-        if starts[row + 1] - start == size:
-            while (
-                same < size
-                and columns[start + same] == indices[same]
-                and entries[start + same] == values[same]
-            ):
-                same += 1
-            if same == size:
-                return row
+        if is_row(rows, row, indices, values):
+            return row
     return -1
+
+
+@kernel
+def is_row(rows, row, indices, values):  # type: ignore[no-untyped-def]
+    """Whether a row holds just these entries. Reference: that of `find_row`."""
+    starts, columns, entries = rows
+    start = starts[row]
+    if starts[row + 1] - start != len(indices):
+        return False
+    for k in range(len(indices)):
+        if columns[start + k] != indices[k] or entries[start + k] != values[k]:
+            return False
+    return True
+
+
+@kernel
+def row_product(rows, row, d):  # type: ignore[no-untyped-def]
+    """<a_row, d>. Reference: `naive_projection` in tests/test_factored.py."""
+    starts, indices, values = rows
+    total = 0.0
+    for p in range(starts[row], starts[row + 1]):
+        total += values[p] * d[indices[p]]
+    return total

@@ -148,25 +148,13 @@ def apart(j, size):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def row_of(matrix, inverse, r, row):  # type: ignore[no-untyped-def]
-    """Fill `row` with row r of inverse A."""
+def column_product(matrix, a, j):  # type: ignore[no-untyped-def]
+    """<a, A_j>, A_j column j of the matrix."""
     starts, rows, values = matrix
-    for j in range(len(row)):
-        v = 0.0
-        for k in range(starts[j], starts[j + 1]):
-            v += inverse[r, rows[k]] * values[k]
-        row[j] = v
-
-
-@kernel
-def column_of(matrix, inverse, j, column):  # type: ignore[no-untyped-def]
-    """Fill `column` with column j of inverse A."""
-    starts, rows, values = matrix
-    for i in range(len(column)):
-        v = 0.0
-        for k in range(starts[j], starts[j + 1]):
-            v += inverse[i, rows[k]] * values[k]
-        column[i] = v
+    v = 0.0
+    for k in range(starts[j], starts[j + 1]):
+        v += a[rows[k]] * values[k]
+    return v
 
 
 @kernel
@@ -255,14 +243,16 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
             return pivots, s
         e, sign = -1, 1.0 if out > 0.0 else -1.0
         if r >= 0:
-            row_of(matrix, inverse, r, row)
+            for j in range(n):  # row r of inverse A
+                row[j] = column_product(matrix, inverse[r], j)
             e = entering(d, row, u, place, up, sign, tie)
         if e < 0:
             if exact:
                 s += more_shift(bounds, s, row, place, basis[r], out)
             moved = True
             continue
-        column_of(matrix, inverse, e, column)
+        for i in range(m):  # column e of inverse A
+            column[i] = column_product(matrix, inverse[i], e)
         if not abs(column[r] - row[e]) <= 1e-6 * abs(row[e]):
             if age[0] == 0:
                 return SINGULAR, s
@@ -295,16 +285,6 @@ def residual(matrix, b, x):  # type: ignore[no-untyped-def]
     for i in range(len(b)):
         worst = max(worst, abs(left[i]))
     return worst
-
-
-@kernel
-def is_disjoint(matrix, b):  # type: ignore[no-untyped-def]
-    """Whether every variable is in one row, with factor 1, as in a product of simplices."""
-    starts, _, values = matrix
-    for j in range(len(starts) - 1):
-        if starts[j + 1] != j + 1 or values[j] != 1.0:
-            return False
-    return b.min() >= 0.0
 
 
 @kernel
@@ -350,7 +330,7 @@ def solve_boxed(  # type: ignore[no-untyped-def]
     """
     matrix, n, m, P, solved = (starts, rows, values), len(top), len(b), len(headrooms), True
     age = numbers[P:]
-    age[0] = old_age
+    age[0] = old_age if old_age >= 0 else REFRESH
     for i in range(m):
         basis[i] = old_basis[i]
         copy_to(old_inverse[i], inverse[i])
@@ -363,10 +343,10 @@ def solve_boxed(  # type: ignore[no-untyped-def]
     size = APART * (np.abs(costs).max() or 1.0)
     for j in range(len(costs)):
         c[j] = costs[j] if costs[j] != 0.0 else apart(j, size)
-    disjoint = is_disjoint(matrix, b)
+    disjoint = m > 0 and b.min() >= 0.0
+    for j in range(n):  # every variable is in one row, with factor 1: a product of simplices
+        disjoint = disjoint and starts[j + 1] == j + 1 and values[j] == 1.0
     order = np.argsort(c if disjoint else c[:0], kind="mergesort")
-    if age[0] < 0:
-        age[0] = REFRESH
     for p in range(P):
         for i in range(len(give)):
             kept = headrooms[p] * room[i] if headrooms[p] > 0.0 else 0.0

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
+from tidewolf.kernels.active_set import copy_to, fill
 
 WIDTH = 256
 """So many groups at a time stay in the cache."""
@@ -22,8 +23,8 @@ LONGEST = 64
 
 
 @kernel
-def load_columns(a, starts, first, stop, size, fill, columns):  # type: ignore[no-untyped-def]
-    """Groups `first` to `stop - 1`, of at most `size` entries, filled up with `fill`."""
+def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore[no-untyped-def]
+    """Groups `first` to `stop - 1`, of at most `size` entries, filled up with `filler`."""
     last, count = starts[stop] if stop < len(starts) else len(a), stop - first
     own = a[starts[first] : last]
     if len(own) == size * count:
@@ -37,7 +38,7 @@ def load_columns(a, starts, first, stop, size, fill, columns):  # type: ignore[n
         begin = starts[first + r] - starts[first]
         end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
         for j in range(size):
-            columns[j, r] = own[begin + j] if begin + j < end else fill
+            columns[j, r] = own[begin + j] if begin + j < end else filler
 
 
 @kernel
@@ -66,11 +67,8 @@ def simplex_columns(columns, size, top, tau, shift, above):  # type: ignore[no-u
     with -inf, which becomes 0. The other arrays are scratch, a number a group.
     """
     count = len(top)
-    first = columns[0]
-    for r in range(count):
-        top[r] = first[r]
-    for r in range(count):
-        tau[r] = -1.0
+    copy_to(columns[0, :count], top)
+    fill(tau, -1.0)
     for j in range(1, size):
         column = columns[j]
         for r in range(count):
@@ -80,10 +78,8 @@ def simplex_columns(columns, size, top, tau, shift, above):  # type: ignore[no-u
         for r in range(count):
             column[r] -= top[r]
     for _ in range(size + 1):
-        for r in range(count):
-            above[r] = 0.0
-        for r in range(count):
-            shift[r] = -1.0
+        fill(above, 0.0)
+        fill(shift, -1.0)
         for j in range(size):
             column = columns[j]
             for r in range(count):

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import dot, fill
+from tidewolf.kernels.active_set import copy_to, dot, fill
 
 MOST = 1e140
 """Pieces are at most so large; of others there is no value."""
@@ -109,9 +109,6 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
     elif kind == GIVEN:
         value = b[t]
     else:
-        value = dot(A[t], x)
-        if kind == AFFINE:
-            value -= b[t]
-    for i in range(n):
-        gradient[i] = A[row, i]
+        value = dot(A[t], x) - (b[t] if kind == AFFINE else 0.0)
+    copy_to(A[row], gradient)
     return value

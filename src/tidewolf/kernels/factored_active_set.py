@@ -16,20 +16,18 @@ import math
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import ORACLE_SLACK, dot, pairwise_steps, rescale
+from tidewolf.kernels.active_set import (
+    ORACLE_SLACK,
+    dot,
+    fill,
+    is_row,
+    pairwise_steps,
+    rescale,
+    row_product,
+)
 
 CLOSED, OPEN, ENDING = 0, 1, 2
 _ROUNDING = ORACLE_SLACK * float(np.finfo(np.float64).eps)
-
-
-@kernel
-def row_product(rows, row, d):  # type: ignore[no-untyped-def]
-    """<a_row, d>."""
-    starts, indices, values = rows
-    total = 0.0
-    for p in range(starts[row], starts[row + 1]):
-        total += values[p] * d[indices[p]]
-    return total
 
 
 @kernel
@@ -38,8 +36,7 @@ def combine_rows(rows, own, weights, begin, end, x, y, r):  # type: ignore[no-un
     returns |x - y|^2.
     """
     starts, indices, values = rows
-    for e in range(begin, end):
-        x[e] = 0.0
+    fill(x[begin:end], 0.0)
     for n in range(len(own)):
         if weights[n] != 0.0:
             for p in range(starts[own[n]], starts[own[n] + 1]):
@@ -105,24 +102,10 @@ def factored_correct(  # type: ignore[no-untyped-def]
         distances2[b] = combine_rows(rows, own, mine, begin, end, x, y, r)
         if stages[b] == ENDING or distances2[b] <= tols[b]:
             stages[b] = CLOSED
-            for e in range(begin, end):
-                r[e] = 0.0
+            fill(r[begin:end], 0.0)
         else:
             still_open += 1
     return still_open
-
-
-@kernel
-def is_row(rows, row, indices, values):  # type: ignore[no-untyped-def]
-    """Whether a row holds just these entries."""
-    starts, columns, entries = rows
-    start = starts[row]
-    if starts[row + 1] - start != len(indices):
-        return False
-    for k in range(len(indices)):
-        if columns[start + k] != indices[k] or entries[start + k] != values[k]:
-            return False
-    return True
 
 
 @kernel

@@ -232,14 +232,12 @@ class Krylov:
                 break
 
     def vector(self) -> Array:
-        top = tridiagonal(self.alpha, self.beta[:-1])[1][:, -1]
-        x = like(top, self.Q) @ self.Q[: self.k, :]
+        x = like(tridiagonal(self.alpha, self.beta[:-1])[1][:, -1], self.Q) @ self.Q[: self.k, :]
         return x / norm(x)
 
     def rules_out(self, z: float, mass: float) -> bool:
         """Whether no eigenvalue at or above z, which is above theta, can have this mass."""
-        before, beta = 0.0, 0.0
-        p, total = 1.0, 1.0
+        before, beta, p, total = 0.0, 0.0, 1.0, 1.0
         for a, b in zip(self.alpha, self.beta, strict=True):
             before, p, beta = p, ((z - a) * p - beta * before) / b, b
             total += p * p

@@ -155,9 +155,7 @@ def improve(costs, arcs, state, tree, count, floor, limit):  # type: ignore[no-u
             gain = -basis[at] * (costs[at] + pi[tails[at]] - pi[heads[at]])
             if gain > best:
                 best, entering = gain, at
-            at, seen = at + 1, seen + 1
-            if at == count:
-                at = 0
+            at, seen = at + 1 if at + 1 < count else 0, seen + 1
             if seen == block:
                 if entering >= 0:
                     break
@@ -201,20 +199,14 @@ def pivot(costs, arcs, state, tree, tiny, entering):  # type: ignore[no-untyped-
             other = tree[PARENT, other]
     step = room[entering] - flow[entering] if basis[entering] > 0 else flow[entering]
     out, side = -1, 0
-    v = here
-    while v != top:
-        e = tree[ARC, v]
-        able = flow[e] if tails[e] == v else room[e] - flow[e]
-        if able < step:
-            step, out, side = able, v, 1
-        v = tree[PARENT, v]
-    v = there
-    while v != top:
-        e = tree[ARC, v]
-        able = room[e] - flow[e] if tails[e] == v else flow[e]
-        if able <= step:
-            step, out, side = able, v, 2
-        v = tree[PARENT, v]
+    for way in (1, 2):
+        v = here if way == 1 else there
+        while v != top:
+            e = tree[ARC, v]
+            able = flow[e] if (tails[e] == v) == (way == 1) else room[e] - flow[e]
+            if able < step or (way == 2 and able == step):
+                step, out, side = able, v, way
+            v = tree[PARENT, v]
     step = max(step, 0.0)
     flow[entering] += step if basis[entering] > 0 else -step
     for begin, sign in ((here, -step), (there, step)):

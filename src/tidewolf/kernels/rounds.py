@@ -149,21 +149,8 @@ def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
     if along2 <= SLACK * SLACK * norm2:
         return 0.0
     slope = math.sqrt(along2)
-    if slope > most * (1.0 + 1e-9) or not LEAST <= slope * radius <= MOST:
-        return -1.0
-    return slope
-
-
-@kernel
-def slope_within(norm2, along, most, radius):  # type: ignore[no-untyped-def]
-    """The same of `along` itself, which becomes 0 where only rounding is left of it.
-
-    Reference: `tangent_part` of methods/steps/slopes.py.
-    """
-    slope = slope_of(norm2, dot(along, along), most, radius)
-    if slope == 0.0 and norm2 > 0.0:
-        fill(along, 0.0)
-    return slope
+    usual = slope <= most * (1.0 + 1e-9) and LEAST <= slope * radius <= MOST
+    return slope if usual else -1.0
 
 
 @kernel
@@ -663,12 +650,8 @@ def rounds(  # type: ignore[no-untyped-def]
     Reference implementations: `LyapunovDescent` and `Ensemble` without their kernels, round by
     round, in tests/test_rounds.py.
     """
-    experts, plain, longest = (
-        int(settings[EXPERTS]),
-        int(settings[PLAIN]),
-        int(settings[LONGEST]),
-    )
-    cells = len(scales) - plain
+    experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
+    longest, cells = int(settings[LONGEST]), len(scales) - plain
     s, x, X, Y, before, steps, sums, gradient_sums, Z, awake, p, totals, accounts = parts(
         state, len(center), len(radii), len(scales), cells, experts
     )
@@ -698,8 +681,10 @@ def rounds(  # type: ignore[no-untyped-def]
             limit_norm = 0.0
             for which in range(count):
                 norm2 = dot(gradients[which], gradients[which])
-                most = settings[LOSS_MOST + which]
-                slopes[which] = slope_within(norm2, along[which], most, settings[RADIUS])
+                along2, most = dot(along[which], along[which]), settings[LOSS_MOST + which]
+                slopes[which] = slope_of(norm2, along2, most, settings[RADIUS])
+                if slopes[which] == 0.0:  # only rounding is left of it, if anything
+                    fill(along[which], 0.0)
                 too_small = norm2 == 0.0 and not vanishes(gradients[which])
                 if too_small or slopes[which] < 0.0:
                     return i, UNUSUAL, int(at[COUNT])
@@ -725,8 +710,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 if not off <= marks[INFEASIBILITY]:
                     marks[INFEASIBILITY] = off
                 if len(points) > 0:
-                    for e in range(len(x)):
-                        points[row, e] = x[e]
+                    copy_to(x, points[row])
                 for j in range(measures.shape[1]):
                     measures[row, j] = p[j]
             exponent = s[EXPONENT]
@@ -754,8 +738,7 @@ def rounds(  # type: ignore[no-untyped-def]
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
             for j in range(int(s[SERVED])):
-                for e in range(len(x)):
-                    before[order[j], e] = Y[order[j], e]
+                copy_to(Y[order[j]], before[order[j]])
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
             s[HALF_WAY], s[AT_EXPERT] = 1.0, 0.0
         while s[AT_EXPERT] < s[SERVED]:

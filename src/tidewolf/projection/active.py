@@ -294,9 +294,8 @@ class ActiveSet(Combination):
         y, active = frozen(found.y), self.at(found.atoms, found.weights, found.x, found.warm)
         if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
             active = active.reduced(found.used, K, shared)
-        distance2 = found.distance2
-        if active.x is not found.x:
-            distance2 = inner(active.x - y, active.x - y)
+        same = active.x is found.x
+        distance2 = found.distance2 if same else inner(active.x - y, active.x - y)
         return Remembered(active.x, y, found.calls, distance2, active)
 
     def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
@@ -401,8 +400,7 @@ class ExactPoint(Active):
         if vertex is not None:
             return vertex.dense(self.x)
         far = 1e3 * (K.radius + float(np.abs(self.x).max()))
-        pushed = emptied(self.x, out) - far * out.reshape(self.x.shape)
-        x = emptied(K.project(pushed), out)
+        x = emptied(K.project(emptied(self.x, out) - far * out.reshape(self.x.shape)), out)
         return x if K.infeasibility(x) <= membership_tolerance(x, K.radius) else None
 
     def parts(self) -> dict[str, Any]:

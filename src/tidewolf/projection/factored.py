@@ -97,14 +97,6 @@ class FactorTable(SparseAtoms):
         table.places, table.owners = self.places, _padded(self.owners[rows], table.room)
         return table
 
-    def with_room(self, count: int, more: int, entries: int) -> FactorTable:
-        """A table that ends after `count` rows, with room for more: this one if no row was
-        appended meanwhile, else a fork; called with the lock held.
-        """
-        table = self if self.filled == count else self.only(np.arange(count))
-        table.make_room(count + more, int(table.starts[count]) + entries)
-        return table
-
 
 @final
 class FactoredActiveSet(Combination):
@@ -158,7 +150,9 @@ class FactoredActiveSet(Combination):
             found = indices, values, np.searchsorted(indices, places), answer.error
             weights = _padded(weights, count + still_open)
             with atoms.lock:
-                atoms = atoms.with_room(count, still_open, len(indices))
+                if atoms.filled != count:  # others have appended rows to it meanwhile: a fork
+                    atoms = atoms.only(np.arange(count))
+                atoms.make_room(count + still_open, int(atoms.starts[count]) + len(indices))
                 table = (atoms.rows, atoms.owners, *lists, count, weights)
                 count, shifted, worse = factored_step(*table, *points, *found, calls >= budget)
                 atoms.filled = count
@@ -167,9 +161,9 @@ class FactoredActiveSet(Combination):
             weights, moved = weights[:count], moved or shifted
         active = self.at(atoms, weights, x.reshape(K.shape), warm)
         after = frozen(y.reshape(K.shape)) if moved else given
-        distance2, reduced = float(distances2.sum()), active._reduced(shared)
-        if reduced.x is not active.x:
-            distance2 = inner(reduced.x - after, reduced.x - after)
+        reduced = active._reduced(shared)
+        same = reduced.x is active.x
+        distance2 = float(distances2.sum()) if same else inner(reduced.x - after, reduced.x - after)
         return Remembered(reduced.x, after, calls, distance2, reduced)
 
     def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
@@ -219,9 +213,8 @@ class FactoredActiveSet(Combination):
                 weights[rows] = caratheodory(gram, self.weights[rows])
             active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
             used = np.flatnonzero(weights)
-        if not shared and len(self.weights) > 2 * len(used) + IDLE:
-            return active.without_idle()
-        return active
+        idle = not shared and len(self.weights) > 2 * len(used) + IDLE
+        return active.without_idle() if idle else active
 
     def parts(self) -> dict[str, Any]:
         atoms, count = self.atoms, len(self.weights)
@@ -301,8 +294,7 @@ def as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
 
 def _shares(radii: Floats) -> Floats:
     """R_b^2 / sum R^2; 0 for a single point."""
-    most = float(radii.max())
-    squares = (radii / (most or 1.0)) ** 2
+    squares = (radii / (float(radii.max()) or 1.0)) ** 2
     return np.asarray(squares / (float(squares.sum()) or 1.0))
 
 

@@ -191,8 +191,7 @@ def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None
     """
     y, x = as_projection_points(K, y, x0)
     tol = as_number(tol, "tol", above=0.0)
-    most = as_budget(budget, K, tol)
-    calls = 0
+    most, calls = as_budget(budget, K, tol), 0
     while True:
         r = x - y
         distance2 = inner(r, r)

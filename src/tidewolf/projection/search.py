@@ -119,9 +119,7 @@ def search(
     while True:
         with atoms.lock:  # others may make it larger until then
             room = len(atoms.gram)
-            grown = np.zeros(room)
-            grown[:count] = weights[:count]
-            weights = grown
+            weights = np.append(weights[:count], np.zeros(room - count))
             work = (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
             rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
             found = (x, moved, data, answer, work, numbers, at)

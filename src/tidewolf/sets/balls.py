@@ -178,8 +178,7 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
 
     def infeasibility(self, x: Array) -> float:
         """The distance to the ball."""
-        away = x - like(self.center, x)
-        return max(0.0, length(away) - self.radius)
+        return max(0.0, length(x - like(self.center, x)) - self.radius)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         center, size = like(self.center, direction), length(direction)

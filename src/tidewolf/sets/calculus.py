@@ -152,8 +152,7 @@ class Image(Composed, ConvexSet):
         if lift is not None or self.scale != 1.0:
             from scipy.sparse import eye_array
 
-            identity = eye_array(len(offset), format="csr")
-            lift = self.scale * (identity if lift is None else lift)
+            lift = self.scale * (eye_array(len(offset), format="csr") if lift is None else lift)
         return inside._replace(shift=shift, lift=lift)
 
     def _preimage(self, x: Array) -> Array:
@@ -344,11 +343,9 @@ class Product(Composed, ConvexSet):
     parts: tuple[ConvexSet, ...]
 
     def __new__(cls, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> Self:
-        given = _checked(sets, parts)
-        needed = _NEEDED.items()
-        return cls._with(
-            able for able, enough in needed if enough(isinstance(part, able) for part in given)
-        )
+        given, needed = _checked(sets, parts), _NEEDED.items()
+        found = (able for able, of in needed if of(isinstance(part, able) for part in given))
+        return cls._with(found)
 
     def __init__(
         self,
@@ -492,8 +489,7 @@ class Product(Composed, ConvexSet):
     def answer(self, direction: Array, warm: Any = None) -> Answer:
         if isinstance(self.whole, SimplexProduct):
             return self.whole.answer(direction)
-        starts = warm or (None,) * len(self.parts)
-        asked = zip(self._along(direction), starts, strict=True)
+        asked = zip(self._along(direction), warm or (None,) * len(self.parts), strict=True)
         answers = [part.answer(d, start) for (part, d), start in asked]
         vertices, errors, after = zip(*answers, strict=True)
         warm = None if all(start is None for start in after) else after
@@ -534,13 +530,10 @@ class Product(Composed, ConvexSet):
 
     @classmethod
     def examples(cls) -> Sequence[Product]:
+        flat_ball = L2Ball((1, 2), radius=0.5)
         return (
             cls(Simplex(3), Box([0.0, 1.0], [2.0, 1.0])),
-            cls(
-                Simplex(2, at_most=True),
-                Translated(Simplex(3), [1.0, 0.0, 0.0]),
-                L2Ball((1, 2), radius=0.5),
-            ),
+            cls(Simplex(2, at_most=True), Translated(Simplex(3), [1.0, 0.0, 0.0]), flat_ball),
             cls(BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(L2Ball(1))),
         )
 

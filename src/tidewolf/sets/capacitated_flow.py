@@ -235,9 +235,8 @@ def violated_cut(net: FlowNetwork) -> Bools | None:
 
 def cut_capacity(net: FlowNetwork, members: Bools) -> float:
     """What can leave these nodes at most, less what must enter them."""
-    out = members[net.tails] & ~members[net.heads]
-    into = ~members[net.tails] & members[net.heads]
-    return float(net.upper[out].sum() - net.lower[into].sum())
+    tails, heads = members[net.tails], members[net.heads]
+    return float(net.upper[tails & ~heads].sum() - net.lower[~tails & heads].sum())
 
 
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
@@ -605,8 +604,7 @@ class CapacitatedFlow(Flows):
         the others'.
         """
         net, m, count = self.network, len(self.network.tails), len(self.network.nodes)
-        parts = graphs.one_node_of_each(net.tails, net.heads, count)
-        kept = np.delete(np.arange(count), parts)
+        kept = np.delete(np.arange(count), graphs.one_node_of_each(net.tails, net.heads, count))
         arcs = np.arange(m, dtype=np.int32)
         balance = graphs.incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()
         return LinearDescription(net.lower.copy(), net.upper.copy(), balance, net.supply[kept])

@@ -757,15 +757,10 @@ class MultiFlow(DagFlows):
     def examples(cls) -> Sequence[MultiFlow]:
         diamond = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x")]
         ring = [(i, (i + step) % 5) for step in (1, 4) for i in range(5)]
+        sent = [("s", "t", 2.0), ("a", "t", 0.5), ("s", "b", 0.0), ("s", "t", 1.0, (0, 3))]
+        around = [(0, 2, 0.5), (1, 3, 1.0), (4, 2, 1.5), (2, 0, 1.0)]
         return (
-            cls.from_edges(
-                diamond,
-                [("s", "t", 2.0), ("a", "t", 0.5), ("s", "b", 0.0), ("s", "t", 1.0, (0, 3))],
-            ),
-            cls.from_edges(
-                ring,
-                [(0, 2, 0.5), (1, 3, 1.0), (4, 2, 1.5), (2, 0, 1.0)],
-                lengths=np.arange(1.0, 11.0),
-            ),
+            cls.from_edges(diamond, sent),
+            cls.from_edges(ring, around, lengths=np.arange(1.0, 11.0)),
             cls.from_edges([("s", "t")], [("s", "t", 0.0)]),
         )

@@ -128,27 +128,21 @@ def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
     return frozen(pairs)
 
 
-def half_spaces_of(
-    A_ub: Floats | None,
-    b_ub: Floats | None,
-    A_eq: Floats | None,
-    b_eq: Floats | None,
-    bounds: Floats | None,
-) -> HalfSpaces:
+def half_spaces_of(K: Polytope) -> HalfSpaces:
     """All of them as rows of length 1; rows of zeros are left out where they are true, else
     refused.
     """
-    widths = {A.shape[1] for A in (A_ub, A_eq) if A is not None}
-    widths |= set() if bounds is None else {len(bounds)}
+    widths = {A.shape[1] for A in (K.A_ub, K.A_eq) if A is not None}
+    widths |= set() if K.bounds is None else {len(K.bounds)}
     if len(widths) != 1:
         raise WrongShape(
             "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all of "
             f"the same number of entries; {sorted(widths) or 'none'} were given."
         )
     n = widths.pop()
-    (G, h), (E, f) = _normed(A_ub, b_ub, n, "A_ub"), _normed(A_eq, b_eq, n, "A_eq")
+    (G, h), (E, f) = _normed(K.A_ub, K.b_ub, n, "A_ub"), _normed(K.A_eq, K.b_eq, n, "A_eq")
     general = len(h)
-    for sign, ends in zip((-1.0, 1.0), () if bounds is None else bounds.T, strict=False):
+    for sign, ends in zip((-1.0, 1.0), () if K.bounds is None else K.bounds.T, strict=False):
         there = np.flatnonzero(np.isfinite(ends))
         G = np.vstack([G, sign * np.eye(n)[there]])
         h = np.concatenate([h, sign * ends[there]])
@@ -392,17 +386,12 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @classmethod
     def examples(cls) -> Sequence[Polytope]:
+        rest: Any = {"A_eq": [[0.0, 1.0, 1.0]], "b_eq": [1.0], "bounds": [(0.0, None)] * 3}
         return (
             cls(bounds=[(0.0, 1.0)]),
             cls([[1.0, 1.0, 1.0]], [1.5], bounds=(0.0, 1.0)),
             cls([[-1.0, 0.0], [0.0, -1.0], [3.0, 4.0], [100.0, 0.0]], [0.0, 0.0, 12.0, 1e9]),
-            cls(
-                [[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]],
-                [2.0, -2.0],
-                [[0.0, 1.0, 1.0]],
-                [1.0],
-                bounds=[(0.0, None)] * 3,
-            ),
+            cls([[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]], [2.0, -2.0], **rest),
             cls(A_eq=[[1.0, 1.0], [1.0, -1.0]], b_eq=[2.0, 0.0]),
             cls([[1e-3, 2e-3]], [2e-9], bounds=(-1e-6, 1e-6)),
             cls([[1.0, 1.0]], [2e6 + 1.5], bounds=(1e6, 1e6 + 1.0)),
@@ -448,7 +437,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _rows(self) -> HalfSpaces:
-        return half_spaces_of(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
+        return half_spaces_of(self)
 
     @cached_property
     def _given(self) -> Frame:
@@ -647,8 +636,8 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp, points = namespace(direction), like(self.points, direction)
         d = flat(direction) / float(power_of_two(float(xp.max(xp.abs(direction)))))
-        values = like(self._unit_rows, direction) @ d
-        return Answer(Dense(points[int(xp.argmin(values)), ...]))
+        best = int(xp.argmin(like(self._unit_rows, direction) @ d))
+        return Answer(Dense(points[best, ...]))
 
     def relax(self, y: Array) -> Array:
         """The smallest box around the points."""
@@ -670,8 +659,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _rows(self) -> Floats:
-        points = to_numpy(self.points).astype(np.float64)
-        return frozen(points.reshape(self.points.shape[0], -1))
+        return frozen(to_numpy(self.points).astype(np.float64).reshape(self.points.shape[0], -1))
 
     @cached_property
     def _unit_rows(self) -> Floats:

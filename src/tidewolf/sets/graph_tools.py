@@ -107,12 +107,8 @@ def leading_away(
     [0, 2, 3]
     """
     network = list(links)
-    distance, _ = shortest(network, lengths, source)
-    return [
-        i
-        for i, (tail, head) in enumerate(network)
-        if tail in distance and distance[head] > distance[tail]
-    ]
+    far, _ = shortest(network, lengths, source)
+    return [i for i, (tail, head) in enumerate(network) if tail in far and far[head] > far[tail]]
 
 
 @validated

@@ -444,16 +444,6 @@ class Blocks(NamedTuple):
     number: int
 
 
-def incidence(ends: Int32s, nodes: int) -> tuple[Int32s, Int32s]:
-    """`first` and `edges`: edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is
-    there twice.
-    """
-    touched = ends.T.reshape(-1)
-    by_node = np.argsort(touched, kind="stable")
-    first = np.searchsorted(touched[by_node], np.arange(nodes + 1)).astype(np.int32)
-    return first, (by_node % len(ends)).astype(np.int32)
-
-
 def blocks(ends: Int32s, nodes: int) -> Blocks:
     """The two-connected blocks and the parts of a graph whose edges are the rows of `ends`
     (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
@@ -503,8 +493,8 @@ def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = 
 
 
 def one_node_of_each(tails: Int32s, heads: Int32s, nodes: int) -> Int32s:
-    part = connected_parts(tails, heads, nodes)
-    return np.unique(part, return_index=True)[1].astype(np.int32)
+    parts = connected_parts(tails, heads, nodes)
+    return np.unique(parts, return_index=True)[1].astype(np.int32)
 
 
 def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:

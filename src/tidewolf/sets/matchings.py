@@ -412,9 +412,8 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         if len(tails) == 0:
             raise EmptyGraph("A spanning tree needs a graph with an edge.", setting="edges")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
-        called = nodes or names
-        _require_names(called, len(names), "nodes")
-        object.__setattr__(self, "nodes", called)
+        object.__setattr__(self, "nodes", nodes or names)
+        _require_names(self.nodes, len(names), "nodes")
         parts = self._blocks.part_of_node
         if parts.max() > 0:
             apart = listed([repr(self.nodes[v]) for v in np.flatnonzero(parts > 0)], 6)
@@ -470,8 +469,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
 
     def tangent(self, direction: Array) -> Array:
         d, label = to_numpy(direction), self._blocks.of_edge
-        means = np.bincount(label, d) / np.bincount(label)
-        return like(d - means[label], direction)
+        return like(d - (np.bincount(label, d) / np.bincount(label))[label], direction)
 
     def infeasibility(self, x: Array) -> float:
         """The largest negative entry, error of the sum, entry of a loop, or violated inequality of
@@ -576,7 +574,13 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
 
     @cached_property
     def _incidence(self) -> tuple[Int32s, Int32s]:
-        return graphs.incidence(self.edges, len(self.nodes))
+        """`first` and `edges`: edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop
+        is there twice.
+        """
+        touched = self.edges.T.reshape(-1)
+        by_node = np.argsort(touched, kind="stable")
+        first = np.searchsorted(touched[by_node], np.arange(len(self.nodes) + 1)).astype(np.int32)
+        return first, (by_node % len(self.edges)).astype(np.int32)
 
     @cached_property
     def _loops(self) -> Int32s:

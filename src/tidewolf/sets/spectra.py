@@ -100,10 +100,9 @@ class SymmetricPart:
 
 def is_symmetric(D: NDArray) -> bool:
     """Whether D = D' to the last bit; tile by tile, since columns are far apart."""
-    n = len(D)
     if not np.array_equal(D[0], D[:, 0]):
         return False
-    tiles = [slice(i, i + _TILE) for i in range(0, n, _TILE)]
+    tiles = [slice(i, i + _TILE) for i in range(0, len(D), _TILE)]
     pairs = combinations_with_replacement(tiles, 2)
     return all(np.array_equal(D[rows, columns], D[columns, rows].T) for rows, columns in pairs)
 
@@ -664,8 +663,7 @@ class Fantope(SymmetricSpectral):
         if self.certified:
             slack = above(z, lowered.dense())
         else:  # what the largest eigenvalue exceeds z by at most, for what is found of it
-            begin = start(noise, None, self.failure)
-            found = probable(lowered, begin, _TEST * self.tolerance, z)
+            found = probable(lowered, start(noise, None, self.failure), _TEST * self.tolerance, z)
             slack = None if found is None else max(0.0, found.value + found.gap - z)
         if slack is None or slack > _TEST * s:
             return _exact(A, self.k), 0.0
