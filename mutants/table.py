@@ -62,8 +62,8 @@ class Mutant(NamedTuple):
 PATCHES = {
     "files/reading.py": {
         "dates: formats are named that do not fit every date": (
-            "for cell in cells:\n        likely",
-            "for cell in cells[:1]:\n        likely",
+            "all(_moment(str(cell), each) for cell in cells)",
+            "all(_moment(str(cell), each) for cell in cells[:1])",
             DATES,
         ),
         "dates: an hour that comes twice is always summer time": (

@@ -16,7 +16,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import CappedSimplex, Simplex, Translated, VertexHull

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 import tidewolf as tw
 from tidewolf.core.piecewise import ManyRows
 from tidewolf.functions import Capacity, LoadCost, MaxAffine, MaxUtilization, Sum, loads
-from tidewolf.hindsight import cutting_planes, lp
-from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight import best_point, cutting_planes
+from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import Box, FlowPolytope, Permutahedron, Product, Simplex, SimplexProduct
 
@@ -91,7 +91,7 @@ def test_limits_that_nothing_keeps_are_proved_so():
 def test_many_rounds_are_left_to_an_interior_point_method(monkeypatch):
     K, stream = Simplex(3), drawn(5, 40, 3)
     best = tw.best_in_hindsight(K, stream)
-    monkeypatch.setattr("tidewolf.hindsight.lp.MANY", 10)
+    monkeypatch.setattr("tidewolf.hindsight.best_point.MANY", 10)
     inner = tw.best_in_hindsight(K, stream)
     assert inner.upper == pytest.approx(best.upper, rel=1e-8)
     assert inner.lower == pytest.approx(best.lower, rel=1e-8)
@@ -212,7 +212,7 @@ def test_a_set_that_is_lifted_or_has_no_equations_works_too(many):
 
 def test_a_solver_that_finds_nothing_leaves_the_question_open(many, monkeypatch):
     K, stream = next(streams(0, 0.4))
-    monkeypatch.setattr(lp, "_infeasible", lambda *_: None)
+    monkeypatch.setattr(best_point, "_infeasible", lambda *_: None)
     assert tw.best_in_hindsight(K, stream).feasible is None
 
 

@@ -17,7 +17,7 @@ from tidewolf.hindsight import best as hindsight
 from tidewolf.hindsight import sdp as semidefinite
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.hindsight.task import Solution, Task

@@ -347,9 +347,8 @@ def _check_function(f: Any, *, seed: int, on_pass: Callable[[str], None]) -> Non
     from tidewolf import testing
     from tidewolf.core.randomness import generator
 
-    points = None
-    if f.domain is not None:
-        points = list(generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape)))
+    positive = generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape))
+    points = None if f.domain is None else list(positive)
     testing.check_function(f, seed=seed, points=points, on_pass=on_pass)
 
 

@@ -49,9 +49,8 @@ CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 # The values that a comparison of experiments takes by default.
 HEADROOMS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SETTINGS = ("caution", "headroom", "calls_per_round")
-_MEASURED = ("loss", "violation", "churn")
 # What an entry and a row of a sweep have under the same name.
-_BY_ROUND = ("broken", *(f"{of}_{which}" for of in _MEASURED for which in ("p99", "worst")))
+_BY_ROUND = ("broken", *map("_".join, product(("loss", "violation", "churn"), ("p99", "worst"))))
 _UNKNOWN: Row = {"reason": "No run reached its end, so the best point in hindsight is not known."}
 
 

@@ -499,10 +499,8 @@ def _refusal(name: str, problem: Problem) -> str | None:
         learner = keys.learner_named(name)(problem.K, horizon=len(problem))
         with interpreting():  # one round is no reason to load machine code
             next(iter(play(learner, problem.stream[:1])), None)
-    except NotSupported as error:
-        return str(error)
-    except TidewolfError:
-        return None  # a mistake in the input: the run reports it
+    except TidewolfError as error:  # another one is a mistake in the input: the run reports it
+        return str(error) if isinstance(error, NotSupported) else None
     return None
 
 

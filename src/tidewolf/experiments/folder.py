@@ -109,7 +109,6 @@ RUN_FORMAT = 3
 EXPERIMENT_FILE = "experiment.toml"
 ROUNDS_FILE = "rounds.parquet"
 SUMMARY_FILE = "summary.json"
-REPORT_FILE = "report.html"
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
 _OF_INCUMBENT = (
     "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
@@ -619,9 +618,8 @@ class TableWriter(NamedTuple):
         columns |= {name: np.array(columns[name], dtype=np.float64) for name in ("share", "volume")}
         about = "share: of the commodity's demand; volume: share times demand"
         self.write(PATHS, np.array([t for t, _ in found]), columns, about)
-        if every == 1:
-            return []
-        return [f"The tables of paths have one round of every {every:,}; decisions are all there."]
+        note = f"The tables of paths have one round of every {every:,}; decisions are all there."
+        return [note] if every > 1 else []
 
     def write_limits(self, problem: Problem, run: Run) -> list[str]:
         """The limits that these decisions violated. Returns notes on what is absent."""
@@ -655,9 +653,8 @@ class TableWriter(NamedTuple):
                 columns[name] = np.array(rounded, dtype=np.float64)
             about += "; the rest: volumes"
         self.write(LIMITS, np.array(at, dtype=np.int64), columns, about)
-        if every == 1:
-            return []
-        return [f"The tables of limits have one of every {every:,} rounds that broke some."]
+        note = f"The tables of limits have one of every {every:,} rounds that broke some."
+        return [note] if every > 1 else []
 
 
 def write_tunnels(folder: Path, problem: Problem) -> None:
@@ -841,7 +838,7 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     if form != "none" and problem.network is not None and problem.network.tunnels is not None:
         tables["tunnels"] = ("csv",)
     return [
-        *(EXPERIMENT_FILE, REPORT_FILE, SUMMARY_FILE, ROUNDS_FILE),
+        *(EXPERIMENT_FILE, "report.html", SUMMARY_FILE, ROUNDS_FILE),
         *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]),
         *(f"{name}.{ending}" for name, found in tables.items() for ending in found),
         *(f"{CHECKPOINTS_FOLDER}/{label}" for label in (first, *others)),

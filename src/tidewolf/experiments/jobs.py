@@ -281,9 +281,7 @@ def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 # --- playing --------------------------------------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True)
-class Prepared:
+class Prepared(NamedTuple):
     """A problem, and what is known of its best fixed point."""
 
     problem: Problem
@@ -609,8 +607,7 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
         raise InvalidInput("Give --jobs for this machine or --dask for a cluster, not both.")
     if dask is not None:
         return on_cluster(dask)
-    if jobs is None:
-        jobs = processors()
+    jobs = processors() if jobs is None else jobs
     return serial(follow) if jobs == 1 else on_processes(jobs)
 
 

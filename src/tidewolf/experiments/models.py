@@ -77,9 +77,6 @@ MOST_EXPERTS = 100
 MOST_KEPT = 20_000_000
 # Calls of the set's oracle per round.
 MOST_CALLS = 10_000
-_HORIZONS = keys.key(
-    "horizons", declared.Count("Numbers of rounds, each in place of `rounds`.", unit="rounds")
-)
 
 
 class Strict(BaseModel):
@@ -534,7 +531,8 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     for learner in info.data.get("learners", ()):
         known = {**keys.learner_keys(learner.name), **known}
     known = {key: at for key, at in known.items() if key not in ("horizon", "seed")}
-    known |= {"horizons": _HORIZONS}
+    horizons = declared.Count("Numbers of rounds, each in place of `rounds`.", unit="rounds")
+    known["horizons"] = keys.key("horizons", horizons)
     found = []
     for key, values in (table if isinstance(table, dict) else {"": table}).items():
         if key not in known:

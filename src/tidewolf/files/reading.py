@@ -48,7 +48,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_path, as_text, import_extra, shown
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
-from tidewolf.core.settings import Names, Text, validate
+from tidewolf.core.settings import Names, Text, settings_of, validate
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -78,7 +78,9 @@ _CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
 
 @dataclass(frozen=True)
 class _Key(Text):
-    """Text that `plain` turns into its plain form, or refuses by a ValueError or LookupError."""
+    """A setting of `FileFormat` that `plain` turns into its plain form, or refuses by a ValueError
+    or LookupError; the error says what the setting means.
+    """
 
     plain: Callable[[str], str] = field(default=str, kw_only=True)
 
@@ -87,7 +89,8 @@ class _Key(Text):
         try:
             return self.plain(text)
         except (ValueError, LookupError, OSError):
-            raise InvalidInput(f"{what} cannot be {shown(text)}. {self.sentence}") from None
+            meaning = settings_of(FileFormat)[what.split()[0]].meaning
+            raise InvalidInput(f"{what} cannot be {shown(text)}. {meaning}") from None
 
 
 def _separator(text: str) -> str:
@@ -141,41 +144,11 @@ class FileFormat:
     [[20.5, 30.0]]
     """
 
-    separator: Annotated[
-        str | None,
-        _Key(
-            'What separates cells, one character. None: a tab in .tsv files, elsewhere ";" if the '
-            'decimal mark is a comma and "," if it is a point.',
-            plain=_separator,
-        ),
-    ] = None
-    decimal: Annotated[
-        str,
-        Text("What stands before decimals: a point or a comma.", choices=(".", ",")),
-    ] = "."
-    encoding: Annotated[
-        str,
-        _Key(
-            'Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".',
-            plain=_encoding,
-        ),
-    ] = "utf-8"
-    timezone: Annotated[
-        str | None,
-        _Key(
-            'Whose clock times without an offset are read from, such as "Europe/Berlin"; they '
-            "become UTC. None: they are taken as they stand.",
-            plain=lambda name: ZoneInfo(name).key,
-        ),
-    ] = None
-    date_format: Annotated[
-        str | None,
-        _Key(
-            "How dates with year, month and day are written, in the codes of strptime, such as "
-            '"%d.%m.%Y %H:%M". None: in ISO form, such as 2024-01-31T06:00.',
-            plain=_date_format,
-        ),
-    ] = None
+    separator: Annotated[str | None, _Key(plain=_separator)] = None
+    decimal: Annotated[str, Text(choices=(".", ","))] = "."
+    encoding: Annotated[str, _Key(plain=_encoding)] = "utf-8"
+    timezone: Annotated[str | None, _Key(plain=lambda name: ZoneInfo(name).key)] = None
+    date_format: Annotated[str | None, _Key(plain=_date_format)] = None
 
     def __post_init__(self) -> None:
         validate(self)
@@ -275,10 +248,7 @@ def _moment(cell: Any, date_format: str | None) -> datetime | None:
 
 
 def likely_formats(cells: Sequence[Any]) -> list[str]:
-    likely = _LIKELY
-    for cell in cells:
-        likely = [each for each in likely if _moment(str(cell), each) is not None]
-    return likely
+    return [each for each in _LIKELY if all(_moment(str(cell), each) for cell in cells)]
 
 
 def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:

@@ -59,7 +59,7 @@ from tidewolf.functions.linear import Affine
 from tidewolf.functions.support import own_functions
 from tidewolf.hindsight import cutting_planes
 from tidewolf.hindsight.admm import AlternatingDirections
-from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
 from tidewolf.hindsight.policy import policy_problem
 from tidewolf.hindsight.sdp import SemidefiniteProgramming

@@ -13,12 +13,29 @@ only up to its tolerances is projected (exact.py).
 
 Capacities are bounds on variables where the variables are the entries of x; other limits are rows.
 The model is changed in place and starts from the basis of an earlier answer (sets/highs.py).
+
+`LinearProgramming` is the solver of a task in hindsight, for a set with a linear description.
+
+    min { <c, x> : x in K, A x <= b }                                        linear losses
+    min { sum_t s_t : x in K, A x <= b, <c_i, x> - d_i <= s_t for the pieces i of round t }
+
+and, if there is no such point, min { s : x in K, <a_i, x> - b_i <= s for every i }, whose
+multipliers weigh the rows so that their average is above 0 on all of K.
+
+Very many rows, such as every link in every round, are generated, as few of them bind:
+
+    x_k   =  argmin { <c, x> : x in K, <a_i, x> <= b_i for the rows i in R_k }
+    R_k+1 =  R_k and the rows that x_k violates most of those that say the same of other rounds
+
+Rows are only ever added, so this ends. If x_k violates none it is best under all of them, with the
+multipliers of R_k and 0 elsewhere. The next program starts from the basis of the last, in which new
+rows are basic. If no point satisfies R_k none satisfies them all, and weights of R_k show it.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -27,7 +44,7 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
+from tidewolf.core.piecewise import LinearTotal, ManyRows, PiecewiseLinear
 from tidewolf.core.sparse import (
     beside,
     compact,
@@ -37,11 +54,11 @@ from tidewolf.core.sparse import (
     rows_times,
     stack_rows,
 )
-from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.functions.linear import Capacity
-from tidewolf.hindsight.exact import Described, ExactProjection
-from tidewolf.hindsight.task import ACROSS, ROUNDING, parts_of
-from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
+from tidewolf.hindsight.exact import ExactProjection
+from tidewolf.hindsight.task import ACROSS, ROUNDING, Solution, Task, parts_of
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
 from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
 
 _ROOM = 1e-9
@@ -50,6 +67,12 @@ point
 again.
 """
 _STEPS = 40
+MANY = 5_000
+"""From so many pieces on HiGHS is asked for its interior-point method."""
+_VIOLATED = 2.0 * TOLERANCE
+_WHO = "The best point in hindsight"
+_BASIC = 1
+"""HiGHS's status of a row that no point needs to touch."""
 
 
 class Bases(NamedTuple):
@@ -112,7 +135,7 @@ class Program(NamedTuple):
     cost_unit: float
 
 
-class BestPoint(Described):
+class BestPoint:
     method = "simplex"
 
     def __init__(self, K: Any, who: str) -> None:
@@ -120,6 +143,10 @@ class BestPoint(Described):
         if not isinstance(K, Polyhedral):
             raise NotSupported(f"{who} solves linear programs, not over {type(K).__name__}.")
         self.K, self.who = cast(ConvexSet, K), who
+
+    @cached_property
+    def _description(self) -> LinearDescription:
+        return cast(Polyhedral, self.K).description()
 
     def __call__(self, losses: Batch, constraints: Batch) -> Array:
         return self.best(self.prepared(objective(losses, self.who), half_spaces(constraints))).x
@@ -411,3 +438,73 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
         each = headroom if told else headroom.max(initial=0.0, keepdims=True)
         rows.append(np.tile(each, count // max(1, len(each))))
     return np.concatenate(rows)
+
+
+# --- a task in hindsight --------------------------------------------------------------------------
+
+
+@final
+class LinearProgramming:
+    name = "linear program"
+
+    def supports(self, task: Task) -> bool:
+        flat = task.c is not None or task.pieces is not None
+        return flat and isinstance(task.K, Polyhedral)
+
+    def solve(self, task: Task) -> Solution | None:
+        if task.pieces is None:
+            loss = Objective(np.asarray(task.c), None, np.zeros(0), None, 0)
+        else:
+            A, d, rounds = task.pieces
+            loss = Objective(np.zeros(A.shape[1]), A, d, rounds, len(task.losses))
+        chosen, basis = np.arange(len(task.b)), None
+        many = task.A if isinstance(task.A, ManyRows) else None
+        solver = BestPoint(task.K, _WHO)
+        if len(loss.e) > MANY and not many:
+            solver.method = "ipm"
+        if many:
+            sizes, chosen = many.each(row_sizes) * solver.unit, chosen[:0]
+        while True:
+            program = solver.prepared(loss, HalfSpaces(task.rows(chosen), task.b[chosen]))
+            found = solver.feasible_best(program, basis=basis)
+            if found is None:
+                return _infeasible(task, chosen) if len(chosen) else None
+            x = solver.flat_point(found)
+            new = _violated((many @ x - task.b) / sizes, task.rounds, chosen) if many else ()
+            if not len(new):
+                mu, own = solver.multipliers(program, found)
+                lam = np.zeros(len(task.b))
+                lam[chosen] = own
+                below = None if task.pieces is None else task.below_pieces(mu)
+                return Solution(x, lam, below=below)
+            chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
+
+
+def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
+    """The weights by which some rows show that no point satisfies them; None if the solver found
+    none.
+    """
+    solver = BestPoint(task.K, _WHO)
+    none = Objective(np.zeros(task.A.shape[1]), None, np.zeros(0), None, 0)
+    worst = solver.breached(solver.prepared(none, HalfSpaces(task.rows(chosen), task.b[chosen])))
+    if worst is None:
+        return None
+    weights = np.zeros(len(task.b))
+    weights[chosen] = np.maximum(0.0, -worst.multipliers)
+    return Solution(None, np.zeros(len(task.b)), weights)
+
+
+def _violated(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:
+    """Which rows to add: of each place in a round the one that is violated most, if any."""
+    breach[chosen] = -np.inf
+    by_round = breach.reshape(rounds[-1] + 1, -1)
+    each = by_round.shape[1]
+    worst = by_round.argmax(axis=0) * each + np.arange(each)
+    return np.sort(worst[breach[worst] > _VIOLATED])
+
+
+def _with_rows(basis: Basis | None, more: int) -> Basis | None:
+    if basis is None:
+        return None
+    statuses = np.append(basis.statuses, np.full(more, _BASIC, dtype=np.int8))
+    return Basis(basis.columns, basis.rows + more, statuses)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import threading
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,16 +38,7 @@ _RIDGE = 1e-12
 """Added to the quadratic term of a lifted description, whose weights need not be unique."""
 
 
-class Described:
-    K: ConvexSet
-
-    @cached_property
-    def _description(self) -> LinearDescription:
-        assert isinstance(self.K, Polyhedral)
-        return self.K.description()
-
-
-class ExactProjection(Described):
+class ExactProjection:
     def __init__(self, K: ConvexSet) -> None:
         if not isinstance(K, Projectable | Polyhedral):
             raise NotSupported(
@@ -62,6 +53,10 @@ class ExactProjection(Described):
         if isinstance(self.K, Projectable):
             return self.K.project(y)
         return like(self._quadratic_program(to_numpy(y).reshape(-1)).reshape(self.K.shape), y)
+
+    @cached_property
+    def _description(self) -> LinearDescription:
+        return cast(Polyhedral, self.K).description()
 
     def _quadratic_program(self, y: NDArray) -> NDArray:
         import piqp

@@ -393,8 +393,7 @@ def of_graph(
             for i, (sender, receiver, *rest) in enumerate(commodities, start=1)
         ]
     one = ends(source, "the source"), ends(target, "the target")
-    network = Network(link_rows, *one, commodities, **settings)
-    return NetworkFiles(network, LinkColumns(graph, name))
+    return NetworkFiles(Network(link_rows, *one, commodities, **settings), LinkColumns(graph, name))
 
 
 def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, ...]]:

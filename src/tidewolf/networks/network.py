@@ -54,7 +54,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast, final
 
 import numpy as np
 
@@ -129,11 +129,8 @@ class LinkRows(Check):
     )
 
     def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
-        rows: Iterable[Any]
-        if (graph := edges_of(value, what)) is not None:
-            rows = _of_graph(graph)
-        else:
-            rows = as_items(value, what, "[('SEA', 'DEN', 1640.0, 10.0)]")
+        graph, such = edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
+        rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
         link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
         if not link_rows:
             raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
@@ -182,8 +179,7 @@ class OnLinks(Value):
 
     @property
     def _link_rows(self) -> tuple[LinkRow, ...]:
-        rows: tuple[LinkRow, ...] = self.graph  # what its check makes of it
-        return rows
+        return cast(tuple[LinkRow, ...], self.graph)  # what its check makes of it
 
 
 @final
@@ -950,24 +946,17 @@ class Network(OnLinks):
             if each.sources.keys() & each.targets.keys():
                 same = f"{each.name} starts and ends at the same node"
                 raise InvalidInput(f"The commodity {same}; leave it out.", setting=setting)
-        single = all(len(each.sources) == len(each.targets) == 1 for each in self.demands)
+        if self.paths == "away":
+            return self._leading_away()
         if self.paths == "k-shortest":
-            if not single:
+            if not all(len(each.sources) == len(each.targets) == 1 for each in self.demands):
                 cure = 'take paths = "all", or commodities'
                 raise InvalidInput(f"Tunnels lead from one node to one: {cure}.", setting="paths")
-            return self._with_tunnels()
-        if self.paths == "all":
-            return self._with_all_links()
-        return self._leading_away()
-
-    def _with_tunnels(self) -> _Choice:
-        tunnels = Tunnels([each[:3] for each in self._link_rows], self._ends, self.k)
-        unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
-        reason = f"is on none of the {self.k} shortest paths"
-        cut = tuple(Cut(self.link_names[i], reason) for i in unused)
-        return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels)
-
-    def _with_all_links(self) -> _Choice:
+            tunnels = Tunnels([each[:3] for each in self._link_rows], self._ends, self.k)
+            unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
+            reason = f"is on none of the {self.k} shortest paths"
+            cut = tuple(Cut(self.link_names[i], reason) for i in unused)
+            return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels)
         count, several = len(self.links), len(self.demands) > 1
         flows = [
             _capacitated(self.links, each, commodity=each.name * several) for each in self.demands
@@ -1018,9 +1007,8 @@ class Network(OnLinks):
             reason = "leads no commodity away from its source and on to its target"
             return [Cut(self.link_names[i], reason) for i in unused]
         (demand,) = self.demands
-        leading = set[int]()
-        for pair in product(demand.sources, demand.targets):
-            leading.update(leading_away(self.links, self.lengths, *pair))
+        pairs = product(demand.sources, demand.targets)
+        leading = {i for pair in pairs for i in leading_away(self.links, self.lengths, *pair)}
         dead_end = f"lies on no such way to {_joined(demand.targets)}"
         back = f"does not lead away from {_joined(demand.sources)}"
         return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
