@@ -164,7 +164,7 @@ def arrival(
         rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
         if rounds != 1:
             why = "feedback is late or of another point than was decided"
-            raise InvalidInput(f"Expected 1 round at a time if {why}, not {rounds}.")
+            raise InvalidInput(f"Expected 1 round at a time if {why}, not {rounds} rounds.")
     if played is not None:
         if isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
