@@ -388,7 +388,7 @@ def test_a_forecast_is_solved_and_without_one_there_is_no_advice():
         assert_best(K, more[t].points[0], stream.losses[window], stream.constraints[window])
     assert played(adviser, K, stream)[3].points == (None,)
     wrong = tw.RoundInfo(forecast=(Linear.one([1.0]), Capacity.one([1.0])))
-    with pytest.raises(WrongShape, match="must have rounds and shape"):
+    with pytest.raises(WrongShape, match="must be 1 rounds on points of shape"):
         adviser.propose(K, adviser.start(K), wrong, 0, 0, ())
 
 

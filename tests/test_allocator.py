@@ -224,7 +224,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    assert python("-c", code).startswith("OnlineAllocator needs sklearn")
+    assert python("-c", code).startswith("OnlineAllocator needs scikit-learn")
 
 
 GROUPS = {"groups": ["a"] * 4}

@@ -115,9 +115,9 @@ def test_a_state_that_was_changed_cut_or_made_longer_is_refused(place, bit):
 
 
 def test_a_newer_file_is_refused():
-    with pytest.raises(NewerFormat, match="format 4, not 3"):
+    with pytest.raises(NewerFormat, match="format 4; this tidewolf reads format 3"):
         LEARNER.load(SAVED.replace(b"state 3\n", b"state 4\n", 1))
-    with pytest.raises(NewerFormat, match="'hypergraph': install a newer"):
+    with pytest.raises(NewerFormat, match="'hypergraph' is unknown here: install a newer"):
         LEARNER.load(forged(SAVED, lambda fields, _: fields["pool"].update(stored="hypergraph")))
 
 

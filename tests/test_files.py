@@ -133,7 +133,7 @@ def test_npz_and_csv_need_no_extras_and_the_others_name_theirs(tmp_path, monkeyp
         monkeypatch.setitem(sys.modules, extra, None)
     assert len(read_table(tmp_path / "t.npz").values) == 2
     assert len(read_table(written(tmp_path, "t.csv", GOOD)).values) == 2
-    for ending, extra in (("parquet", "pyarrow.parquet"), ("xlsx", "openpyxl")):
+    for ending, extra in (("parquet", "pyarrow"), ("xlsx", "openpyxl")):
         (tmp_path / f"t.{ending}").write_text(GOOD)
         with pytest.raises(errors.MissingExtra, match=rf'{extra}: pip install "tidewolf\[app\]"'):
             read_table(tmp_path / f"t.{ending}")

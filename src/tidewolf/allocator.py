@@ -199,7 +199,7 @@ class OnlineAllocator(_Estimator):
         return self._learn(X, limits, anew=True)
 
     def partial_fit(self, X: Any, y: Any = None, limits: Any = None) -> Self:
-        """Continue with new rows.
+        """Continue with new rows; do not give those of earlier calls again.
 
         Parameters
         ----------
@@ -252,7 +252,8 @@ class OnlineAllocator(_Estimator):
         elif callable(learner):
             learner = learner(K)
         if not isinstance(learner, Learner):
-            raise WrongType(f"Expected learner(K) to be a Learner, not {shown(learner)}.")
+            words = "must make a learner of a set, as tw.LyapunovDescent does"
+            raise WrongType(f"learner of OnlineAllocator {words}; it made {shown(learner)}.")
         return Session(learner), _Rule(loss, most, owners)
 
     def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
@@ -263,7 +264,7 @@ class OnlineAllocator(_Estimator):
         if few or low.sum() > 1.0 + _ROUNDING or low[i] > high[i]:
             setting = "max_weights" if few else "min_weights"
             words = f"{low.sum():g} to {high.sum():g} in all, {assets[i]} {low[i]:g} to {high[i]:g}"
-            raise EmptySet(f"{setting}: weights sum to 1, and may be {words}.", setting=setting)
+            raise EmptySet(f"{setting}: weights sum to 1, but may be {words}.", setting=setting)
         rows, most = _group_rows(self.group_limits, owners)
         if len(rows) == 0 and not low.any() and (high == high[0]).all():
             return Simplex(count) if high[0] == 1.0 else CappedSimplex(count, float(high[0]))
@@ -384,7 +385,8 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
     array = np.asarray(as_array(default if given is None else given, what), dtype=np.float64)
     if array.shape not in ((), shape) or (array < 0.0).any():
         kind = InvalidInput if array.shape in ((), shape) else WrongShape
-        raise kind(f"{what} is one number or {len(assets)}, not {shown(given)}.", setting=name)
+        each = f"one number of at least 0, or one for each of {len(assets)} assets"
+        raise kind(f"{what} must be {each}, not {shown(given)}.", setting=name)
     return np.broadcast_to(np.minimum(array, 2.0), shape).astype(np.float64)
 
 
@@ -396,7 +398,7 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
         given = dict(zip(assets, given, strict=True))
     if not isinstance(given, Mapping) or not {str(asset) for asset in given} & {*assets}:
         listing = WrongShape if isinstance(given, list | tuple) else WrongType
-        words = f"groups of OnlineAllocator are {{asset: group}}, or one each, not {shown(groups)}."
+        words = f"groups must be {{asset: group}}, or a list of one per asset, not {shown(groups)}."
         raise (InvalidInput if isinstance(given, Mapping) else listing)(words, setting="groups")
     found = dict[str, Floats]()
     for asset, labels in given.items():
@@ -439,8 +441,8 @@ def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
     if kind == "linear":
         return Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
-        words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1}, and not above -1"
-        raise InvalidInput(f"{words}, such as 0.01 for 1 %.")
+        words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X"
+        raise InvalidInput(f'{words}: "log_wealth" needs returns above -1, such as 0.01 for 1 %.')
     return LogWealth(1.0 + returns)
 
 
@@ -453,7 +455,7 @@ def _limits(returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]) 
         frame = read_frame(limits, "limits")
         columns = dict(zip(frame.names or (), frame.values.T, strict=True))
     if columns is None:
-        raise WrongType(f"limits are a DataFrame or {{group: numbers}}, not {shown(limits)}.")
+        raise WrongType(f"limits must be a DataFrame or {{group: numbers}}, not {shown(limits)}.")
     rows, count = returns.shape
     groups = {**dict(zip(assets, np.eye(count), strict=True)), **rule.owners}
     A = np.array([_members(str(name), groups, "limits") for name in columns])
@@ -461,7 +463,8 @@ def _limits(returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]) 
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
         if numbers.shape not in ((), (rows,)):
-            raise WrongShape(f"limits of {name!r}: expected one or {rows}, not {numbers.shape}.")
+            each = f"one number, or {rows}, one per row"
+            raise WrongShape(f"limits of {name!r} must be {each}, not of shape {numbers.shape}.")
         b[:, j] = numbers
     found: list[Batch] = []
     if len(A):

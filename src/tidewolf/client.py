@@ -108,7 +108,8 @@ def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        raise errors.NoAnswer(f"{url} answers {answer.status_code}, and is no tidewolf service.")
+        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
+        raise errors.NoAnswer(f"{what}: is the address right?")
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
@@ -198,7 +199,7 @@ class Client:
         attempts: int = 5,
     ) -> None:
         if not isinstance(session, str) or not _NAME.fullmatch(session):
-            raise InvalidInput(f"The name of a session fits {_NAME.pattern}, not {shown(session)}.")
+            raise InvalidInput(f"A session's name must fit {_NAME.pattern}, not {shown(session)}.")
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise InvalidInput("A token is signs of ASCII without spaces.")
         self.name, self.url = session, _checked_url(url)
@@ -480,7 +481,8 @@ class Client:
                 time.sleep(pause * random.uniform(0.5, 1.5))
         if answer is not None:
             return _read(answer, self.url)
-        raise errors.NoAnswer(f"No answer of {self.url} ({failed!r}): is it running?") from failed
+        words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
+        raise errors.NoAnswer(words) from failed
 
     @cached_property
     def _client(self) -> httpx.Client:

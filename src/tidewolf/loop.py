@@ -153,7 +153,8 @@ def _feed(
             items = iter(rounds)
     if items is None:
         raise WrongType(
-            f"Expected a Stream, or rounds that are each {SUCH}, not {type(rounds).__name__}."
+            f"Expected a Stream(losses, constraints), or rounds that are each {SUCH}, "
+            f"not {type(rounds).__name__}."
         )
     if as_count(first, "The first round", least=0):
         raise InvalidInput(f"Rounds that come one by one begin with the next, not with {first}.")
@@ -175,8 +176,8 @@ def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator
 
 def _require_playable(learner: Learner[S], stream: Stream) -> None:
     if stream.shape != learner.K.shape:
-        shape = learner.K.shape
-        raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
+        due = f"points of shape {learner.K.shape}, as the set of the learner has"
+        raise WrongShape(f"Expected functions of {due}, not {stream.shape}.")
     if stream.late or stream.played is not None:
         late_feedback(learner)
 

@@ -87,7 +87,7 @@ class Memory(Generic[S]):
         if commit_next:
             state = committed(self.learner, state)
         if self.state is not before:
-            raise InvalidInput("A function called observe as it was evaluated: only that counts.")
+            raise InvalidInput("A function called observe while evaluated: only that call counts.")
         numbered = self.numbered or content is not None or EXPIRED in over.values()
         contents = self.contents
         if numbered:

@@ -155,7 +155,8 @@ def arrival(
         late_feedback(learner)
         rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
         if rounds != 1:
-            raise InvalidInput(f"Expected 1 round if late or overridden, not {rounds} rounds.")
+            why = "feedback is late or of another point than was decided"
+            raise InvalidInput(f"Expected 1 round at a time if {why}, not {rounds} rounds.")
     if played is not None:
         if isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
@@ -189,7 +190,7 @@ def require_functions(
 ) -> None:
     for name, batch in zip(("loss", "constraint"), seen, strict=True):
         if not isinstance(batch, Batch):
-            raise WrongType(f"The {name} is a batch such as Linear.one(costs), not {batch!r}.")
+            raise WrongType(f"The {name} must be a batch, as Linear.one(costs), not {batch!r}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
         stream, most = Stream(*seen), rounds_at_once(learner, whole(state))

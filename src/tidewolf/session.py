@@ -131,7 +131,8 @@ class Session(Generic[S]):
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
         if self._journal is not None:
-            raise errors.NotSupported("A durable session is not copied or pickled; save it.")
+            words = "A durable session cannot be copied or pickled; save(path) copies its state."
+            raise errors.NotSupported(words)
         assert isinstance(self._keeper, Memory)
         with self._turn:
             own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
@@ -780,7 +781,9 @@ class Session(Generic[S]):
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
             if number - upcoming > MOST_AHEAD:
-                raise errors.InvalidInput(f"Round {number} is over {MOST_AHEAD} rounds ahead.")
+                raise errors.InvalidInput(
+                    f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}."
+                )
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -872,7 +875,7 @@ class Session(Generic[S]):
             one.
         played : array, optional
             The point of the set that was played if it was not the decision. Gradients are those at
-            this point. None: the decision.
+            this point, and functions are evaluated there. None: the decision.
         costs : array, Series or mapping, optional
             A linear loss: the cost per unit of each entry. A mapping {name: number} or a pandas
             Series is put in the order of the set's `names`.
@@ -1028,7 +1031,7 @@ class Session(Generic[S]):
         if own is None and pending:
             events = deciding(before, number, None, self.expire_after)
         if self._progress is not before:
-            raise errors.InvalidInput("A function called observe as it was evaluated.")
+            raise errors.InvalidInput("A function called observe while it was evaluated.")
         is_committed = is_committed or capabilities.is_committed(learner, before)
         point = x if played is None else played
         if played is None and learner.needs is Bandit:
@@ -1039,11 +1042,11 @@ class Session(Generic[S]):
     def _require_same_content(self, number: int, content: str | None) -> None:
         if number >= next_round(self._now):
             raise errors.InvalidInput(
-                f"Round {number} was not decided: play(round={number}) first."
+                f"Round {number} was not decided yet: call play(round={number}) first."
             )
         was = self._keeper.content_of(number)
         if was is None or was == EXPIRED or not content:
-            why = "" if was == EXPIRED else ", and it is forgotten"
+            why = "" if was == EXPIRED else ", and its content is not remembered"
             raise errors.OtherContent(
                 f"Round {number} {self._over(number)}{why}: nothing was learned."
             )

@@ -71,4 +71,5 @@ def import_extra(module: str, what: str, extra: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise MissingExtra(f'{what} needs {module}: pip install "tidewolf[{extra}]".') from None
+        library = "scikit-learn" if extra == "sklearn" else module.partition(".")[0]
+        raise MissingExtra(f'{what} needs {library}: pip install "tidewolf[{extra}]".') from None

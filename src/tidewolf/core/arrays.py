@@ -83,14 +83,14 @@ def as_numbers(x: object, what: str) -> Array:
         except TidewolfError:
             raise
         except (ValueError, TypeError):
-            raise WrongType(f"{what} must be numbers, in rows of one length.") from None
+            raise WrongType(f"{what} must be an array of numbers: rows of one length.") from None
     return _floating(x, what)
 
 
 def as_point(x: object, shape: Shape, what: str) -> Array:
     point = as_array(x, what)
     if tuple(point.shape) != shape:
-        raise WrongShape(f"{what} has shape {tuple(point.shape)}; points have shape {shape}.")
+        raise WrongShape(f"{what} must have shape {shape}, not {tuple(point.shape)}.")
     return point
 
 
@@ -146,7 +146,8 @@ def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT)
         number = as_number(x, what)
         count = int(number)
         if number != count or (least <= count <= most and abs(count) > 2**53):
-            raise InvalidInput(f"{what} must be a whole number, an int above 2^53, not {number:g}.")
+            kind = "an int" if number == count else "a whole number"
+            raise InvalidInput(f"{what} must be {kind}, not the float {number:g}.")
     if not least <= count <= most:
         bound = f"least {least}" if count < least else f"most {most}"
         raise InvalidInput(f"{what} must be at {bound}, not {shown(count)}.")

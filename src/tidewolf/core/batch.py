@@ -132,7 +132,9 @@ class Batch(Value, ABC):
         `pieces`, in round rounds[i].
         """
         if self.pieces(x) is not None:
-            raise NotSupported(f"{type(self).__name__} has `pieces`: define `piece_gradients`.")
+            raise NotSupported(
+                f"{type(self).__name__} has `pieces`: define `piece_gradients`, too."
+            )
         return arrays.taken(self.gradients(x), rounds)
 
     def slopes(self, x: Array) -> Floats:
@@ -173,7 +175,7 @@ class Batch(Value, ABC):
         try:
             start, stop, step = rounds.indices(len(self))
         except (AttributeError, TypeError, ValueError):
-            raise WrongType(f"Expected a slice such as f[3:4], not {shown(rounds)}.") from None
+            raise WrongType(f"Take rounds by a slice, as f[3:4], not {shown(rounds)}.") from None
         if step != 1:
             raise InvalidInput(f"Rounds are taken in order, with a step of 1, not of {step}.")
         return self.view(slice(start, max(start, stop)))
@@ -357,15 +359,13 @@ class Stream(Value):
             array = np.array(None)
         array = array.astype(np.dtype(kinds[0])) if array.shape == (0,) else array
         if array.dtype.kind not in kinds or array.shape != (len(self),):
-            words = (
-                f"{name} of a stream is {such} in each of {len(self)} rounds, not {shown(given)}."
-            )
-            raise WrongShape(words, setting=name)
+            words = f"{name} of a stream must be {such} for each of its {len(self)} rounds"
+            raise WrongShape(f"{words}, not {shown(given)}.", setting=name)
         return array
 
     def _checked_advice(self, given: Any) -> NamedPoints:
         if not isinstance(given, Mapping):
-            words = f"The advice of a stream is {{name: points}}, not {shown(given)}."
+            words = f"The advice of a stream must be {{name: points}}, not {shown(given)}."
             raise WrongType(words, setting="advice")
         points = dict[str, Array]()
         for name, rows in given.items():
@@ -386,8 +386,9 @@ class Stream(Value):
     def _checked_arrives(self, given: Any) -> Int64s:
         array = self._column(given, "arrives", "iu", "a whole number")
         for t in np.flatnonzero(array < np.arange(len(self)))[:1].tolist():
-            words = f"The feedback of round {t} arrives in round {t} or later, not in {array[t]}."
-            raise InvalidInput(words, setting="arrives")
+            words = f"The feedback of round {t} arrives in round {t} or later, not in {array[t]}"
+            never = f"give a number from {len(self)} on for never"
+            raise InvalidInput(f"{words}; {never}.", setting="arrives")
         return frozen(np.where(array >= len(self), NEVER, array).astype(np.int64))
 
     @property
@@ -466,12 +467,10 @@ class Stream(Value):
 def _require_batch(batch: Any, name: str, losses: Batch) -> None:
     if not isinstance(batch, Batch):
         plain = "; functions.from_torch, from_jax and Custom make one" if callable(batch) else ""
-        words = (
-            f"Expected a batch such as functions.Linear(C) as {name}, not {shown(batch)}{plain}."
-        )
-        raise WrongType(words, setting=name)
+        words = f"The {name} must be a batch such as functions.Linear(C), not {shown(batch)}"
+        raise WrongType(f"{words}{plain}.", setting=name)
     if (len(batch), batch.shape) != (len(losses), losses.shape):
-        due, found = (f"{len(each)} rounds of shape {each.shape}" for each in (losses, batch))
+        due, found = (f"{len(f)} rounds on points of shape {f.shape}" for f in (losses, batch))
         raise WrongShape(f"The {name} must be {due}, as the losses, not {found}.", setting=name)
 
 

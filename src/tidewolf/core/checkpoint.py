@@ -170,7 +170,8 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         arrays, manifest = _read(data)
         if not is_same(manifest["settings"], settings):
             raise errors.OtherSettings(
-                f"{source} was written by {manifest['learner']} under other settings: use those."
+                f"{source} was written by {manifest['learner']} with other settings. "
+                "Make the learner as it was then, or start a new session."
             )
         parts = {
             name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()
@@ -191,7 +192,7 @@ def _body_start(data: bytes, source: str) -> int:
     if version != STATE_FORMAT:
         newer = version > STATE_FORMAT
         raise (errors.NewerFormat if newer else errors.OlderFormat)(
-            f"{source} has format {version}, not {STATE_FORMAT}. "
+            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
             f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
         )
     return end + 1 + _DIGEST
@@ -310,7 +311,8 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if is_sparse(value):
         parts = (value.data, value.indices, value.indptr, np.array(value.shape))
         return {"sparse": [_pack(part, arrays) for part in parts]}
-    raise errors.NotSupported(f"A {type(value).__name__} cannot be saved; numbers and arrays can.")
+    able = "a state may hold numbers, text, arrays, tuples and stored parts"
+    raise errors.NotSupported(f"A {type(value).__name__} cannot be saved: {able}.")
 
 
 def _packed_parts(parts: Mapping[str, Any], arrays: dict[str, NDArray]) -> dict[str, Any]:
@@ -338,5 +340,5 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return SavedRecord.of(read)
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
-        raise errors.NewerFormat(f"It holds a {spec['stored']!r}: install a newer tidewolf.")
+        raise errors.NewerFormat(f"{spec['stored']!r} is unknown here: install a newer tidewolf.")
     return kind.restored(read)

@@ -99,7 +99,7 @@ def edge_list(
     if ends is None or len({*lower}) < len(lower):
         ways = ", or ".join(f"{tail} and {head}" for tail, head in ENDS)
         raise InvalidInput(
-            f"{what}: expected the columns {ways}, each once; received {', '.join(names)}."
+            f"{what}: expected the columns {ways}, and no name twice; received {', '.join(names)}."
         )
     i, j = map(lower.index, ends)
     found = []

@@ -356,7 +356,8 @@ def require_limits(limits: object, shape: Shape) -> None:
         or any(array.shape != (n,) for array in (which, *numbers))
         or (n and not (which[0] >= 0 and (np.diff(which) > 0).all() and which[-1] < limits.in_all))
     ):
-        raise WrongShape("Limits have ascending numbers, and one of each other number for each.")
+        words = "one violation, gradient, slope and offset for each of `which`"
+        raise WrongShape(f"Limits need {words}, ascending numbers from 0 to in_all - 1.")
     _require_gradient(limits.gradients, (n, *shape), "gradients of limits")
     arrays.require_finite(limits.gradients, "The gradients of limits")
     violations, slopes, offsets = numbers
@@ -385,7 +386,8 @@ def require_full_information(feedback: object, shape: Shape, most: int) -> FullI
         raise _other_kind("FullInformation feedback", feedback)
     for name, batch in zip(FullInformation._fields, feedback, strict=True):
         if batch.shape != shape or len(batch) != feedback.rounds:
-            due, found = (feedback.rounds, shape), (len(batch), batch.shape)
-            raise WrongShape(f"The {name} must have rounds and shape {due}, not {found}.")
+            due = f"{feedback.rounds} rounds on points of shape {shape}"
+            found = f"{len(batch)} on points of shape {batch.shape}"
+            raise WrongShape(f"The {name} must be {due}, not {found}.")
     _require_rounds(feedback.rounds, most)
     return feedback

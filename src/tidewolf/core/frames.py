@@ -75,7 +75,8 @@ def read_frame(x: Any, what: str) -> Frame:
         dated = [0]
     if len(dated) > 1 or len(set(called)) < len(called):
         names = listed(map(repr, called))
-        raise InvalidInput(f"{what}: expected other columns, at most one of dates, not {names}.")
+        words = "expected columns of different names, and dates in at most one"
+        raise InvalidInput(f"{what}: {words}, not {names}.")
     kept = [i for i in range(len(called)) if i not in dated]
     arrays = [_numbers(columns[i], what, f"column {called[i]!r}") for i in kept]
     if pandas and arrays and not dated and len({array.dtype for array in arrays}) == 1:
@@ -100,7 +101,7 @@ def times_of(x: Any, what: str) -> Any:
     if is_frame(x):
         x = read_frame(x, what).times
         if x is None:
-            raise InvalidInput(f"{what}: the frame has no dates; give a column of it.")
+            raise InvalidInput(f"{what}: no column or index has dates; give one, as frame['time'].")
     if type(getattr(x, "dtype", None)).__name__ == "PeriodDtype":
         x = getattr(x, "dt", x).to_timestamp()
     return x
@@ -198,7 +199,7 @@ def _numbers(column: Any, what: str, name: str) -> NDArray:
         return np.asarray(column.to_numpy(dtype=kind, na_value=np.nan))
     if not (hasattr(dtype, "is_numeric") and dtype.is_numeric()) and text not in _PLAIN:
         such = shown(column.head(3).to_list())
-        raise WrongType(f"{what}: the {name} holds {text}, such as {such}; make numbers of it.")
+        raise WrongType(f"{what}: the {name} holds {text}, such as {such}; cast it to numbers.")
     if column.null_count() or text.startswith(("Null", "Decimal")):
         column = column.cast(float)
     return np.asarray(column.to_numpy())

@@ -55,8 +55,8 @@ class SparsePlusLowRank:
 
     def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
         if not is_sparse(sparse) or sparse.ndim != 2 or (left is None) != (right is None):
-            given = shown((sparse, left, right))
-            raise WrongType(f"Expected a sparse matrix, and both factors or none, not {given}.")
+            due = "a sparse matrix of SciPy, and left and right or neither"
+            raise WrongType(f"Expected {due}, not {shown((sparse, left, right))}.")
         (m, n), S = sparse.shape, sparse.tocsr()
         data = as_array(S.data, "The sparse part of the direction")
         L, R = np.zeros((m, 0), data.dtype), np.zeros((n, 0), data.dtype)
@@ -65,7 +65,7 @@ class SparsePlusLowRank:
             L, R = as_array(left, what), as_array(right, what)
         if L.ndim != 2 or R.ndim != 2 or L.shape[0] != m or R.shape != (n, L.shape[1]):
             due, found = (f"({m}, r) and ({n}, r)", f"{L.shape} and {R.shape}")
-            raise WrongShape(f"Beside the sparse part factors have shapes {due}, not {found}.")
+            raise WrongShape(f"left and right must have shapes {due}, not {found}.")
         self.shape: Shape = (m, n)
         self.dtype = np.result_type(data, L, R)
         self.sparse: Any = S.astype(self.dtype, copy=False)
@@ -97,7 +97,7 @@ def as_matrix(direction: Any, shape: Shape) -> Matrix:
     if not isinstance(direction, SparsePlusLowRank):
         return as_point(direction, shape, "The direction")
     if direction.shape != shape:
-        raise WrongShape(f"The direction has shape {direction.shape}; points have shape {shape}.")
+        raise WrongShape(f"The direction must have shape {shape}, not {direction.shape}.")
     return direction
 
 

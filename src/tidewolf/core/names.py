@@ -103,5 +103,5 @@ def match_names(
     wanted = range(len(places)) if needed is None else needed
     absent = [repr(calls[i][0]) for i in wanted if places[i] < 0]
     if absent:
-        raise InvalidInput(f"{where}: the {kind} {listed(absent)} is missing; give it, too.")
+        raise InvalidInput(f"{where}: the {kind} {listed(absent)} is missing; give a number.")
     return np.array(places, dtype=np.int64)

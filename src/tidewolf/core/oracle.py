@@ -49,5 +49,5 @@ class HasLMO(Protocol):
 
 def as_set(K: object, what: str) -> HasLMO:
     if isinstance(K, type) or not isinstance(K, HasLMO):
-        raise WrongType(f"{what} needs a set such as sets.Simplex(3), not {shown(K)}.")
+        raise WrongType(f"{what} needs a set such as sets.Simplex(3), a ConvexSet, not {shown(K)}.")
     return K

@@ -76,8 +76,8 @@ class RoundInfo(_Fields):
     forecast : FullInformation or (loss, constraint), optional
         The functions that are predicted for the round.
     unavailable : sequence of str or int, optional
-        Entries that are out of service: by name, as in the set's `names`, or by index in C order.
-        The decision is 0 there.
+        Entries that are out of service: by name, as in the set's `names`, or by index in C order,
+        from 0; or a single name. The decision is 0 there.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def as_time(x: object, what: str) -> float:
         try:
             x = datetime.datetime.fromisoformat(x.strip())
         except ValueError:
-            words = f"{what} must be seconds, a datetime, or a date such as 2026-03-01T12:00"
+            words = f"{what} must be seconds, a datetime, or ISO text such as 2026-03-01T12:00"
             raise InvalidInput(f"{words}, not {shown(x)}.") from None
     if isinstance(x, datetime.date) and not isinstance(x, datetime.datetime):
         x = datetime.datetime(x.year, x.month, x.day)
@@ -248,7 +248,8 @@ def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
         place = isinstance(one, int | np.integer) and not isinstance(one, bool) and one >= 0
         if not (place or isinstance(one, str)):
             kind = InvalidInput if type(one) is int else WrongType
-            raise kind(f"Expected names or places from 0, such as {_ENTRIES}, not {shown(one)}.")
+            words = f"names of entries, or indices from 0, such as {_ENTRIES}"
+            raise kind(f"What is unavailable must be {words}, not {shown(one)}.")
         entries.add(int(one) if place else str(one))
     return tuple(sorted(entries, key=lambda one: (isinstance(one, str), one))) or None
 
@@ -260,7 +261,7 @@ def _forecast(x: Any) -> FullInformation:
     stream = Stream(*x) if isinstance(x, tuple | list) and len(x) == 2 else None
     if stream is None or len(stream) != 1:
         kind = WrongType if stream is None else InvalidInput
-        raise kind(f"A forecast is (loss, constraint), of one round each, not {shown(x)}.")
+        raise kind(f"A forecast must be (loss, constraint), each of one round, not {shown(x)}.")
     return FullInformation(stream.losses, stream.constraints)
 
 
@@ -270,7 +271,7 @@ def checked_features(features: Any, cells: int, t: int) -> tuple[Int64s, Floats]
     inside = inside and bool(((which >= 0) & (which < cells)).all())
     if not inside or not (phi >= 0.0).all() or not abs(float(phi.sum()) - 1.0) <= FEATURE_ROUNDING:
         raise InvalidInput(
-            f"The features of round {t + 1} are cells from 0 to {cells - 1} and weights of sum 1, "
-            f"not {shown(features)}."
+            f"The features of round {t + 1} must be cells from 0 to {cells - 1} and their "
+            f"weights, at least 0 and of sum 1, not {shown(features)}."
         )
     return which.astype(np.int64), phi.astype(np.float64)

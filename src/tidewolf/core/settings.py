@@ -335,13 +335,13 @@ def as_shape(shape: Any, what: str) -> Shape:
     sides = tuple(arrays.as_count(side, what) for side in shape)
     if not sides:
         raise WrongShape(f"{what} is a shape without axes; a number is a point of shape (1,).")
-    arrays.as_count(math.prod(sides), f"The entries that {what} makes", most=arrays.MOST_ENTRIES)
+    arrays.as_count(math.prod(sides), f"The number of entries of {what}", most=arrays.MOST_ENTRIES)
     return sides
 
 
 def require_entries(shape: Shape, what: str) -> None:
     if not shape or 0 in shape:
-        raise WrongShape(f"{what} has shape {shape}; a point needs an axis and an entry, as (1,).")
+        raise WrongShape(f"{what} has shape {shape}; a point has at least one entry, as (1,) has.")
 
 
 @cache

@@ -218,7 +218,8 @@ def _give_parts(value: Any, take: Callable[[_Part], None]) -> None:
         for part in (value.data, value.indices.astype(np.int64), value.indptr.astype(np.int64)):
             _give_parts(part, take)
     else:
-        raise NotSupported(f"A {type(value).__name__} has no identity; numbers and arrays do.")
+        able = "numbers, text, arrays, and values made of them"
+        raise NotSupported(f"A {type(value).__name__} has no identity to compare by: use {able}.")
 
 
 def _given_settings(value: Value) -> dict[str, Any]:

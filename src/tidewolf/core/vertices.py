@@ -64,7 +64,8 @@ def require_saved_numbers(array: Any, axes: int | None = None) -> None:
     """
     own = to_numpy(array) if is_array(array) and axes in (None, array.ndim) else np.array(None)
     if own.dtype.kind != "f" or not np.isfinite(own).all():
-        raise ValueError(f"an array of finite numbers with {axes or 'any'} axes is missing")
+        kind = "" if axes is None else f" with {axes} axes"
+        raise ValueError(f"an array of finite numbers{kind} is missing")
 
 
 class Vertex(Stored):
@@ -145,8 +146,8 @@ class Atoms(ABC):
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
         if type(vertex) is not self.kind:
-            kinds = f"{self.kind.__name__}, not {type(vertex).__name__}"
-            raise WrongType(f"A set's `atom` and `answer` make vertices of one kind, {kinds}.")
+            kinds = f"here {self.kind.__name__}, not {type(vertex).__name__}"
+            raise WrongType(f"A set's `atom` must make vertices as its `answer` does, {kinds}.")
         with self.lock:
             table = self if count == len(self) else self.only(np.arange(count))
             table._append(vertex)

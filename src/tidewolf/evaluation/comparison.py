@@ -27,6 +27,7 @@ from tidewolf.core.arguments import as_flag, as_path, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
+from tidewolf.core.names import listed
 from tidewolf.core.values import Value
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts
@@ -407,7 +408,8 @@ class Comparison(Value):
     def _require(self, stream: str, learner: str | None = None) -> None:
         for name, known in ((stream, self.streams), (learner, (None, *self.learners))):
             if not isinstance(name, str | None) or name not in known:
-                raise InvalidInput(f"Expected one of {[*filter(None, known)]}, not {shown(name)}.")
+                there = listed(map(repr, filter(None, known)))
+                raise InvalidInput(f"This comparison has {there}, not {shown(name)}.")
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
@@ -447,7 +449,8 @@ class Comparison(Value):
             if data["format"] != COMPARISON_FORMAT:
                 newer = data["format"] > COMPARISON_FORMAT
                 raise (NewerFormat if newer else OlderFormat)(
-                    f"{path} has format {data['format']}, not {COMPARISON_FORMAT}: compare again."
+                    f"{path} has format {data['format']}; this tidewolf reads {COMPARISON_FORMAT}. "
+                    f"{'Install a newer tidewolf' if newer else 'Compare again'}."
                 )
             venues, entries = data["streams"], data["runs"]
             for plain in (*venues, *(entry["regret"] for entry in entries if entry["regret"])):
@@ -487,7 +490,8 @@ class Comparison(Value):
         folder = as_path(folder, "The folder")
         there = [name for name in FILES if (folder / name).exists()]
         if folder.is_file() or (there and not as_flag(force, "force")):
-            raise InvalidInput(f"{folder} is a file, or full: name another folder, or force it.")
+            words = f"{folder} is a file, or holds a comparison already"
+            raise InvalidInput(f"{words}: name another folder, or overwrite it with force.")
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")

@@ -261,8 +261,9 @@ class Recording:
     def _finite(self, values: Floats, name: str) -> Floats:
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
         if not size <= _TOTAL / len(self.stream):
-            words = f"a {name} of size at most {_TOTAL / len(self.stream):.3g}, not {size:g}"
-            raise NotFinite(f"Expected {words}, in round {self.t + 1} or soon after.")
+            most = f"at most {_TOTAL / len(self.stream):.3g}, so that totals do not overflow"
+            when = f"in round {self.t + 1} or soon after"
+            raise NotFinite(f"Expected a {name} of size {most}, not {size:g}, {when}.")
         return values
 
     def _count_each(self, points: Array, stop: int) -> None:

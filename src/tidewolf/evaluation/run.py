@@ -194,7 +194,7 @@ class Run(Record):
 
     @cached_property
     def broken(self) -> float:
-        """The share of rounds with a violation of more than rounding."""
+        """The share of rounds with a violation above rounding, 1e-9 of the constraints' size."""
         if self.rounds == 0:
             return 0.0
         return float(np.mean(self.violations > feasibility_slack(self, 1)))
@@ -274,7 +274,7 @@ class Run(Record):
     @property
     def regret_kept(self) -> tuple[float, float] | None:
         """If no point satisfies every constraint: the regret to the best point on the rounds of
-        `least_breach`, as an interval.
+        `least_breach`, as an interval. None otherwise, or if there are no such rounds.
         """
         found, total = self.least_breach, float(self.losses.sum())
         if found is None or not len(found.kept):
@@ -509,7 +509,7 @@ def run(
     """
     as_callback(progress, "progress, which is called as the run advances,")
     if comparator is not None and not isinstance(comparator, Comparator):
-        raise WrongType(f"Expected a comparator of best_in_hindsight, not {shown(comparator)}.")
+        raise WrongType(f"comparator must come from best_in_hindsight, not {shown(comparator)}.")
     every = as_count(every, "every, the rounds from one decision that is kept to the next,")
     recording, last = Recording(learner, stream), time.perf_counter()
     if as_flag(decisions, "decisions, whether they are kept,"):

@@ -246,15 +246,18 @@ class Experiment:
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
             if K is not None and not keys.takes_a_set(stream.name):
-                raise InvalidInput(f"{stream.name} has a set of its own.", setting="set")
+                words = f"{stream.name} has a set of its own: leave [set] out."
+                raise InvalidInput(words, setting="set")
         elif K is None or K.name != keys.NETWORK:
             if stream.costs is None and stream.losses is None:
-                such = 'problem = "routing", or costs = "costs.csv"'
-                raise InvalidInput(f"an experiment needs a stream: {such}.", setting="stream")
+                such = 'problem = "routing", or costs = "costs.csv" with a [set]'
+                raise InvalidInput(f"an experiment needs a [stream]: {such}.", setting="stream")
             if K is None:
-                raise InvalidInput("tables need a set: a kind, or a graph.", setting="set")
+                words = 'tables need a [set], such as kind = "Simplex", or a graph.'
+                raise InvalidInput(words, setting="set")
             if stream.demands is not None:
-                raise InvalidInput("only networks have demands.", setting="demands")
+                words = "demands need a network: a [set] with a graph, and ends or commodities."
+                raise InvalidInput(words, setting="demands")
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:

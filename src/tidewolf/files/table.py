@@ -207,7 +207,7 @@ def _times(cells: Cells, rows: int) -> NDArray:
         times = reading.in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
         before, time = map(reading.clock_text, times[i : i + 2])
-        clocks = f"; if clocks went back, give offsets or {say(timezone='Europe/Berlin')}"
+        clocks = f"; if clocks went back, give UTC offsets or {say(timezone='Europe/Berlin')}"
         clocks *= dated and not utc and format.timezone is None
         order = f"the time {time} does not come after {before}"
         raise InvalidInput(f"{cells.place(i + 1)}: {order}; sort the rows, one per time{clocks}.")
@@ -323,7 +323,7 @@ def align(
 def require_seen(rounds: Aligned) -> None:
     if rounds.seen is not None and not rounds.seen.any():
         files = ", ".join(str(table.file) for table in rounds.tables.values())
-        raise InvalidInput(f"No round has every number: {files} have no time without a gap.")
+        raise InvalidInput(f"No round has every number: {files} share no time without a gap.")
 
 
 def _named(name: str, table: Table) -> Table:

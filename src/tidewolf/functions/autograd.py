@@ -119,7 +119,7 @@ class Traced(Engine):
         found = self.value(*{"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call])
         answer = None if isinstance(found, bool) else self._number(found, x)
         if answer is None:
-            raise WrongType(f"{self.name}: expected a scalar, not {shown(found)}.")
+            raise WrongType(f"{self.name}: the callable must return a number, not {shown(found)}.")
         if math.prod(answer.shape) != 1:
             raise WrongShape(f"{self.name}: expected a number, not shape {tuple(answer.shape)}.")
         return answer.reshape(())
@@ -206,7 +206,7 @@ class Autograd(Batch):
         rows = np.isfinite(to_numpy(found)).reshape(len(found), -1).all(axis=1)
         t = int(self._rounds.ts[int(np.argmin(rows))]) if len(found) == len(self) else None
         where = "a round" if t is None else f"round {t + 1} (t = {t})"
-        raise NotFinite(f"The {what} of {where} of {self._engine.name} is not finite here.")
+        raise NotFinite(f"The {what} of {where} of {self._engine.name} is not finite at x.")
 
 
 def resolved(
@@ -218,8 +218,8 @@ def resolved(
     who = f"from_{library}"
     import_extra(library, who, library)
     if not callable(value) or isinstance(value, type):
-        words = f"{who} takes a callable of x and a row, of t and x, or of x, not {shown(value)}."
-        raise WrongType(words, setting="value")
+        such = "value(x, *row) with data=, value(t, x) with rounds=, or value(x)"
+        raise WrongType(f"{who} takes a callable, {such}, not {shown(value)}.", setting="value")
     sides = as_shape(tuple(shape) if isinstance(shape, Sequence) else (shape,), f"shape of {who}")
     if data is not None:
         several = isinstance(data, list | tuple) and data and all(map(is_array, data))

@@ -50,7 +50,7 @@ class WholeNumbers(Uncopied):
             raise WrongShape(f"{what} needs {self.axes} axes, not shape {value.shape}.")
         whole = bool((value == np.round(value)).all()) and value.min(initial=0) >= self.least
         if not whole or value.max(initial=0) > np.iinfo(np.int32).max:
-            raise InvalidInput(f"{what} are whole numbers from {self.least} on.")
+            raise InvalidInput(f"{what} must be whole numbers from {self.least} on.")
         return np.asarray(value, dtype=np.int64)
 
 
@@ -69,7 +69,8 @@ class PerRound(Uncopied):
         array = as_array(value, what)
         if array.ndim < self.axes:
             shape = tuple(array.shape)
-            raise WrongShape(f"{what} needs {self.axes} axes, rounds first, or .one, not {shape}.")
+            due = f"{self.axes} axes or more, rounds first (`.one(...)` makes a single round)"
+            raise WrongShape(f"{what} needs {due}, not shape {shape}.")
         return _with_entries(array, what)
 
 
@@ -78,7 +79,7 @@ Coefficients: TypeAlias = Annotated[Array, PerRound(sparse=True)]
 
 def _with_entries(array: Array, what: str) -> Array:
     if 0 in array.shape[1:]:
-        raise WrongShape(f"{what} needs an entry in every round, not shape {tuple(array.shape)}.")
+        raise WrongShape(f"{what} needs entries in every round, not shape {tuple(array.shape)}.")
     return array
 
 

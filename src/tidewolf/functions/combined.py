@@ -108,11 +108,12 @@ def checked_parts(
         raise InvalidInput(f"{who} needs at least one batch of functions.", setting="parts")
     for part in such:
         if not isinstance(part, Batch):
-            raise WrongType(f"The parts of {who} are batches, not {part!r}.", setting="parts")
+            words = f"The parts of {who} must be batches such as functions.Linear(C), not {part!r}."
+            raise WrongType(words, setting="parts")
         if part.shape != such[0].shape or not (chained or len(part) == len(such[0])):
-            first, other = ((len(one), one.shape) for one in (such[0], part))
-            words = f"The parts of {who} must have one size, not {first} and {other}."
-            raise WrongShape(words, setting="parts")
+            found = " and ".join(f"{len(f)} rounds of shape {f.shape}" for f in (such[0], part))
+            due = "points of one shape" + ("" if chained else ", and as many rounds each")
+            raise WrongShape(f"The parts of {who} must have {due}, not {found}.", setting="parts")
     return such
 
 

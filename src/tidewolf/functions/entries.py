@@ -68,7 +68,7 @@ class EntryBatch(ArrayBatch):
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
         if self.places.max(initial=-1) >= math.prod(self.sides) or twice.any():
             most = math.prod(self.sides) - 1
-            words = f"{what} are whole numbers up to {most}, none twice in a round, or -1."
+            words = f"{what} must be from 0 to {most}, none twice in a round, or -1 for none."
             raise InvalidInput(words, setting="places")
 
 
@@ -105,8 +105,8 @@ def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
     except WrongType:
         raise
     except (ValueError, TypeError):
-        words = f"The indices of {what} are a list per axis of {shape}, not {shown(parts[0])}."
-        raise InvalidInput(words) from None
+        due = f"a list per axis, inside an array of shape {shape}"
+        raise InvalidInput(f"The indices of {what} must be {due}, not {shown(parts[0])}.") from None
     numbers = [to_numpy(as_array(part, f"The numbers of {what}")) for part in parts[1:]]
     if any(each.shape not in ((), places.shape) for each in numbers):
         raise WrongShape(f"{what} has {len(places)} entries and more or fewer numbers for them.")

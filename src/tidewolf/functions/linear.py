@@ -229,7 +229,8 @@ class MaxAffine(LargestPiece):
             return
         count, shape = self.A.shape[0], tuple(self.b.shape)
         if len(shape) != 2 or count not in (shape[1], shape[0] * shape[1]):
-            words = f"Sparse A of MaxAffine has a row per piece, or per entry of b, not {count}."
+            due = f"a row for each entry of b, of shape {shape}, or for each piece"
+            words = f"Sparse A of MaxAffine must have {due}, not {count} rows."
             raise WrongShape(words, setting="A")
         self._match("b", shape, self.A)
 

@@ -55,7 +55,7 @@ class Matrix(Uncopied):
     def __call__(self, value: Any, what: str) -> Any:
         matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
         if matrix.ndim != 2 or 0 in matrix.shape:
-            raise WrongShape(f"{what} must be a matrix, not of shape {tuple(matrix.shape)}.")
+            raise WrongShape(f"{what} must be a matrix with entries, not {tuple(matrix.shape)}.")
         return matrix
 
 
@@ -99,11 +99,11 @@ class OverPaths(ArrayBatch):
 
     def _require_demands(self) -> None:
         if self.demands.ndim != 2:
-            words = f"demands have shape (rounds, pairs), not {tuple(self.demands.shape)}."
+            words = f"demands must have shape (rounds, pairs), not {tuple(self.demands.shape)}."
             raise WrongShape(words, setting="demands")
         self._match("pairs", self.shape, self.pairs)
         if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
-            words = f"pairs are columns of demands, from 0 to {columns - 1}."
+            words = f"pairs must be columns of demands, from 0 to {columns - 1}."
             raise InvalidInput(words, setting="pairs")
 
     @property
@@ -456,7 +456,8 @@ class LoadLimit(LinkLoads):
 class MaxUtilization(LinkLoads):
     """The largest utilisation of a link, if demands are split over paths, minus a limit.
 
-    With `limit` it is a constraint that is satisfied if no link is fuller.
+    With `limit` it is a constraint that is satisfied if no link is fuller. If demands are divided
+    by the least utilisation possible in their round, 1 is optimal.
 
     Parameters
     ----------

@@ -48,8 +48,8 @@ def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = Non
     else:
         raise WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
     if found.shape != tuple(center.shape):
-        words = f"points of shape {tuple(center.shape)} in round {t}, not {found.shape}"
-        raise WrongShape(f"Expected functions of {words}.")
+        due = f"points of shape {tuple(center.shape)}, as the set has"
+        raise WrongShape(f"Expected functions of {due}, in round {t}, not {found.shape}.")
     return found
 
 
@@ -64,7 +64,8 @@ def _stream(loss: Any, limit: Any, t: int, points: Points, **more: Any) -> Strea
 
 def _point(x: Any, what: str, points: Points) -> Array:
     if callable(x):
-        raise WrongType(f"{what} is numbers, not {shown(x)}; functions.Custom makes a batch of it.")
+        cure = "functions.from_torch, from_jax and Custom make a batch of a callable"
+        raise WrongType(f"{what} must be numbers, not {shown(x)}; {cure}.")
     return like(as_point(_row(x, what, points), tuple(points[0].shape), what), points[0])
 
 
@@ -77,8 +78,9 @@ def _named(item: Mapping[Any, Any], t: int, points: Points) -> Stream:
     losses = [item[key] for key in _LOSS if item.get(key) is not None]
     limits = [item[key] for key in _LIMIT if item.get(key) is not None]
     if unknown or len(losses) != 1 or len(limits) > 1:
-        words = f"one of {_LOSS}, perhaps one of {_LIMIT}, and of {_WITH}, not {shown(list(item))}"
-        raise InvalidInput(f"Expected in round {t} {words}.")
+        loss, limit, others = "costs or loss", "capacities or constraint", ", ".join(_WITH)
+        words = f"Expected {loss}, and perhaps {limit}, {others} in round {t}"
+        raise InvalidInput(f"{words}, not {shown(list(item))}.")
     more = {key: _one(key, item[key], t, points) for key in _WITH if item.get(key) is not None}
     return _stream(losses[0], limits[0] if limits else None, t, points, **more)
 

@@ -697,10 +697,10 @@ class Core(KeepsPending[State]):
         if not all(is_member(self.K, z) for z in points):
             raise ValueError("a point that was decided or proposed is no member of the set")
         if not all(each.min() >= 0.0 and each.sum() <= 1.0 + 1e-6 for each in shares):
-            raise ValueError("the weights of a round are at least 0 and at most 1 in all")
+            raise ValueError("the weights of a round are below 0, or above 1 in all")
         counted = state.mixer.gap, *state.accounts.available, state.pool.count - state.vertices
         if min(counted) < 0.0:
-            raise ValueError("what was counted is below 0, or beyond what there is")
+            raise ValueError("a count of its experts or vertices is below 0, or too large")
         if state.dual.each is not None:
             state.dual.each.require_sound()
         super()._require_whole(state)

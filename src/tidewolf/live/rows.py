@@ -334,7 +334,8 @@ class Follower:
 def _require_unchanged(before: Table, now: Table | None) -> None:
     rows = len(before.values)
     if now is None or len(now.values) < rows or now.columns != before.columns:
-        raise InvalidInput(f"{before.file} lost rows or columns that were taken: put them back.")
+        lost = f"became shorter, or has other columns: {rows:,} of its rows were taken"
+        raise InvalidInput(f"{before.file} {lost}. Put them back, and only add rows.")
     values = now.values[:rows]
     same = ((values == before.values) | (np.isnan(values) & np.isnan(before.values))).all(axis=1)
     if before.times is not None and now.times is not None:

@@ -352,7 +352,7 @@ class LiveRunner:
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:
             at = f"round {line.round}" if line.time is None else f"the time {line.time.given}"
-            raise InvalidInput(f"A line without costs is about round {upcoming}, not {at}.")
+            raise InvalidInput(f"A line without costs is of the next round, {upcoming}, not {at}.")
         before, time = self._last, line.time or self._last.announced
         info = self._with_time(self._checked(line.info), time or expected(self._times))
         row = before._replace(info=info, announced=time)

@@ -378,7 +378,7 @@ def of_graph(
     length = graph.numbers.get(LENGTH if lengths is None else lengths, np.ones(count))
     capacity = graph.numbers.get(CAPACITY, np.full(count, np.nan))
     for i in np.flatnonzero(~(length > 0.0))[:1].tolist():
-        raise InvalidInput(f"{graph.places[i]}: its length must be above 0, not {length[i]:g}.")
+        raise InvalidInput(f"{graph.places[i]}: the length must be above 0, not {length[i]:g}.")
     most = [None if math.isnan(each) else each for each in capacity.tolist()]
     named = ("",) * count if graph.both_ways else graph.names
     ends_of = zip(*graph.links, strict=True)

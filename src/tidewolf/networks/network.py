@@ -294,7 +294,7 @@ class Tunnels(OnLinks):
         """
         capacities = self.capacities if capacities is None else capacities
         if capacities is None:
-            raise InvalidInput("Some link has no capacity: give them.", setting="capacities")
+            raise InvalidInput("Some link has no capacity: give capacities.", setting="capacities")
         demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
         of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
         if (columns := int(of_pairs.demands.shape[1])) != len(self._ways):
@@ -635,7 +635,8 @@ class Network(OnLinks):
         for source, target, volume, *_ in commodities:
             name = f"{source} > {target}"
             if name in found:
-                raise InvalidInput(f"The commodity {name} is there twice.", setting="commodities")
+                words = f"The commodity {name} is given twice; give it once, with all its demand."
+                raise InvalidInput(words, setting="commodities")
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
 
@@ -714,9 +715,9 @@ class Network(OnLinks):
         for link, reason in self.cut:
             reasons.setdefault(reason, []).append(link)
         why = "; ".join(f"{listed(links)}: {reason}" for reason, links in reasons.items())
-        more = "With a larger k more" if self.tunnels else 'With paths = "all" every link'
+        more = "With a larger k more are" if self.tunnels else 'With paths = "all" every link is'
         count = f"{len(self.cut)} of {len(self.links)} links"
-        return (f"{count} are not used: {why}. {more} is used.",)
+        return (f"{count} are not used: {why}. {more} used.",)
 
     def losses(self, costs: Array, demands: Array | None = None) -> Linear:
         """The losses: cost per unit times load, summed over links.
@@ -950,8 +951,8 @@ class Network(OnLinks):
             return self._leading_away()
         if self.paths == "k-shortest":
             if not all(len(each.sources) == len(each.targets) == 1 for each in self.demands):
-                cure = 'take paths = "all", or commodities'
-                raise InvalidInput(f"Tunnels lead from one node to one: {cure}.", setting="paths")
+                words = 'Tunnels have one source and one target: use paths = "all", or commodities.'
+                raise InvalidInput(words, setting="paths")
             tunnels = Tunnels([each[:3] for each in self._link_rows], self._ends, self.k)
             unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
             reason = f"is on none of the {self.k} shortest paths"

@@ -218,7 +218,8 @@ class App(FastAPI):
         name, _, port = host.rpartition(b":")
         name = (name if name and port.isdigit() else host).lower()
         if self._loopback_only and name not in LOOPBACK:
-            raise Refused(403, "Without tokens it answers to localhost alone: --token-file.")
+            cure = "start it with --token-file, or --insecure"
+            raise Refused(403, f"A server without tokens answers to localhost alone: {cure}.")
         is_read = method in ("GET", "HEAD", "OPTIONS")
         if origin is not None and not is_read and origin.partition(b"://")[2] != host:
             raise Refused(403, "A page of another site may not change anything here.")

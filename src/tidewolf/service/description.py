@@ -314,7 +314,7 @@ class Settings:
         try:
             return TypeAdapter(cls).validate_json(text, strict=True)
         except ValidationError:
-            raise BrokenFile("The settings were changed on disk: go back to a copy.") from None
+            raise BrokenFile("The settings were changed on disk: use an earlier copy.") from None
 
     @classmethod
     def shown(cls, text: str) -> Self:

@@ -324,7 +324,7 @@ class ReadFeedback(NamedTuple):
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             return cls(arguments, (losses, limits))
         if "constraint_value" not in values:
-            raise InvalidInput(f"{min(values)} needs constraint_value, too, such as 0.")
+            raise InvalidInput(f"With {min(values)} give constraint_value, too, such as 0.")
         arguments, limits = {key: given[key] for key in values}, given["constraint_value"]
         is_list = isinstance(limits, list)
         if is_list:
@@ -488,7 +488,8 @@ class HostedSession:
         if self._is_over(number):
             note = self.note_of(number)
             if note is None:
-                raise OtherContent(f"Round {number + 1} is over, and its decision is not known.")
+                over = f"Round {number + 1} is over, and its decision is not known"
+                raise OtherContent(f"{over}; round {self.session.round + 1} is current.")
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
@@ -633,7 +634,8 @@ class HostedSession:
             played = self.entries.point(body.played, "What was played")
         if number > current:
             raise InvalidInput(
-                f"Round {number + 1} was not asked for yet; {current + 1} is current."
+                f"Round {number + 1} was not asked for yet: ask for its decision first. "
+                f"Round {current + 1} is current."
             )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)

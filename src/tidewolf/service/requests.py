@@ -307,7 +307,7 @@ class Traffic:
         to `held` in the end.
         """
         if self.held > own and self.held + bytes_more > self.most_held:
-            raise Overloaded(f"Bodies of {self.held:,} bytes are being read already: come again.")
+            raise Overloaded(f"Bodies of {self.held:,} bytes are being read: try again later.")
         self.held += bytes_more
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:

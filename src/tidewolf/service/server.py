@@ -234,7 +234,8 @@ def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     with suppress(ValueError):
         is_loopback = ipaddress.ip_address(host).is_loopback
     if not (has_tokens or insecure or is_loopback):
-        raise InvalidInput(f"{host} is open to others: give --token-file, or --insecure.")
+        what = f"At {host} other machines could use the service without a token"
+        raise InvalidInput(f"{what}: give --token-file, or --insecure, or stay at 127.0.0.1.")
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -254,7 +255,8 @@ def listen(host: str, port: int) -> socket.socket:
         family, *_, where = found[0]
         return socket.create_server(where, family=family)
     except OSError as error:
-        raise InvalidInput(f"Cannot listen at {host}, port {port}: {error.strerror}.") from None
+        words = f"Cannot listen at {host}, port {port}: {error.strerror}"
+        raise InvalidInput(f"{words}. --port 0 takes any free port.") from None
 
 
 def _address(host: str, listener: socket.socket) -> str:

@@ -207,13 +207,16 @@ class Sessions:
         is_new = self.store.info(name) is None and self._create(name, description, caller)
         info = self.store.info(name)
         if info is not None and info.description != description.canonical:
-            raise errors.AlreadyThere(f"The session {name!r} has another description: migrate it.")
+            words = f"There is a session called {name!r} already, with another description"
+            cure = "migrate or delete it, or choose another name"
+            raise errors.AlreadyThere(f"{words}: {cure}.")
         return self.get(name)._replace(status=201 if is_new else 200)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
-            raise errors.TooMany(f"{count:,} sessions are there, as many as may be: delete one.")
+            most = f"at most {self.limits.sessions:,} are allowed"
+            raise errors.TooMany(f"{count:,} sessions are there, {most}: delete one first.")
         built = description.build()
         settings = Settings(
             type(built.learner).__name__,
@@ -280,7 +283,7 @@ class Sessions:
     def _observed(self, hosted: HostedSession, body: m.Observations) -> dict[str, Any]:
         """Each in order, up to the first that is refused."""
         if len(body.observations) > self.limits.observations:
-            raise InvalidInput(f"At most {self.limits.observations:,} observations at a time.")
+            raise InvalidInput(f"Send at most {self.limits.observations:,} observations at a time.")
         found: list[dict[str, Any]] = []
         try:
             for item in body.observations:

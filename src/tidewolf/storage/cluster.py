@@ -97,7 +97,7 @@ class Cluster:
         except db.errors as error:
             if getattr(error, "sqlstate", "") != _LOCKED:
                 raise
-            raise CheckpointError("Its last commit is under way: try again soon.") from None
+            raise CheckpointError("The last commit is under way: try again soon.") from None
         self._require_free(db, number)
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
@@ -259,7 +259,8 @@ class Heartbeat:
         except BaseException as error:
             connection.close()
             if isinstance(error, self._driver.errors.LockNotAvailable):
-                raise InUse(f"Another server is called {self.name}: give another name.") from None
+                what = f"Another server of the name {self.name} serves from {self.where}"
+                raise InUse(f"{what}: give this one another name.") from None
             raise
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 

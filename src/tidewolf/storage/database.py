@@ -117,7 +117,8 @@ def locked(path: Path, in_use: str) -> SQLite:
     except sqlite3.DatabaseError as error:
         lock.close()
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise CheckpointError(f"{path} cannot be locked: {error}.") from None
+            words = f"{path} cannot be locked: {error}. Remove it if no session is open."
+            raise CheckpointError(words) from None
         raise InUse(in_use) from None
     return lock
 

@@ -297,7 +297,7 @@ class Journal(Generic[S]):
 
         def write(tables: Tables) -> None:
             if not tables.move_head(before, head, place.state.t):
-                raise CheckpointError(f"{self._backend.where} was changed: open it again.")
+                raise CheckpointError(f"{self._backend.where} was changed since: open it again.")
             if note is not None:
                 rounds = [one.round + 1 for one in waiting(place.state)]
                 tables.cut(head.last, next_round(place.state) + 1, rounds)
@@ -349,7 +349,8 @@ class Journal(Generic[S]):
                     break
                 place = step.place
             if next_round(place.state) != number:
-                raise InvalidInput(f"Round {number} was observed together with those before it.")
+                words = f"Round {number} was observed together with rounds before it"
+                raise InvalidInput(f"{words}: go back to the first of them.")
             last, link = place.last, place.link
             head = self._head._replace(last=last, link=link, snapshot=last, epoch=self._epoch)
             note = _note(f"from round {upcoming + 1} to round {number + 1}")

@@ -165,7 +165,7 @@ class Postgres:
         try:
             return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
-            raise CheckpointError(f"It cannot keep this: {self.sentence(error)}.") from None
+            raise CheckpointError(f"PostgreSQL cannot keep this: {self.sentence(error)}.") from None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._lock, self._connection().cursor() as cursor:
@@ -282,7 +282,8 @@ def connected(url: str) -> Connection[Any]:
             raise
     except psycopg.Error as error:
         text = hide_password(url, " ".join(str(error).split())).rstrip(".")
-        raise CheckpointError(f"{without_password(url)} does not answer: {text}.") from None
+        words = f"{without_password(url)} does not answer: {text}. Does PostgreSQL run there?"
+        raise CheckpointError(words) from None
     return connection
 
 

@@ -152,7 +152,7 @@ class Commits:
                 self.trouble = " ".join(str(error).split())
                 if not isinstance(error, database.FateUnknown):
                     why = f"Nothing more can be kept in {self.where}: {self.trouble.rstrip('.')}."
-                    self.trouble = f"{why} All that was acknowledged is there; fix that."
+                    self.trouble = f"{why} All that was acknowledged is kept; fix it and retry."
             if group:
                 self.syncs, self.items = self.syncs + 1, self.items + len(group)
                 self._lately.append(len(group) + len(self._waiting))
