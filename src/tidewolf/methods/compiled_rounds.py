@@ -389,7 +389,6 @@ class CompiledRounds:
         """
         if not self.advisers:
             found = self.play(self.begin(state), functions, 0, 1)
-            self._last = found.after
             return found.state if found.done else None
         now = ArrayState(self, state).copy()
         done, _, _ = self._run(now, functions, 0, 1, None, now.shares)
@@ -436,6 +435,7 @@ class CompiledRounds:
         now.vertices = now.count
         if not done:
             return Progressed(start, 0, True, False, columns)
+        self._last = now
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns)
 
     def _play_advised(
