@@ -194,9 +194,8 @@ def measured(family: str, size: int, slow: set[str]) -> dict[str, Any]:
     return row
 
 
-def table() -> Table:
-    """The last results, for docs/benchmarks/performance.md."""
-    rows = json.loads((OUT / "crossover.json").read_text())
+def table(rows: Sequence[dict[str, Any]]) -> Table:
+    """As in docs/benchmarks/performance.md; the factor is exact projection's time over one call's."""
     head = ("set", *(f"{name}, ms (quality)" for name in rows[0]["methods"]), "factor")
     return Table(head, [_cells(row) for row in rows])
 
@@ -218,6 +217,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     with matplotlib.rc_context({"svg.hashsalt": "tidewolf", "svg.fonttype": "path"}):
         figure, axes = plt.subplots(1, len(FAMILIES), figsize=(14, 3.4), layout="constrained")
@@ -229,6 +229,7 @@ def draw(rows: Sequence[dict[str, Any]]) -> None:
                 ax.loglog([row["size"] for row in own], times, style, color=colour, marker="o",
                           markersize=3, label=name)  # fmt: skip
             ax.set(title=family, xlabel=FAMILIES[family][0])
+            ax.xaxis.set_minor_formatter(NullFormatter())
         axes[0].set_ylabel("milliseconds per round (lower is better)")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
         figure.savefig(PICTURE, metadata={"Date": None})
@@ -247,3 +248,4 @@ def report(words: Sequence[str] = ()) -> None:
         OUT.mkdir(parents=True, exist_ok=True)
         (OUT / "crossover.json").write_text(json.dumps(rows, indent=1))
         draw(rows)
+        print(table(rows))

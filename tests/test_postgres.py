@@ -240,7 +240,7 @@ def test_a_killed_server_is_gone_at_once_and_a_live_one_never(prepared, postgres
     with begin(postgres_url, "a") as process:
         for _ in range(20):
             assert not is_gone(prepared, "a")
-        with pytest.raises(InUse, match="Another server is called a"):
+        with pytest.raises(InUse, match="Another server of the name a"):
             Heartbeat(postgres_url, "a")
         assert [name for (name,) in prepared.rows("SELECT holder FROM servers")] == ["a"]
         process.send_signal(signal.SIGKILL)

@@ -87,7 +87,7 @@ def test_a_forecast_is_the_functions_of_one_round():
     assert type(tw.RoundInfo(forecast=FullInformation(LOSS, LIMIT)).forecast) is FullInformation
     two = tw.functions.Linear([[1.0, 2.0]] * 2)
     limits = tw.functions.Capacity([[0.6, 0.7]] * 2)
-    with pytest.raises(InvalidInput, match="of one round each"):
+    with pytest.raises(InvalidInput, match="of one round"):
         tw.RoundInfo(forecast=(two, limits))
     for bad in (LOSS, (LOSS,), (LOSS, 3.0), (LOSS, tw.functions.Capacity([[1.0]])), "last"):
         with pytest.raises(TidewolfError):

@@ -331,9 +331,6 @@ class Recording:
             found = _Snapshot(**saved.fields)
             recording._restore_rounds(found)
             recording.state = learner.load(found.state.tobytes(), source=folder or file)
-            if len(found.trackers) < len(recording._trackers):  # written before peaks were kept
-                recording._trackers = recording._trackers[:-1]
-                recording.peaks.used = recording.peaks.used[:0]
             for tracker, parts in zip(recording._trackers, found.trackers, strict=True):
                 tracker.restore(parts)
             recording.t, recording.seconds, recording.untold = found.t, found.seconds, found.untold
