@@ -121,7 +121,8 @@ class OnlineAllocator(_Estimator):
     proved_ : Bound
         Upper bound on the loss to the best fixed weights so far.
     experts_ : Experts
-        The experts of the learner, with a bound on the regret to each.
+        The experts of the learner, with a bound on what was lost to each, in loss plus weighted
+        violation.
     n_features_in_ : int
         How many assets there are.
     feature_names_in_ : array
