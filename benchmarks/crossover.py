@@ -195,7 +195,7 @@ def measured(family: str, size: int, slow: set[str]) -> dict[str, Any]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Table:
-    """As in docs/benchmarks/performance.md; the factor is exact projection's time over one call's."""
+    """As on the page about time; the factor is exact projection's time over that of one call."""
     head = ("set", *(f"{name}, ms (quality)" for name in rows[0]["methods"]), "factor")
     return Table(head, [_cells(row) for row in rows])
 

@@ -8,6 +8,7 @@ pages mention are links (`tools/name_links.py`, `tools/source_pages.py`).
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import sys
 from importlib.util import find_spec
@@ -126,4 +127,6 @@ def _files(folder: Path, below: str) -> list[Path]:
 
 
 def setup(app: Any) -> None:
+    # autodoc would show that of __new__, (*_, **__)
+    tidewolf.OnlineAllocator.__signature__ = inspect.signature(tidewolf.OnlineAllocator)
     app.connect("build-finished", finish_files)

@@ -163,7 +163,7 @@ for name in played:
 #           + \sum_t \frac{w_t}{V} \bigl(g_t^+(x_t) - g_t^+(z_t)\bigr) \le \frac{A}{V},
 #
 # with :math:`x_t` what was played and :math:`z_t` what the policy said. Below 0 the run was better
-# than the policy, surely.
+# than the policy in this sum; the loss alone may differ by more.
 
 number = guarded.names.index("policy")
 bounds = [guarded.experts_of(each.state)[number].guard for each in tw.play(guarded, stream)]

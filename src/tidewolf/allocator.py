@@ -75,7 +75,8 @@ class OnlineAllocator(_Estimator):
 
     `fit` starts over, `partial_fit` continues; both decide before a row is revealed, so
     `weights_history_` is what would have been held, and `weights_` is for the next row. Settings
-    are read by `fit`, or by the first `partial_fit`.
+    are read by `fit`, or by the first `partial_fit`. `predict` and `score` need skfolio and hold
+    `weights_` fixed over their rows; split rows by `TimeSeriesSplit`.
 
     Parameters
     ----------
@@ -121,7 +122,8 @@ class OnlineAllocator(_Estimator):
     proved_ : Bound
         Upper bound on the loss to the best fixed weights so far.
     experts_ : Experts
-        The experts of the learner, with a bound on the regret to each.
+        The experts of the learner, with a bound on what was lost to each, in loss plus weighted
+        violation.
     n_features_in_ : int
         How many assets there are.
     feature_names_in_ : array

@@ -187,7 +187,7 @@ class Certificate(Value):
     reasons : tuple of str
         Why a bound or a guarantee is missing, if one is.
     guards : tuple of Guard, default ()
-        For each expert, the regret to it and its bound.
+        For each expert, what was lost to it in loss plus weighted violation, and its bound.
 
     Examples
     --------

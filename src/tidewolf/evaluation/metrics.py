@@ -15,7 +15,7 @@ mixed, in its order; tables begin with those of the largest mean weight.
     lost at most            A/V of the guard inequality, in units of the loss: the run's total, in
                             the expert's own unit (loss, and constraints at the multipliers), less
                             the expert's, over the rounds it had a point in; negative if the run was
-                            surely better
+                            better in that sum (not always in the loss)
     loss, violation         what it would have had alone, per round of those it had a point in
 
 `run.limits` and `broken_limits(run)`: violations of each constraint, by name. Sentences about a run

@@ -152,7 +152,8 @@ class Run(Record):
 
     @cached_property
     def experts(self) -> Experts:
-        """The experts that the learner mixed, one row each, with a bound on the regret to each.
+        """The experts that the learner mixed, one row each, with a bound on what was lost to each
+        in loss plus weighted violation.
         Empty for a learner that holds one point alone. Prints as a table.
         """
         return Experts(experts_of(self.learner, self.final_state))

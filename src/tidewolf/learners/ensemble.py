@@ -168,8 +168,10 @@ class Ensemble(Core):
 
         sum_t V (f(x) - f(z_i)) + w (g^+(x) - g^+(z_i))  <=  sum_t <s, x - z_i>,
 
-    and the right side over V is what the run lost to expert i at most (`run.experts`). The
-    site proves the bounds on regret and violation under Theory.
+    and the right side over V is `guard` of `run.experts`: it bounds loss plus weighted violation,
+    not the loss alone. `guarantee()` has numbers only with a horizon and both Lipschitz
+    constants, on sets that are projected on exactly (boxes, products of simplices); else bounds
+    are measured. The site proves them under Theory.
 
     References
     ----------

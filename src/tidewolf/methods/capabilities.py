@@ -118,7 +118,7 @@ class Expert(NamedTuple):
     mean_weight: float
     """over the rounds so far"""
     guard: float
-    """the most that the run loses to it, A_i/V, in units of the loss"""
+    """the most that the run loses to it, in loss plus weighted violation: A_i/V, in units of f"""
     loss: float | None
     """what it would have lost in all; None if the functions were not seen"""
     violation: float | None

@@ -381,7 +381,7 @@ def networks_context(
         "the largest utilisation of any round.": drawn.limited,
         "Width and colour are the mean load; the links have no capacities.": not drawn.limited,
         f"Of many links the {LINKS} that carry most are drawn.": len(drawn.links) >= LINKS,
-        "Dashed links may carry nothing.": any(link.cut for link in drawn.links),
+        "Dashed links are excluded.": any(link.cut for link in drawn.links),
     }
     name = "Fullest links" if drawn.limited else "Links that carry most"
     return {

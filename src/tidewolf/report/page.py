@@ -403,8 +403,9 @@ PARTS = 160
 _REST = 5
 TRUST_READ = (
     "The decision is a weighted mean of the experts' points. Lost at most: what the run lost to an "
-    "expert at most, in units of the loss; below 0 the run was better. Loss and violation are what "
-    "the expert alone would have had, per round."
+    "expert at most, in loss plus violation at the run's weights, in units of the loss; below 0 "
+    "the run was better in that sum. Loss and violation are what the expert alone would have had, "
+    "per round."
 )
 
 
