@@ -132,6 +132,7 @@ def numbers(recording):
         "means": recording.trajectory.means,
         "trajectory": np.array(recording.trajectory.parts()[1:3]),
         "each": recording.each,
+        "peaks": recording.peaks.used,
         **{f"breaches {i}": part for i, part in enumerate(recording.breaches.parts())},
         "membership": np.array(recording.membership.parts()[1:4]),
         "infeasibility": np.array(recording.membership.worst),
@@ -166,6 +167,8 @@ COUNTS = {"calls", "trajectory", "membership", "audit", "ends", "t", "breaches 0
 def assert_alike(ours, theirs, tolerance, size):
     for name, mine in ours.items():
         other = theirs[name]
+        if name == "breaches 0":  # of rounds that are as bad, rounding chooses the worst
+            mine, other = (np.delete(rows, 1, axis=0) for rows in (mine, other))
         if name in COUNTS:
             np.testing.assert_array_equal(mine, other, err_msg=name)
         else:

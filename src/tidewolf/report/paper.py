@@ -109,10 +109,12 @@ def verdict(study: Study) -> str:
         if (most := getattr(bound, name)) is not None and row.max() > most
     ]
     within = "No guarantee was exceeded" if not broken else f"Exceeded by {', '.join(broken)}"
-    runs = len(study.growths) * study.size.seeds * len(study.size.horizons) * len(COMMON)
+    bounds = [bound for each in study.growths for bound in each.guarantees]
+    runs = study.size.seeds * len(COMMON) * sum(bound.regret is not None for bound in bounds)
     most = max(each.prefix for each in study.growths)
     calls = "never more" if most <= 1.0 else f"up to {most:.3g} times more"
-    return f"{within} in {runs:,} runs on hostile streams, with {calls} oracle calls than rounds."
+    which = f"the {runs:,} runs on hostile streams that have one"
+    return f"{within} in {which}, with {calls} oracle calls than rounds."
 
 
 # --- growth with the horizon ----------------------------------------------------------------------
