@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PrimalDual,
     )
     from tidewolf.loop import play
+    from tidewolf.methods.budget import Budget
     from tidewolf.session import Session
 
 __version__ = "0.2.0"
@@ -59,12 +60,14 @@ _NAMES = {
     "explanation": ("Explanation",),
     "hindsight.best": ("Comparator", "best_in_hindsight"),
     "loop": ("play",),
+    "methods.budget": ("Budget",),
     "session": ("Session",),
 }
 """The names of each module; learners and packages are found by their own."""
 
 __all__ = [
     "BanditPrimalDual",
+    "Budget",
     "Certificate",
     "Client",
     "Comparator",

@@ -43,6 +43,7 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongT
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.autograd import Custom
+from tidewolf.functions.combined import Charged
 from tidewolf.functions.rounds import SUCH, as_round
 from tidewolf.methods.base import Learner, Progress, refuse_state
 from tidewolf.methods.capabilities import (
@@ -231,7 +232,11 @@ def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S
 
 
 def functions_of(stream: Stream, rounds: slice) -> feedback.FullInformation:
-    return feedback.FullInformation(stream.losses.view(rounds), stream.constraints.view(rounds))
+    losses, budgets = stream.losses.view(rounds), stream.budgets
+    if budgets is not None:
+        spends = tuple(batch.view(rounds) for batch in budgets.values())
+        losses = Charged._unchecked(parts=(losses, *spends), names=tuple(budgets))
+    return feedback.FullInformation(losses, stream.constraints.view(rounds))
 
 
 def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | None:
@@ -241,7 +246,9 @@ def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | 
     kernel = kernel_of(learner)
     if kernel is None or stream.seen is not None or stream.unavailable is not None:
         return None
-    if stream.late or stream.played is not None or not kernel.plays(stream):
+    if stream.late or stream.played is not None or stream.budgets is not None:
+        return None
+    if not kernel.plays(stream):
         return None
     return StreamFunctions.of(stream)
 

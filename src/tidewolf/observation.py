@@ -4,10 +4,12 @@ the learner reads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, norm, require_finite
 from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.conforming import allowed_infeasibility
@@ -23,11 +25,13 @@ from tidewolf.core.feedback import (
     per_constraint_feedback,
 )
 from tidewolf.core.frames import in_order
+from tidewolf.core.names import listed
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
-from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions.combined import Charged, Sum
+from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.methods.base import Learner
@@ -104,6 +108,38 @@ def given_functions(learner: Learner[Any], given: dict[str, Any]) -> FullInforma
     if isinstance(loss, Batch):
         constraint = as_constraints(constraint, loss)
     return FullInformation(loss, constraint)
+
+
+def charged(
+    learner: Learner[Any], state: Any, seen: Feedback, spend: Any, number: int
+) -> FullInformation:
+    """Feedback on one round with what it spends above the plans of the learner's budgets."""
+    budgets = {one.name: one for one in getattr(learner, "budgets", ())}
+    if not isinstance(spend, Mapping) or set(spend) != set(budgets):
+        due = f"{{name: amounts}} of {listed(list(budgets)) or 'no budget'}"
+        received = listed([*spend]) if isinstance(spend, Mapping) else shown(spend)
+        raise InvalidInput(
+            f"spend must be {due}, as the learner's budgets are called, not {received}.",
+            setting="spend",
+        )
+    if not isinstance(seen, FullInformation) or len(seen.losses) != 1:
+        raise InvalidInput(
+            "spend goes with costs= or loss= of one round, not with other feedback.",
+            setting="spend",
+        )
+    above = list[Batch]()
+    for name, budget in budgets.items():
+        horizon = getattr(learner, "horizon", None)
+        plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
+        if isinstance(spend[name], Batch):
+            one = spend[name]
+            none = np.zeros((1, *learner.K.shape))
+            above.append(Sum(one, Affine(none, plan)))
+        else:
+            row = point(learner, spend[name], f"The spend of {name!r}")
+            above.append(Affine._unchecked(A=row[None, ...], b=like(plan, row)))
+    parts = (seen.losses, *above)
+    return FullInformation(Charged(parts=parts, names=tuple(budgets)), seen.constraints)
 
 
 def _one_round(learner: Learner[Any], given: dict[str, Any]) -> FirstOrder:

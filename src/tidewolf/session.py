@@ -856,6 +856,7 @@ class Session(Generic[S]):
         constraint_value: float | Array | None = None,
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
+        spend: Mapping[str, Any] | None = None,
     ) -> None:
         """Learn from the feedback on a decision: of the current round, or of a pending one.
 
@@ -895,6 +896,10 @@ class Session(Generic[S]):
             constraint if there are several values.
         loss_value : float, optional
             The value of the loss at the point.
+        spend : mapping, optional
+            What the round spends of each of the learner's budgets, by their names: the amount per
+            unit of each entry, given as costs are, or a function of one round. It goes with
+            `costs` or `loss`; the plan of the budget is subtracted.
 
         Raises
         ------
@@ -926,7 +931,8 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        is_plain = feedback is None and played is None and loss is None and constraint is None
+        others = (feedback, played, loss, constraint, spend)
+        is_plain = all(each is None for each in others)
         if is_plain and loss_value is None:
             if loss_gradient is None:
                 is_plain = constraint_value is constraint_gradient is None
@@ -950,6 +956,9 @@ class Session(Generic[S]):
         }
         seen = observation.given_feedback(learner, feedback, given)
         number = None if round is None else as_count(round, "The round", least=0)
+        if spend is not None:
+            at = current_round(self._progress) if number is None else number
+            seen = observation.charged(learner, self.state, seen, spend, at)
         if played is not None:
             played = as_own(
                 observation.point(learner, played, "What was played"), "What was played"
@@ -998,6 +1007,8 @@ class Session(Generic[S]):
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
             if before is None or not (number is None or keeper.is_next(number)):
+                return False
+            if before.since.budgets.names:
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:

@@ -84,6 +84,15 @@ class Batch(Value, ABC):
     the functions are asked at; None if none is declared.
     """
 
+    @property
+    def budgets(self) -> Mapping[str, Batch]:
+        """What is spent beside these losses, above its plan, by the names of the budgets."""
+        return {}
+
+    @property
+    def without_budgets(self) -> Batch:
+        return self
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         _wrap_methods(cls)
@@ -288,6 +297,9 @@ class Stream(Value):
     played : array, optional
         What was played in place of the learner's decision, rounds first; a row that holds a NaN:
         the decision. None: always the decision.
+    budgets : Batch or mapping, optional
+        What is spent in each round above its plan, by the names of the budgets: signed, so that
+        rounds compensate for one another. A batch alone is called "budget". None: there are none.
 
     Examples
     --------
@@ -317,6 +329,7 @@ class Stream(Value):
     unavailable: tuple[tuple[int | str, ...] | None, ...] | None = None
     arrives: Int64s | None = None
     played: Array | None = None
+    budgets: Mapping[str, Batch] | None = None
     stamps: NDArray | None = field(default=None, init=False)
     """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
@@ -343,6 +356,8 @@ class Stream(Value):
         if self.played is not None:
             played = as_numbers(self.played, "What was played")
             found["played"] = self._rows(played, "played", self.shape)
+        if self.budgets is not None:
+            found["budgets"] = as_budgets(self.budgets, losses)
         self.__dict__.update(found)
 
     def _rows(self, array: Array, name: str, shape: Shape = ()) -> Array:
@@ -456,6 +471,9 @@ class Stream(Value):
         if self.advice is not None:
             points = {name: points[rounds, ...] for name, points in self.advice.items()}
             cut["advice"] = NamedPoints(points)
+        if self.budgets is not None:
+            parts = {name: batch[rounds] for name, batch in self.budgets.items()}
+            cut["budgets"] = NamedPoints(parts)
         if self.arrives is not None:
             own, start = self.arrives[rounds], rounds.indices(len(self))[0]
             cut["arrives"] = frozen(np.where(own == NEVER, NEVER, own - start))
@@ -472,6 +490,15 @@ def _require_batch(batch: Any, name: str, losses: Batch) -> None:
     if (len(batch), batch.shape) != (len(losses), losses.shape):
         due, found = (f"{len(f)} rounds on points of shape {f.shape}" for f in (losses, batch))
         raise WrongShape(f"The {name} must be {due}, as the losses, not {found}.", setting=name)
+
+
+def as_budgets(given: Any, losses: Batch) -> Mapping[str, Batch] | None:
+    """Budgets by name, as many rounds each as there are losses."""
+    named = given if isinstance(given, Mapping) else {"budget": given}
+    for name, batch in named.items():
+        as_text(name, "The name of a budget")
+        _require_batch(batch, "budgets", losses)
+    return NamedPoints(named) if named else None
 
 
 def as_constraints(given: Any, losses: Batch) -> Any:

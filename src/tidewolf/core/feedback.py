@@ -65,6 +65,16 @@ def other_count(given: int, due: int) -> str:
     )
 
 
+class Spend(NamedTuple):
+    """What budgets spent above their plans, summed over rounds at the played point."""
+
+    names: tuple[str, ...]
+    # one of each budget in what follows
+    values: Floats
+    # (budgets, *shape)
+    gradients: Array
+
+
 class FirstOrder(NamedTuple):
     """Sums over the rounds since the last update, all at the played point.
 
@@ -89,6 +99,8 @@ class FirstOrder(NamedTuple):
         The same of the constraints, over the rounds with g_t(x_t) > 0.
     limits : Limits, optional
         Each limit for itself, where the learner asks for that.
+    spend : Spend, optional
+        What budgets spent above their plans, and its gradients, where there are budgets.
     """
 
     loss_gradient: Array
@@ -100,13 +112,14 @@ class FirstOrder(NamedTuple):
     loss_offset: float = 0.0
     constraint_offset: float = 0.0
     limits: Limits | None = None
+    spend: Spend | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether it is on one round, at the point that the learner stands at, all limits together,
         in numbers and arrays of doubles.
         """
-        f, violation, g, loss_slope, constraint_slope, rounds, *offsets, limits = self
+        f, violation, g, loss_slope, constraint_slope, rounds, *offsets, limits, spend = self
         return (
             type(f) is type(g) is np.ndarray
             and f.dtype == g.dtype == _DOUBLE
@@ -119,6 +132,7 @@ class FirstOrder(NamedTuple):
             and rounds == 1
             and offsets == [0.0, 0.0]
             and limits is None
+            and spend is None
         )
 
 
@@ -281,6 +295,9 @@ def first_order(
     if per_constraint:
         limits = limits_at(constraints, x, constraint_values)
         return first_order(losses, constraints, x, constraint_values)._replace(limits=limits)
+    if losses.budgets:
+        found = first_order(losses.without_budgets, constraints, x, constraint_values)
+        return found._replace(spend=spend_at(losses, x))
     if len(losses) == 1:  # the norm of its gradient is its slope
         one, value = ones(1, x), float(constraint_values[0])
         grad_f = losses.subgradient(x, one)
@@ -301,6 +318,18 @@ def first_order(
         constraint_slope=float(slopes.max()),
         rounds=len(losses),
     )
+
+
+def spend_at(losses: Batch, x: Array) -> Spend | None:
+    """What the budgets beside these losses spend at x; None if there are none."""
+    if not losses.budgets:
+        return None
+    one, names = ones(len(losses), x), tuple(losses.budgets)
+    each = list(losses.budgets.values())
+    values = np.array([float(to_numpy(batch.values(x)).sum()) for batch in each])
+    gradients = namespace(x).stack([batch.subgradient(x, one) for batch in each])
+    arrays.require_finite(values, "The spend")
+    return Spend(names, values, gradients)
 
 
 # Values of functions are at most this in size, so that their squares can be added up.

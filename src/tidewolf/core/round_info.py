@@ -36,8 +36,8 @@ _ENTRIES = '["SEA > DEN", 7]'
 
 
 @final
-class NamedPoints(dict[str, Array]):
-    """Points by name, for good."""
+class NamedPoints(dict[str, Any]):
+    """Points, or functions, by name, for good."""
 
     def __setitem__(self, name: str, point: Array) -> None:
         raise TypeError("Points that are known do not change.")

@@ -145,6 +145,43 @@ def _plain_spread(found: Spread | None) -> dict[str, Any] | None:
     return found and {**found._asdict(), "worst_round": found.worst_round + 1}
 
 
+class BudgetRecord(NamedTuple):
+    """What one budget spent, in its own unit.
+
+    Attributes
+    ----------
+    net : float
+        What was spent above the plan in all rounds; below 0 if something was left.
+    worst_window : float
+        The largest net overspend of a run of rounds, within one period unless it is carried over.
+    unspent : float
+        What was left in all; 0 if more was spent than planned.
+    multipliers : array of float
+        The price of spending after each round, in units of the loss per unit spent.
+    spend : array of float
+        What each round spent above its plan.
+    windows : array of float
+        The net of each period; of all rounds together if nothing starts over.
+    """
+
+    net: float
+    worst_window: float
+    unspent: float
+    multipliers: Floats
+    spend: Floats
+    windows: Floats
+
+    def __str__(self) -> str:
+        said = f"net {self.net:+.4g}, worst window {self.worst_window:.4g}"
+        price = f", multiplier {self.multipliers[-1]:.3g}" if len(self.multipliers) else ""
+        return f"{said}, unspent {self.unspent:.4g}{price}"
+
+    def plain(self) -> dict[str, Any]:
+        numbers = {name: getattr(self, name) for name in ("net", "worst_window", "unspent")}
+        last = float(self.multipliers[-1]) if len(self.multipliers) else None
+        return numbers | {"windows": self.windows.tolist(), "multiplier": last}
+
+
 MEASURES: dict[str, Callable[[Run], Any]] = {
     "loss": lambda run: {
         "total": float(run.losses.sum()),
@@ -177,6 +214,7 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
     "each_violation": lambda run: None if (x := run.each_violation) is None else x.tolist(),
     "limit_names": lambda run: None if run.each_violation is None else list(run.limit_names),
     "limits": lambda run: run.limits.plain(),
+    "budgets": lambda run: {name: one.plain() for name, one in run.budgets.items()},
     "experts": lambda run: run.experts.plain(),
 }
 """In the order of summary.json."""

@@ -125,6 +125,8 @@ class Recording:
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.K)
         self.losses, self.violations, self.distances, self.churn = np.empty((4, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
+        names = tuple(stream.budgets or ()) if isinstance(stream, Stream) else ()
+        self.spends, self.multipliers = np.zeros((2, len(names), rounds))
         self.movement = Movement()
         self.ends, self.measures = array("q"), array("d")  # of each update, see `updates`
         self.trajectory = TrajectorySummary(rounds, learner.K.shape)
@@ -138,7 +140,8 @@ class Recording:
         self.peaks = Peaks(stream.constraints, center)
         self.untold: tuple[float, ...] = (0.0, 0.0)
         numbers = (self.losses, self.violations, self.distances, self.churn)
-        self._rounds: tuple[NDArray, ...] = (*numbers, self.calls, self.solves)
+        counts = (self.calls, self.solves, *self.spends, *self.multipliers)
+        self._rounds: tuple[NDArray, ...] = (*numbers, *counts)
         gathered = (self.membership, self.movement, self.trajectory, self.breaches, self.peaks)
         self._trackers: tuple[Tracker, ...] = (self.audit, *gathered)
 
@@ -241,6 +244,10 @@ class Recording:
         each = self.learner.needs is Bandit
         points = played.x if each else played.x[None, ...]
         self.churn[now] = self.movement.see(played.x, stop - self.t, each=each)
+        for spent, batch in zip(self.spends, (self.stream.budgets or {}).values(), strict=True):
+            part = batch.view(now)
+            values = part.values_at(played.x) if each else part.values(played.x)
+            spent[now] = self._finite(to_numpy(values), "budget")
         self.membership.see(points, self.state, end=stop == len(self.stream))
         self.trajectory.see(points, stop - self.t)
         if self.decisions is not None:
@@ -253,6 +260,9 @@ class Recording:
         if arrives is not None and arrives[self.t] >= len(self.stream):
             self._count_slopes(played)
         self.t, self.state = stop, played.state
+        sums = getattr(self.state, "budgets", None)
+        if sums is not None and len(sums.multipliers) == len(self.multipliers):
+            self.multipliers[:, now] = sums.multipliers[:, None]
         if played.seen:
             self.ends.append(stop)
             self.measures.extend(self._diagnosed.measures(self.state))

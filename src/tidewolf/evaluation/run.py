@@ -20,6 +20,7 @@ from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slac
 from tidewolf.evaluation.formatting import data_frame, presenter_of
 from tidewolf.evaluation.metrics import (
     SHOWN_LIMITS,
+    BudgetRecord,
     Experts,
     RoundNumbers,
     RunLimits,
@@ -42,6 +43,7 @@ from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.budget import worst_windows
 from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
 from tidewolf.methods.late import Overrides
 
@@ -103,6 +105,11 @@ class Run(Record):
         The largest utilisation of each link and its round, if the constraints are capacities.
     decisions : Decisions, default None
         The decisions with times and names; None unless `decisions=True`.
+    spends : array of float
+        What each budget spent above its plan, (budgets, rounds).
+    multipliers : array of float
+        The price of spending after each round, in units of the loss, likewise; zeros for learners
+        that do not know budgets.
 
     Examples
     --------
@@ -134,6 +141,8 @@ class Run(Record):
     breaches: Breaches | None = None
     peaks: Peaks | None = None
     decisions: Decisions | None = None
+    spends: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    multipliers: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def max_infeasibility(self) -> float:
@@ -177,6 +186,20 @@ class Run(Record):
                 bound += own - violation
             rows.append(LimitBound(name, own, None if self.bound.violation is None else bound))
         return RunLimits(rows)
+
+    @cached_property
+    def budgets(self) -> dict[str, BudgetRecord]:
+        """What each budget of the stream spent, by its name."""
+        periods = {one.name: one for one in getattr(self.learner, "budgets", ())}
+        time, found = self.stream.time, dict[str, BudgetRecord]()
+        rows = zip(self.stream.budgets or {}, self.spends, self.multipliers, strict=True)
+        for name, spent, multipliers in rows:
+            whole = np.zeros(self.rounds, dtype=np.int64)
+            windows = periods[name].windows(self.rounds, time) if name in periods else whole
+            worst, nets = worst_windows(spent, windows)
+            net = float(spent.sum())
+            found[name] = BudgetRecord(net, worst, max(0.0, -net), multipliers, spent, nets)
+        return found
 
     @cached_property
     def loss_spread(self) -> Spread | None:
@@ -385,6 +408,9 @@ class Run(Record):
             limits
                 Each limit by name, by how much it was broken, and its bound, where the
                 learner has a weight for each; else empty.
+            budgets
+                Of each budget by name, in units of its spend: the net spend above the plan, the
+                worst window, what was left, the net of each period, and the last multiplier.
             experts
                 The experts that the learner mixed: weights, guard, totals, linear programs
                 and oracle calls of each; empty if it holds one point alone.
@@ -437,6 +463,7 @@ class Run(Record):
             limits = RunLimits(map(LimitBound, self.limit_names, each.tolist(), [None] * len(each)))
         lines = (
             *metrics.spread_lines(self),
+            *(f"budget {name}: {one}" for name, one in self.budgets.items()),
             *limits.lines(SHOWN_LIMITS),
             *hindsight_sentences([self]),
         )
@@ -533,6 +560,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         times = None if stream.stamps is None else stream.stamps[rounds]
         decisions = Decisions(frozen(rounds), times, entry_names(K), frozen(kept.points))
     same = "losses violations calls distances learner stream membership seconds audit trajectory"
+    same += " spends multipliers"
     return Run(
         **{name: getattr(recording, name) for name in same.split()},
         each_violation=recording.each if len(recording.each) else None,

@@ -20,6 +20,7 @@
     Unlimited(shape, rounds)           -1: what a stream has where no constraints are given
     Sum(f, g, ..), Max(f, g, ..)       their sum, weighted, or the largest, round by round
     Chain(parts)                       those of the first part, then those of the second, ..
+    Charged(f, h, .., names=[..])      f, with what is spent beside it
 
 The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your
 own is a subclass of `Batch`, tried by `tidewolf.testing.check_function`.
@@ -32,7 +33,7 @@ from inspect import isabstract
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.functions.autograd import Custom, from_jax, from_torch
-from tidewolf.functions.combined import Chain, Max, Sum
+from tidewolf.functions.combined import Chain, Charged, Max, Sum
 from tidewolf.functions.entries import Range, Squared
 from tidewolf.functions.from_cvxpy import from_cvxpy
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
@@ -44,6 +45,7 @@ __all__ = [
     "Batch",
     "Capacity",
     "Chain",
+    "Charged",
     "Custom",
     "Halfspaces",
     "Linear",

@@ -347,6 +347,72 @@ class Max(Combined):
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Charged(Combined):
+    """A loss with what is spent beside it: values and gradients are those of the loss.
+
+    Learners that know budgets add the price of spending to it; others do not notice.
+
+    Parameters
+    ----------
+    functions : Batch
+        The loss, then what each budget spends above its plan.
+    parts : sequence of Batch, default ()
+        The same as a list; it comes after `functions`.
+    names : sequence of str
+        The names of the budgets.
+
+    Examples
+    --------
+    >>> latency = tw.functions.Linear([[1.0, 2.0]])
+    >>> dollars = tw.functions.Affine([[3.0, 1.0]], [1.5])
+    >>> loss = tw.functions.Charged(latency, dollars, names=["usd"])
+    >>> loss.values(np.array([0.5, 0.5])), loss.budgets["usd"].values(np.array([0.5, 0.5]))
+    (array([1.5]), array([0.5]))
+    """
+
+    parts: tuple[Batch, ...]
+    names: tuple[str, ...]
+
+    def __init__(
+        self, *functions: Batch, parts: Sequence[Batch] = (), names: Sequence[str] = ()
+    ) -> None:
+        given = checked_parts(functions, parts, "Charged")
+        if len(names) != len(given) - 1 or len(set(names)) != len(names):
+            words = f"Charged needs {len(given) - 1} different names of budgets, not {names!r}."
+            raise WrongShape(words, setting="names")
+        self.__dict__.update(parts=given, names=tuple(names))
+
+    @staticmethod
+    def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
+        return ()
+
+    @property
+    def budgets(self) -> dict[str, Batch]:
+        return dict(zip(self.names, self.parts[1:], strict=True))
+
+    @property
+    def without_budgets(self) -> Batch:
+        return self.parts[0]
+
+    def values(self, x: Array) -> Array:
+        return self.parts[0].values(x)
+
+    def values_at(self, points: Array) -> Array:
+        return self.parts[0].values_at(points)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return self.parts[0].subgradient(x, weights)
+
+    def slopes(self, x: Array) -> Floats:
+        return self.parts[0].slopes(x)
+
+    @classmethod
+    def examples(cls) -> Sequence[Charged]:
+        costs, spend = Linear([[1.0, -2.0], [0.0, 3.0]]), Affine([[1.0, 2.0]] * 2, [0.5, 1.0])
+        return cls(costs, spend, names=["usd"]), cls(costs)
+
+
 def limit_names(K: Any, constraints: Batch) -> tuple[str, ...]:
     """The names of the constraints of a round, in the order of `pieces`: those that the set has for
     entries, those of links and callables, else numbers from 1. None without a round.

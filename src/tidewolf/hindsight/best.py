@@ -46,7 +46,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.batch import Batch, Stream, Unlimited
+from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
@@ -204,6 +204,9 @@ def best_in_hindsight(
     if not isinstance(stream, Stream):
         raise WrongType(f"Expected a Stream(losses, constraints), not a {type(stream).__name__}.")
     part, first = stream[start:stop], slice(start, stop).indices(len(stream))[0]
+    if part.budgets:  # what bounds compare with keeps the plan in every round
+        constraints = as_constraints([part.constraints, *part.budgets.values()], part.losses)
+        part = Stream(part.losses, constraints, time=part.time, context=part.context)
     if len(part) == 0:
         raise InvalidInput("There is no round between start and stop; give at least one.")
     if as_set(K, "The best point in hindsight").shape != part.shape:

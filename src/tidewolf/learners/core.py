@@ -61,6 +61,7 @@ from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
+from tidewolf.methods.budget import Budget
 from tidewolf.methods.capabilities import LimitBound, ProjectionRecord, rounds_at_once
 from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.clock import add_sums
@@ -75,6 +76,8 @@ from tidewolf.methods.steps.adagrad import (
     reaches,
     step_factors,
 )
+from tidewolf.methods.steps.budgets import BudgetSums
+from tidewolf.methods.steps.budgets import priced as priced_spend
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
@@ -105,6 +108,7 @@ class Core(KeepsPending[State]):
     block: int = 1
     """rounds that are played at a point before it moves"""
     experts: tuple[Adviser | Context, ...] = ()
+    budgets: tuple[Budget, ...] = ()
     cell_scale: ClassVar = 1.0
     """the step scale of a context's cells"""
 
@@ -165,6 +169,7 @@ class Core(KeepsPending[State]):
             accounts=Accounts.start(experts),
             advisers=tuple(adviser.start(self.K) for adviser in self.advisers),
             last=None if self.max_move is None else x,
+            budgets=BudgetSums(tuple(one.name for one in self.budgets)),
         )
         return state
 
@@ -172,6 +177,8 @@ class Core(KeepsPending[State]):
         """What is known of the coming round taken in: its context, and advice that waits for it.
         Points under names that no expert has are ignored.
         """
+        if self.budgets and info.time is not None:
+            state = state._replace(budgets=state.budgets.at(info.time))
         waits = self.context is not None or any(adviser.waits for adviser in self.advisers)
         if not waits and info.unavailable is None and state.proposed is None:
             return state
@@ -322,10 +329,28 @@ class Core(KeepsPending[State]):
 
     def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
-        return self.committed(self._learned(self.committed(state), arrivals))
+        return self.committed(self._learned(*self._priced(self.committed(state), arrivals)))
 
     def learned(self, state: State, arrival: Arrival) -> State:
-        return self._learned(state, (arrival,))
+        return self._learned(*self._priced(state, (arrival,)))
+
+    def _priced(self, state: State, arrivals: Sequence[Arrival]) -> tuple[State, Sequence[Arrival]]:
+        """Feedback with the price of what budgets spend in its losses."""
+        found, budgets = list[Arrival](), state.budgets
+        for one in in_order(arrivals):
+            own = without(state, one.round)[0] or state.upcoming
+            x = own.x if one.of_decision or one.played is None else one.played
+            budgets, feedback = priced_spend(self.K, budgets, one.feedback, x, self.caution)
+            found.append(one if feedback is one.feedback else one._replace(feedback=feedback))
+        if budgets is state.budgets:
+            return state, arrivals
+        if self.loss_lipschitz is not None:
+            raise InvalidInput(
+                "Budgets add their price to the losses, whose slope is not known then: leave out "
+                "loss_lipschitz.",
+                setting="loss_lipschitz",
+            )
+        return state._replace(budgets=budgets), found
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """The state after feedback. Nothing is committed for the next round, unless that needs no
@@ -652,14 +677,14 @@ class Core(KeepsPending[State]):
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
         bound = self._weights.bound(self.dual_of(state))
-        return state.migrations.bound(bound, state.migrations.regret)
+        return _less_paid(state, state.migrations.bound(bound, state.migrations.regret))
 
     def policy_bound_of(self, state: State) -> Bound:
         """The same against policies; that against fixed points without a context."""
         if self.context is None:
             return self.bound_of(state)
         bound = self._weights.bound(state.dual, state.cells)
-        return state.migrations.bound(bound, state.migrations.policy_regret)
+        return _less_paid(state, state.migrations.bound(bound, state.migrations.policy_regret))
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         dual = self.dual_of(record.final_state)
@@ -707,3 +732,10 @@ class Core(KeepsPending[State]):
 
     def slopes(self, state: State) -> Slopes:
         return state.dual.slopes
+
+
+def _less_paid(state: State, bound: Bound) -> Bound:
+    """The bound of the losses themselves, where budgets added the price of spending to them."""
+    if bound.regret is None or not len(state.budgets.paid):
+        return bound
+    return bound._replace(regret=bound.regret - float(state.budgets.paid.sum()))

@@ -43,6 +43,7 @@ from tidewolf.experts.season import is_duration
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
+from tidewolf.methods.budget import Budgets
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -152,6 +153,9 @@ class Ensemble(Core):
     per_constraint : bool, default False
         If True, each constraint of a round has its own weight and its own bound on the
         violation; if False, one weight for the largest violation.
+    budgets : tuple of Budget, default ()
+        The budgets whose spend every round gives, such as `tw.Budget("usd", total=90, per="1d")`.
+        A stream may have budgets that are not declared here.
 
     See Also
     --------
@@ -218,6 +222,7 @@ class Ensemble(Core):
     loss_lipschitz: OptionalPositive = None
     constraint_lipschitz: OptionalPositive = None
     per_constraint: PerConstraint = False
+    budgets: Budgets = ()
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]

@@ -31,6 +31,7 @@ from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods.accounts import PlayedRound
 from tidewolf.methods.base import Learner
+from tidewolf.methods.budget import Budgets
 from tidewolf.methods.clock import add_sums, empty_sums
 from tidewolf.methods.late import in_order, next_round, priced, without
 from tidewolf.methods.settings import (
@@ -96,6 +97,9 @@ class LyapunovDescent(Core):
     per_constraint : bool, default False
         If True, each constraint of a round has its own weight and its own bound on the
         violation; if False, one weight for the largest violation.
+    budgets : tuple of Budget, default ()
+        The budgets whose spend every round gives, such as `tw.Budget("usd", total=90, per="1d")`.
+        A stream may have budgets that are not declared here.
 
     Examples
     --------
@@ -126,6 +130,7 @@ class LyapunovDescent(Core):
     start_at: StartAt = None
     max_move: OptionalPositive = None
     per_constraint: PerConstraint = False
+    budgets: Budgets = ()
 
     @property
     def scales(self) -> tuple[float, ...]:

@@ -88,6 +88,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
         pending=pending,
         lost=state.lost + lost,
         migrations=state.migrations.following(state.t, lost, *bounds),
+        budgets=state.budgets.following(),
     )
     return _with_current_round(move, experts, new, after)
 

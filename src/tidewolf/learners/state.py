@@ -18,6 +18,7 @@ from tidewolf.methods.late import Overrides
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
+from tidewolf.methods.steps.budgets import BudgetSums
 from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import DualState
 
@@ -122,6 +123,7 @@ class State(NamedTuple):
     proposed: tuple[Array | None, ...] | None = None
     """what advisers that do not wait proposed, where entries are out in the next round"""
     migrations: Migrations = Migrations()
+    budgets: BudgetSums = BudgetSums()
 
     @property
     def point(self) -> ProjectedPoint:

@@ -12,6 +12,7 @@ from tidewolf.files import FileFormat, Graph, Table, read_graph, read_table
 from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
 from tidewolf.problems.completion import completion
+from tidewolf.problems.gateway import gateway
 from tidewolf.problems.pairs import pairs
 from tidewolf.problems.portfolio import portfolio
 from tidewolf.problems.records import abilene, carbon, freeway, meta
@@ -32,6 +33,7 @@ __all__ = [
     "completion",
     "every",
     "freeway",
+    "gateway",
     "geant",
     "meta",
     "named",
@@ -46,7 +48,7 @@ __all__ = [
     "zoo",
 ]
 
-_GENERATED = (routing, sdp, completion, portfolio, scheduling, adversarial)
+_GENERATED = (routing, sdp, completion, portfolio, scheduling, gateway, adversarial)
 _RECORDED = (abilene, freeway, carbon, geant, uunet, zoo, meta, pairs)
 
 

@@ -25,6 +25,7 @@ from tidewolf.core.oracle import as_set
 from tidewolf.core.settings import Count, Names, Seed, Text
 from tidewolf.core.types import Floats, Shape
 from tidewolf.core.values import Value
+from tidewolf.methods.budget import Budgets
 from tidewolf.sets.base import ConvexSet
 
 Rounds: TypeAlias = Annotated[int | None, Count()]
@@ -59,6 +60,8 @@ class Problem(Value):
         Notes in sentences: links that are not used, gaps that were filled.
     node_places : mapping, default {}
         The longitude and latitude of nodes by name, or their x and y: pages draw them there.
+    budgets : tuple of Budget, default ()
+        The totals and periods of the budgets of the stream, for learners.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Problem(Value):
     demands: Any = None
     notes: tuple[str, ...] = ()
     node_places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    budgets: Budgets = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

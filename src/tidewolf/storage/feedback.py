@@ -30,6 +30,7 @@ from tidewolf.core.feedback import (
     FullInformation,
     Instead,
     Limits,
+    Spend,
 )
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
@@ -133,8 +134,10 @@ def _feedback(name: str, record: Any) -> Feedback:
     parts = _checked_fields(record, kind._fields, name)
     if kind is FullInformation:
         parts = {key: restored(*part) for key, part in parts.items()}
-    elif parts.get("limits") is not None:
-        parts["limits"] = Limits(**_checked_fields(parts["limits"], Limits._fields, "Limits"))
+    records: dict[str, Any] = {"limits": Limits, "spend": Spend}
+    for key, made in records.items():
+        if parts.get(key) is not None:
+            parts[key] = made(**_checked_fields(parts[key], made._fields, made.__name__))
     feedback: Feedback = kind(**parts)
     for part in feedback:
         if is_array(part):

@@ -1,0 +1,148 @@
+"""Budgets: constraints that compensate over time.
+
+h_j,t(x) is what budget j spends in round t above its plan, a signed convex function: what matters
+is its sum, not each round. The queue
+
+    Q_t = max(0, Q_{t-1} + h_t(x_t)),     Q_0 = 0,
+
+is the largest net overspend of any window that ends at t, so that max_t Q_t is the worst window:
+measured, not bounded. Spending has the price (the multiplier, in units of the loss per unit spent)
+
+    lam_t = caution (G_f/G_h) Q_t/(G_h D sqrt(t)),
+
+and the learner sees the loss f_t + sum_j lam_j,t h_j,t in place of f_t, everything else unchanged.
+G_f and G_h are the largest gradient norms so far, within aff(K); t counts the rounds in the order
+in which their feedback comes. The queue goes on where a period ends: what a period may still spend
+is a matter of the report, and the price that was found remains a good one.
+
+For u in K with h_j,t(u) <= 0 in every round, f_t(x) - f_t(u) is at most the same difference of the
+priced loss less lam h_t(x), since lam >= 0. Whatever bounds the regret R on the priced losses gives
+
+    regret  <=  R - sum_j paid_j,     paid_j = sum_t lam_j,t h_j,t(x_t),
+
+where paid may be negative and is never clipped. The bound on the violation needs no change.
+
+Spend that is not linear is priced by its linearisation at the point that was played.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, inner, norm, ones, to_numpy
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.feedback import FirstOrder, FullInformation, Spend, spend_at
+from tidewolf.core.names import listed
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
+from tidewolf.functions.combined import Charged, Sum
+from tidewolf.functions.linear import Affine, Linear
+
+_NONE = frozen(np.zeros(0))
+
+
+class BudgetSums(NamedTuple):
+    """What is remembered of all budgets, one entry each."""
+
+    names: tuple[str, ...] = ()
+    rounds: int = 0
+    queues: Floats = _NONE
+    """Q"""
+    slopes: Floats = _NONE
+    """G_h"""
+    loss_slope: float = 0.0
+    """G_f"""
+    net: Floats = _NONE
+    """sum_t h_t"""
+    paid: Floats = _NONE
+    """sum_t lam_t h_t, in units of the loss"""
+    multipliers: Floats = _NONE
+    """lam of the last round"""
+    time: float | None = None
+    """when the next round is, if that is known"""
+    elapsed: float = 0.0
+    """seconds between the last two rounds whose times are known; 0 before"""
+
+    def at(self, time: float) -> BudgetSums:
+        elapsed = 0.0 if self.time is None else time - self.time
+        known = elapsed if elapsed > 0.0 else self.elapsed
+        return self if time == self.time else self._replace(time=time, elapsed=known)
+
+    def following(self) -> BudgetSums:
+        """What is kept if the set changes: what was paid is counted in the bound before."""
+        return self._replace(paid=0.0 * self.paid)
+
+    def charged(self, K: HasLMO, spend: Spend, loss: Array, n: int, caution: float) -> BudgetSums:
+        """After n rounds with this spend and this gradient of the loss, with the price of it."""
+        self = self._with_names(spend.names)
+        t, h = self.rounds + n, spend.values
+        slopes = [norm(K.tangent(gradient)) / n for gradient in spend.gradients]
+        G_h = np.maximum(self.slopes, slopes)
+        G_f = max(self.loss_slope, norm(K.tangent(loss)) / n)
+        Q = np.maximum(0.0, self.queues + h)
+        reach = G_h * K.diameter * math.sqrt(t)
+        ratio = (G_f or 1.0) / np.where(G_h > 0.0, G_h, 1.0)
+        lam = np.where(reach > 0.0, caution * ratio * Q / np.where(reach > 0.0, reach, 1.0), 0.0)
+        return self._replace(
+            rounds=t,
+            queues=frozen(Q),
+            slopes=frozen(G_h),
+            loss_slope=G_f,
+            net=frozen(self.net + h),
+            paid=frozen(self.paid + lam * h),
+            multipliers=frozen(lam),
+        )
+
+    def _with_names(self, names: tuple[str, ...]) -> BudgetSums:
+        if not len(self.queues) and self.names in ((), names):
+            none = frozen(np.zeros(len(names)))
+            return self._replace(names=names, queues=none, slopes=none, net=none, paid=none)
+        if names != self.names:
+            raise InvalidInput(
+                f"Expected the spend of {listed(self.names) or 'no budget'} in every round, "
+                f"not that of {listed(names) or 'none'}.",
+                setting="spend",
+            )
+        return self
+
+
+def priced(
+    K: HasLMO, sums: BudgetSums, feedback: Any, x: Array, caution: float
+) -> tuple[BudgetSums, Any]:
+    """The sums after feedback at x, and the feedback with the price of spending in its losses;
+    both as they are if nothing is spent.
+    """
+    if isinstance(feedback, FullInformation) and isinstance(feedback.losses, Charged):
+        losses, n = feedback.losses.parts[0], len(feedback.losses)
+        spend, gradient = spend_at(feedback.losses, x), losses.subgradient(x, ones(n, x))
+    elif isinstance(feedback, FirstOrder) and feedback.spend is not None:
+        spend, gradient, n = feedback.spend, feedback.loss_gradient, feedback.rounds
+    elif sums.names and sums.rounds:
+        raise InvalidInput(
+            f"Expected the spend of {listed(sums.names)} with the round.", setting="spend"
+        )
+    else:
+        return sums, feedback
+    assert spend is not None
+    sums = sums.charged(K, spend, gradient, n, caution)
+    slope = 0.0 * gradient
+    for lam, one in zip(sums.multipliers.tolist(), spend.gradients, strict=True):
+        slope = slope + lam * one
+    if isinstance(feedback, FirstOrder):
+        total = gradient + slope
+        steepest = norm(total) if n == 1 else feedback.loss_slope + norm(slope)
+        return sums, feedback._replace(loss_gradient=total, loss_slope=steepest, spend=None)
+    offset = inner(slope, x) - float(sums.multipliers @ spend.values)
+    return sums, FullInformation(_with_price(losses, slope, offset), feedback.constraints)
+
+
+def _with_price(losses: Any, slope: Array, offset: float) -> Any:
+    """f + <slope, x> - offset, in one round."""
+    if type(losses) is Linear and type(losses.C) is np.ndarray and len(losses) == 1:
+        return Affine._unchecked(A=losses.C + slope[None, ...], b=np.array([offset]))
+    n = len(losses)
+    A, b = np.repeat(to_numpy(slope)[None, ...] / n, n, axis=0), np.full(n, offset / n)
+    return Sum(losses, Affine(A, b))

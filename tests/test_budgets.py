@@ -1,0 +1,195 @@
+"""Budgets: the queue is the worst window, prices enter as losses do, and bounds hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.evaluation.recording import Recording
+from tidewolf.methods.budget import worst_windows
+
+K = tw.sets.Simplex(4)
+LEARNERS = {
+    "descent": tw.LyapunovDescent(K),
+    "blocks": tw.LyapunovDescent(K, block=3),
+    "each": tw.Ensemble(K, per_constraint=True),
+    "ensemble": tw.Ensemble(K),
+    "resolve": tw.Ensemble(K, experts=[tw.experts.Season(6, cells=2), tw.experts.Resolve()]),
+}
+
+
+def stream(seed: int, rounds: int = 120, **more: object) -> tw.Stream:
+    """Prices against latencies, with rounds that are free, or spend what nothing can save."""
+    draw = np.random.default_rng(seed)
+    latency = draw.uniform(0.5, 1.5, (rounds, 4)) + np.array([0.0, 0.5, 1.0, 1.5])
+    price = draw.uniform(0.5, 1.5, (rounds, 4)) * np.array([4.0, 2.0, 1.0, 0.2])
+    price[rounds // 3], price[rounds // 2] = 0.0, 3.0
+    plan = np.full(rounds, 1.2)
+    capacities = tw.functions.Capacity(draw.uniform(0.4, 1.0, (rounds, 4)))
+    spend = {"usd": tw.functions.Affine(price, plan)}
+    return tw.Stream(tw.functions.Linear(latency), capacities, budgets=spend, **more)
+
+
+def test_the_worst_window_is_the_largest_sum_of_neighbouring_rounds_of_a_period() -> None:
+    draw = np.random.default_rng(0)
+    for rounds, per in ((1, 1), (7, 3), (30, 30), (31, 8)):
+        h, windows = draw.normal(size=rounds), np.arange(rounds) // per
+        sums = [
+            h[i:j].sum()
+            for i in range(rounds)
+            for j in range(i + 1, rounds + 1)
+            if windows[i] == windows[j - 1]
+        ]
+        worst, nets = worst_windows(h, windows)
+        assert worst == pytest.approx(max(0.0, *sums))
+        assert nets == pytest.approx([h[windows == w].sum() for w in range(windows[-1] + 1)])
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_price_is_a_part_of_the_loss_and_comes_off_the_bound(name: str) -> None:
+    """The run is that on f + lam h, with the lam of each round, and its bound less lam h."""
+    given, learner = stream(1), LEARNERS[name]
+    run = tw.run(learner, given, decisions=True)
+    spent, lam = run.budgets["usd"].spend, run.budgets["usd"].multipliers
+    if name == "blocks":  # one price for the rounds of a block
+        assert (np.diff(lam.reshape(-1, 3)) == 0.0).all()
+    h = given.budgets["usd"]
+    priced = tw.functions.Affine(given.losses.C + lam[:, None] * h.A, lam * h.b)
+    other = tw.run(learner, tw.Stream(priced, given.constraints), decisions=True)
+    np.testing.assert_allclose(run.decisions.points, other.decisions.points, atol=1e-7)
+    assert lam.min() >= 0.0
+    assert lam.max() > 0.0
+    own, due = (each.learner.bound_of(each.final_state).regret for each in (run, other))
+    due -= float(lam @ spent)
+    assert own == pytest.approx(due, abs=1e-6 * (1.0 + abs(due)))
+    values = [h[t : t + 1].values(x)[0] for t, x in enumerate(run.decisions.points)]
+    np.testing.assert_allclose(spent, values, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_bounds_hold_and_budgets_are_met(name: str) -> None:
+    for seed in range(3):
+        run = tw.run(LEARNERS[name], stream(seed, 240))
+        assert run.certificate.holds
+        if run.regret is not None:
+            assert run.regret[1] <= run.bound.regret
+        assert run.budgets["usd"].net <= 0.1 * 1.2 * 240
+
+
+def test_late_and_overridden_rounds_keep_the_bound() -> None:
+    arrives = np.minimum(np.arange(120) + np.random.default_rng(3).integers(0, 5, 120), 119)
+    played = np.full((120, 4), np.nan)
+    played[40] = 0.25
+    for late in ({"arrives": arrives}, {"played": played}, {"arrives": arrives, "played": played}):
+        run = tw.run(LEARNERS["resolve"], stream(4, **late))
+        assert run.certificate.holds
+        assert run.budgets["usd"].multipliers.max() > 0.0
+
+
+def test_other_units_of_spend_change_no_decision() -> None:
+    given, h = stream(5), stream(5).budgets["usd"]
+    cents = {"usd": tw.functions.Affine(100.0 * h.A, 100.0 * h.b)}
+    other = tw.Stream(given.losses, given.constraints, budgets=cents)
+    runs = [tw.run(LEARNERS["ensemble"], each, decisions=True) for each in (given, other)]
+    np.testing.assert_allclose(*(run.decisions.points for run in runs), atol=1e-8)
+
+
+def test_a_budget_spends_where_it_helps_most() -> None:
+    """Against the same plan as a constraint of every round: less loss, nothing overspent."""
+    given = stream(6, 600)
+    strict = tw.Stream(given.losses, [given.constraints, given.budgets["usd"]])
+    run, other = (tw.run(LEARNERS["resolve"], each) for each in (given, strict))
+    assert run.losses.sum() < 0.98 * other.losses.sum()
+    assert run.budgets["usd"].net <= 0.03 * 1.2 * 600
+
+
+def test_sessions_observe_spend_and_resume(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    given, budget = stream(7, 60), tw.Budget("usd", total=12.0, per=10)
+    for experts in ([], [tw.experts.Resolve()]):
+        learner = tw.Ensemble(K, experts=experts, budgets=[budget])
+        run = tw.run(learner, given, decisions=True)
+        session = tw.Session.open(tmp_path / f"{len(experts)}.db", learner)
+        for t in range(60):
+            if t == 30:
+                session.close()
+                session = tw.Session.open(tmp_path / f"{len(experts)}.db", learner)
+            np.testing.assert_allclose(session.play(), run.decisions.points[t], atol=1e-9)
+            spend = {"usd": given.budgets["usd"].A[t]}
+            limits = given.constraints.c[t]
+            session.observe(costs=given.losses.C[t], capacities=limits, spend=spend)
+        assert session.state.budgets.net == pytest.approx(run.budgets["usd"].net)
+        assert len(run.budgets["usd"].windows) == 6
+        session.close()
+
+
+def test_runs_are_saved_in_the_middle() -> None:
+    learner, given = LEARNERS["ensemble"], stream(8)
+    recording = Recording(learner, given)
+    for done in recording.advance():
+        if done == 50:
+            break
+    again = Recording.load(recording.save(), learner, given, "a file")
+    for _ in again.advance():
+        pass
+    whole = tw.run(learner, given)
+    np.testing.assert_array_equal(again.spends[0], whole.budgets["usd"].spend)
+    np.testing.assert_array_equal(again.multipliers[0], whole.budgets["usd"].multipliers)
+
+
+def test_a_plan_follows_the_clock() -> None:
+    """A round of a minute plans a minute's share of a day, whatever the number of rounds."""
+    learner = tw.Ensemble(K, budgets=[tw.Budget("usd", total=1440.0, per="1d")])
+    session = tw.Session(learner)
+    for minute in (0, 1, 2, 4):
+        session.play(time=60.0 * minute)
+        session.observe(costs=np.ones(4), spend={"usd": np.zeros(4)})
+    assert session.state.budgets.net == pytest.approx([-4.0])
+
+
+@pytest.mark.parametrize(
+    ("spend", "more"),
+    [
+        (None, {}),
+        ({}, {}),
+        ({"eur": np.ones(4)}, {}),
+        ({"usd": np.ones(3)}, {}),
+        ({"usd": np.full(4, np.nan)}, {}),
+        ("usd", {}),
+        (
+            {"usd": np.ones(4)},
+            {"costs": None, "loss_gradient": np.ones(4), "constraint_value": 0.0},
+        ),
+    ],
+)
+def test_wrong_spend_is_refused_and_changes_nothing(spend: object, more: dict) -> None:  # type: ignore[type-arg]
+    session = tw.Session(tw.Ensemble(K, budgets=[tw.Budget("usd", total=1.0, per=2)]))
+    session.observe(costs=np.ones(4), spend={"usd": np.ones(4)})
+    before = session.state
+    with pytest.raises(TidewolfError):
+        session.observe(**{"costs": np.ones(4), "spend": spend, **more})  # type: ignore[arg-type]
+    assert session.state is before
+
+
+def test_wrong_budgets_are_refused() -> None:
+    for settings in ({}, {"total": 1.0, "plan": [1.0]}, {"total": -1.0}, {"total": 1.0, "per": 0}):
+        with pytest.raises(TidewolfError):
+            tw.Budget("usd", **settings)
+    twice = [tw.Budget("usd", total=1.0, per=2)] * 2
+    with pytest.raises(InvalidInput) as refused:
+        tw.Ensemble(K, budgets=twice)
+    assert refused.value.setting == "budgets"
+    other = tw.Ensemble(K, budgets=[tw.Budget("eur", total=1.0, per=2)])
+    with pytest.raises(InvalidInput) as refused:
+        tw.run(other, stream(0))
+    assert refused.value.setting == "spend"
+    with pytest.raises(InvalidInput) as refused:
+        tw.run(tw.LyapunovDescent(K, loss_lipschitz=10.0), stream(0))
+    assert refused.value.setting == "loss_lipschitz"
+
+
+def test_plain_dual_ascent_meets_a_budget_too() -> None:
+    run = tw.run(tw.baselines.DualAscent(K), stream(9, 600))
+    assert run.max_infeasibility < 1e-9
+    assert run.budgets["usd"].net <= 0.1 * 1.2 * 600
