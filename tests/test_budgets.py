@@ -190,6 +190,6 @@ def test_wrong_budgets_are_refused() -> None:
 
 
 def test_plain_dual_ascent_meets_a_budget_too() -> None:
-    run = tw.run(tw.baselines.DualAscent(K), stream(9, 600))
+    run = tw.run(tw.baselines.ProjectedPrimalDual(K, horizon=600), stream(9, 600))
     assert run.max_infeasibility < 1e-9
     assert run.budgets["usd"].net <= 0.1 * 1.2 * 600

@@ -26,7 +26,7 @@ KEYS = [
     "violation_by_round", "broken", "oracle_calls", "calls_per_round", "solves", "solves_per_round",
     "seconds", "max_infeasibility", "feasible_in_hindsight", "hindsight_method", "bound",
     "certificate", "unseen", "late", "pending", "overrides", "each_violation", "limit_names",
-    "limits", "experts", "seed", "settings",
+    "limits", "budgets", "experts", "seed", "settings",
 ]  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from tidewolf.functions import (
     Affine,
     Capacity,
     Chain,
+    Charged,
     Custom,
     Halfspaces,
     Linear,
@@ -154,6 +155,8 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
         case Sum(parts=parts, weights=weights):
             told = [(w, *by_hand(part, t, x)) for w, part in zip(weights, parts, strict=True)]
             return sum(w * v for w, v, _ in told), sum(w * g for w, _, g in told)
+        case Charged(parts=parts):
+            return by_hand(parts[0], t, x)
         case Max(parts=parts):
             values, gradients = zip(*(by_hand(part, t, x) for part in parts), strict=True)
             return largest(np.array(values), gradients)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from tidewolf.baselines.dual_ascent import DualAscent
 from tidewolf.baselines.online_frank_wolfe import OnlineFrankWolfe
 from tidewolf.baselines.projected_primal_dual import ProjectedPrimalDual
 from tidewolf.baselines.proximal_penalty import ProximalPenalty
@@ -13,7 +12,6 @@ from tidewolf.baselines.warm_up import WarmUp
 from tidewolf.methods.base import Learner
 
 __all__ = [
-    "DualAscent",
     "OnlineFrankWolfe",
     "ProjectedPrimalDual",
     "ProximalPenalty",

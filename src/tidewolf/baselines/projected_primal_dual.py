@@ -11,6 +11,8 @@ k = caution/10: after the same violations the weight of constraints against loss
 to caution, as with V = T^{-p}/caution in the learners with Lyapunov weights, and the default is k =
 1, for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
 
+Budgets are priced by dual ascent as well (methods/steps/budgets.py).
+
 Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/saddle.py, which holds for
 every k; a G_f that grows costs (G_f' - G_f) D^2/(2 eta R) more.
 """
@@ -30,6 +32,7 @@ from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import Cautious, Epoch, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
 from tidewolf.methods.settings import DEFAULT_CAUTION
+from tidewolf.methods.steps.budgets import BudgetSums, priced
 from tidewolf.methods.steps.saddle import SaddleSteps, SaddleSums, Units, damping, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 from tidewolf.sets.base import ConvexSet
@@ -47,6 +50,7 @@ class State(NamedTuple):
     pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
+    budgets: BudgetSums = BudgetSums()
 
 
 @final
@@ -96,6 +100,10 @@ class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[St
     def start(self) -> State:
         return State(0, self.K.center, self.first_epoch(), self.given_slopes.initial)
 
+    def taken(self, state: State, feedback: FirstOrder) -> State:
+        budgets, feedback = priced(self.K, state.budgets, feedback, state.x, self.caution)
+        return super().taken(state._replace(budgets=budgets), feedback)
+
     def step(self, state: State, block: FirstOrder) -> State:
         K, x, s = self.K, state.x, self._steps(state.epoch.horizon)
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
@@ -121,7 +129,8 @@ class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[St
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return state.epoch.bound(state.saddle.regret_bound, self.epoch_bound(state)[1])
+        bound = state.epoch.bound(state.saddle.regret_bound, self.epoch_bound(state)[1])
+        return state.budgets.less_paid(bound)
 
     def limit_price(self, state: State) -> float:
         return state.saddle.lam * state.slopes.ratio

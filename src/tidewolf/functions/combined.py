@@ -20,7 +20,7 @@ from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
-from tidewolf.core.settings import Numbers
+from tidewolf.core.settings import Names, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
@@ -375,7 +375,10 @@ class Charged(Combined):
     names: tuple[str, ...]
 
     def __init__(
-        self, *functions: Batch, parts: Sequence[Batch] = (), names: Sequence[str] = ()
+        self,
+        *functions: Batch,
+        parts: Sequence[Batch] = (),
+        names: Annotated[Sequence[str], Names()] = (),
     ) -> None:
         given = checked_parts(functions, parts, "Charged")
         if len(names) != len(given) - 1 or len(set(names)) != len(names):

@@ -677,14 +677,15 @@ class Core(KeepsPending[State]):
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
         bound = self._weights.bound(self.dual_of(state))
-        return _less_paid(state, state.migrations.bound(bound, state.migrations.regret))
+        return state.budgets.less_paid(state.migrations.bound(bound, state.migrations.regret))
 
     def policy_bound_of(self, state: State) -> Bound:
         """The same against policies; that against fixed points without a context."""
         if self.context is None:
             return self.bound_of(state)
         bound = self._weights.bound(state.dual, state.cells)
-        return _less_paid(state, state.migrations.bound(bound, state.migrations.policy_regret))
+        policy = state.migrations.bound(bound, state.migrations.policy_regret)
+        return state.budgets.less_paid(policy)
 
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         dual = self.dual_of(record.final_state)
@@ -732,10 +733,3 @@ class Core(KeepsPending[State]):
 
     def slopes(self, state: State) -> Slopes:
         return state.dual.slopes
-
-
-def _less_paid(state: State, bound: Bound) -> Bound:
-    """The bound of the losses themselves, where budgets added the price of spending to them."""
-    if bound.regret is None or not len(state.budgets.paid):
-        return bound
-    return bound._replace(regret=bound.regret - float(state.budgets.paid.sum()))

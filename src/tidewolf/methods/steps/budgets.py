@@ -40,6 +40,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.combined import Charged, Sum
 from tidewolf.functions.linear import Affine, Linear
+from tidewolf.methods.base import Bound
 
 _NONE = frozen(np.zeros(0))
 
@@ -95,6 +96,12 @@ class BudgetSums(NamedTuple):
             paid=frozen(self.paid + lam * h),
             multipliers=frozen(lam),
         )
+
+    def less_paid(self, bound: Bound) -> Bound:
+        """The bound of the losses themselves, given that of the losses with the price."""
+        if bound.regret is None or not len(self.paid):
+            return bound
+        return bound._replace(regret=bound.regret - float(self.paid.sum()))
 
     def _with_names(self, names: tuple[str, ...]) -> BudgetSums:
         if not len(self.queues) and self.names in ((), names):
