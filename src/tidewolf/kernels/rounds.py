@@ -55,11 +55,11 @@ PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
 IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, LIMIT_AT = range(8, 12)
 HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(12, 19)
-UNADVISED, SCALARS = 19, 20
+UNADVISED, LOG_WEIGHT, AIMED, REACH_AT, UNIT_AT, JUMPS, SHIFTS, SCALARS = range(19, 27)
 """What is remembered: the dual state with the sums of methods/certificate.py, the oracle budget;
 whether a round is in the middle of its projections, how many are done and how many there are; what
 the mixer remembers; the slopes of rounds whose context was unknown; whether advisers have not seen
-the last round.
+the last round; what `Aim` of methods/steps/lyapunov.py has.
 """
 
 SQUARES_OF, INVERSE_OF, LARGEST_OF = range(3)
@@ -75,12 +75,12 @@ ACCOUNTS = 9
 
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
-PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS = range(14, 19)
-SETTINGS = 19
+PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS, TARGET = range(14, 20)
+SETTINGS = 20
 """`FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
 descents, `LONGEST` the one with the longest steps, which the budget serves first where it
 `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts, and
-`EXPERTS` how many are mixed.
+`EXPERTS` how many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
 """
 
 LOSS, VALUE, APART, SPENT, CHURN, SOLVED = range(6)
@@ -97,6 +97,7 @@ MARKS = 9
 """
 
 THETA, EXPONENTS, GROWTH = 0.5, 256.0, 2.0
+QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
 LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
 EPS = float(np.finfo(np.float64).eps)
 SLACK, CONVEX_SLACK, BROKEN = 1e3 * EPS, 16.0 * EPS, 1e-9
@@ -154,6 +155,35 @@ def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def aimed(s, settings, breach):  # type: ignore[no-untyped-def]
+    """The weight of a target after a round: its z, the exponent of all weights, and the sums of its
+    bound; returns what is to be multiplied by the slopes' ratio.
+
+    Reference: `Aim` of methods/steps/lyapunov.py.
+    """
+    before = s[LOG_WEIGHT]
+    unit = s[LIMIT_SLOPE] * settings[DIAMETER]
+    if unit <= 0.0:
+        return 0.0
+    reach = max(QUICKEST * unit, min(SLOWEST * unit, ALLOWED * settings[TARGET] * s[ROUNDS]))
+    s[LOG_WEIGHT] = max(LOWEST, before + (breach - settings[TARGET]) / reach)
+    ratio = s[LOSS_SLOPE] / s[LIMIT_SLOPE] if s[LOSS_SLOPE] > 0.0 else 1.0
+    log2, exponent = s[LOG_WEIGHT] / LN2, s[EXPONENT]
+    if breach > 0.0:
+        exponent += EXPONENTS * max(0.0, math.floor((log2 - exponent) / EXPONENTS))
+    unit = math.ldexp(1.0, int(s[EXPONENT] - exponent))
+    s[EXPONENT] = exponent
+    s[PAID] *= unit
+    s[LIMIT_AT] *= unit
+    scale = THETA * ratio * reach
+    s[JUMPS] = s[JUMPS] * unit + (scale - s[UNIT_AT]) * 2.0 ** (before / LN2 - exponent)
+    s[SHIFTS] -= (reach - s[REACH_AT]) * before
+    s[REACH_AT], s[UNIT_AT] = reach, scale
+    s[AIMED] += 1.0
+    return THETA * ratio * 2.0 ** (log2 - exponent)
+
+
+@kernel
 def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-untyped-def]
     """The dual state after a round; returns V and w, by which gradients are multiplied, and the
     violation that counts.
@@ -164,6 +194,8 @@ def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-unty
     s[LOSS_SLOPE] = max(s[LOSS_SLOPE], slopes[0])
     V = 1.0 / settings[CAUTION]
     if violation <= 0.0:
+        if settings[TARGET] >= 0.0:
+            aimed(s, settings, 0.0)
         return math.ldexp(V, -int(s[EXPONENT])), 0.0, 0.0
     slope = max(s[LIMIT_SLOPE], slopes[1])
     s[LIMIT_SLOPE] = slope
@@ -173,6 +205,10 @@ def weighed(s, settings, violation, limit_norm, slopes):  # type: ignore[no-unty
         s[IMPOSSIBLE] = 1.0
     breach = min(violation, reach)
     s[VIOLATION] += breach
+    if settings[TARGET] >= 0.0:
+        w = aimed(s, settings, breach)
+        s[PAID] += w * breach
+        return math.ldexp(V, -int(s[EXPONENT])), w, breach
     if reach > 0.0:
         ratio = s[LOSS_SLOPE] / slope if s[LOSS_SLOPE] > 0.0 else 1.0
         s[LEAST_RATIO] = min(s[LEAST_RATIO], ratio)
@@ -198,6 +234,8 @@ def current_weight(s, settings):  # type: ignore[no-untyped-def]
     ratio = s[LOSS_SLOPE] / s[LIMIT_SLOPE] if s[LOSS_SLOPE] > 0.0 else 1.0
     growth = THETA * math.pow(max(s[ROUNDS], settings[HORIZON]), -0.5)
     log2 = growth * s[VIOLATION] / (GROWTH * reach) / LN2
+    if settings[TARGET] >= 0.0:
+        log2 = s[LOG_WEIGHT] / LN2
     return THETA * ratio * 2.0 ** (log2 - s[EXPONENT])
 
 

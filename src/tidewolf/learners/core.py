@@ -69,6 +69,7 @@ from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
+from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
     into_balls,
@@ -98,6 +99,7 @@ class Core(KeepsPending[State]):
 
     horizon: int | None
     caution: float
+    target_violation: float | None = None
     calls_per_round: float
     tolerance: float | None
     start_at: Array | None
@@ -140,8 +142,18 @@ class Core(KeepsPending[State]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.target_violation is not None:
+            self._require_target_alone()
         if isinstance(self.calls_per_round, str):  # by the kind of set alone, so that runs repeat
             object.__setattr__(self, "calls_per_round", self._auto_calls)
+
+    def _require_target_alone(self) -> None:
+        if self.caution != DEFAULT_CAUTION or self.per_constraint:
+            other = "per_constraint" if self.per_constraint else "caution"
+            raise InvalidInput(
+                f"target_violation has one weight, which it chooses: give it without {other}.",
+                setting="target_violation",
+            )
 
     @property
     def _auto_calls(self) -> float:
@@ -656,8 +668,8 @@ class Core(KeepsPending[State]):
     @cached_property
     def _weights(self) -> LyapunovWeights:
         slopes = self.loss_lipschitz, self.constraint_lipschitz
-        own = self.per_constraint
-        return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, per_constraint=own)
+        own = {"per_constraint": self.per_constraint, "target": self.target_violation}
+        return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, **own)  # type: ignore[arg-type]
 
     @cached_property
     def _tolerance2(self) -> float:

@@ -124,6 +124,9 @@ class Ensemble(Core):
     caution : float, default 10.0
         The weight of violations against losses: larger values violate constraints less and cost
         more.
+    target_violation : float, optional
+        The violation per round that is acceptable, on average over the rounds, in place of
+        caution. None: `caution` weighs violations.
     calls_per_round : float, default 1.0
         The most oracle calls per round, on average over the rounds so far; unspent calls are
         kept. "auto": as many as cost about as much as the rest of a round, by the kind of set:
@@ -208,6 +211,7 @@ class Ensemble(Core):
     K: HardSetK
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
+    target_violation: OptionalPositive = None
     calls_per_round: CallsOrAuto = 1.0
     step_scales: Annotated[tuple[float, ...], Numbers(each=Magnitude(), distinct=True)] = (
         0.03,

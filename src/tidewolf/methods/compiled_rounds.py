@@ -38,7 +38,7 @@ from tidewolf.methods.kernel_functions import Functions, Records, read_only
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer
-from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, DualState
+from tidewolf.methods.steps.lyapunov import LEAST_HORIZON, Aim, DualState
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import Active, ActiveSet, ExactPoint, factors_of, rows_to_keep
 from tidewolf.projection.search import address_of, as_bytes, make_way, refuse, tie_margin
@@ -113,6 +113,7 @@ class Arrays(NamedTuple):
         s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
         s[names.GAP], s[names.RANGE] = state.mixer.gap, state.mixer.largest
         s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT] = cells[2:]
+        s[names.LOG_WEIGHT : names.SCALARS] = dual.aim or 0.0
         self.gradients[:, 0] = dual.sums.loss, dual.sums.limit
         self.gradients[:, 1:] = cells.loss, cells.limit
         for i, (own, active) in enumerate(zip(state.descents, state.pool.actives, strict=True)):
@@ -239,6 +240,7 @@ class ArrayState:
             s[names.IMPOSSIBLE] > 0.0,
             GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
             since.dual.carried,
+            aim=None if since.dual.aim is None else _aim(s[names.LOG_WEIGHT : names.SCALARS]),
         )
         descents, actives, weights = [], list[Active](), self.weights[:, : self.count]
         for i, (apart, _, moved) in enumerate(arrays.sums.tolist()):
@@ -273,6 +275,11 @@ class ArrayState:
             vertices=self.vertices,
             distance=float(arrays.sums[kernel.learner._largest, names.APART_OF]),
         )
+
+
+def _aim(numbers: list[float]) -> Aim:
+    z, rounds, *sums = numbers
+    return Aim(z, int(rounds), *sums)
 
 
 def whole(state: Any) -> Any:
@@ -337,6 +344,7 @@ class CompiledRounds:
             "PAYS_FIRST": learner._pays_first,
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
+            "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
         places = np.append(factors.starts, self.n).astype(np.int64)

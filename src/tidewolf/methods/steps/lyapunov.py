@@ -43,6 +43,23 @@ exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that 
 exp grows, so weights, W and paid live in units of 2^exponent, which never fall: scale-free base
 learners never notice.
 
+A target for the violation
+--------------------------
+Given beta, the violation per round that is acceptable, the weight aims at it. With z_0 = -1 and
+s_t = k_t G_g D, k_t G_g D = beta t/10 kept between 0.15 and 0.3 times G_g D, so that early
+violations are answered quickly,
+
+    w_t = theta (G_f/G_g) exp(z_t),    z_t = max( LOWEST, z_{t-1} + (g_t^+(x_t) - beta)/s_t ),
+
+so that w falls while less than beta is violated and grows exponentially above. With
+A_t = theta (G_f/G_g) s_t, w_t g_t^+ >= A_t (exp(z_t) - exp(z_{t-1})): where z falls the right side
+is below 0. Summed, with the jumps J = sum (A_{t+1} - A_t) exp(z_t), A_T exp(z_T) <= most + J; by
+parts sum (g_t^+ - beta) <= s_T z_T + L, L = -sum (s_{t+1} - s_t) z_t. So in T rounds
+
+    violation  <=  beta T + s_T ln( (most + J)/A_T ) + L,
+
+for running slopes, too: J and L are measured. G_g that grows leaves w continuous.
+
 A weight for each constraint
 ----------------------------
 Limit i of k has its own violation Q_i, slope G_i and q_i = Q_i/(c G_i D), and
@@ -101,6 +118,10 @@ SHARE = 0.55
 """a of several limits: on the backbone `geant` it costs no more than one weight for the largest
 violation."""
 THETA = 0.5
+QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
+"""The least and the largest k of a target, the share of what is allowed so far, and the least z."""
+FIRST_Z = -1.0
+"""All four were chosen on `routing` and `geant`, seed 0."""
 _STRIDE = 256
 _LN2 = math.log(2.0)
 
@@ -122,6 +143,32 @@ class EachLimit(NamedTuple):
             raise ValueError("what its dual state has of a limit is below 0")
 
 
+class Aim(NamedTuple):
+    """How far the violation is above its target."""
+
+    z: float
+    """ln of w over theta G_f/G_g"""
+    rounds: int = 0
+    """that were counted, which begins with the first violation"""
+    s: float = 0.0
+    A: float = 0.0
+    jumps: float = 0.0
+    """J, in units of 2^exponent"""
+    shifts: float = 0.0
+    """L"""
+
+    def moved(self, beta: float, breach: float, n: int, s: float) -> float:
+        """z after n rounds with this violation."""
+        return self.z if s <= 0.0 else max(LOWEST, self.z + (breach - beta * n) / s)
+
+    def after(self, z: float, n: int, s: float, A: float, exponent: int, unit: float) -> Aim:
+        if s <= 0.0:
+            return self
+        grown = (A - self.A) * 2.0 ** (self.z / _LN2 - exponent)
+        shifts = self.shifts - (s - self.s) * self.z
+        return Aim(z, self.rounds + n, s, A, self.jumps * unit + grown, shifts)
+
+
 class DualState(NamedTuple):
     rounds: int
     violation: float
@@ -141,6 +188,8 @@ class DualState(NamedTuple):
     """where every limit has its own weight, once a round was seen: `violation` and `paid` are then
     of all together, `slopes` the largest, `least_ratio` the least
     """
+    aim: Aim | None = None
+    """where there is a target"""
 
 
 class Surrogate(NamedTuple):
@@ -206,6 +255,8 @@ class LyapunovWeights:
     """the base learner's regret is about c D M T^p for gradients of at most M"""
     per_constraint: bool = False
     """whether each limit has its own weight; how many there are is learned from the first round"""
+    target: float | None = None
+    """beta"""
 
     def start(self) -> DualState:
         return DualState(
@@ -217,6 +268,7 @@ class LyapunovWeights:
             paid=0.0,
             impossible=False,
             sums=GradientSums.start(self.K),
+            aim=None if self.target is None else Aim(FIRST_Z),
         )
 
     def migrated(self, dual: DualState) -> DualState:
@@ -231,6 +283,7 @@ class LyapunovWeights:
             exponent=dual.exponent,
             impossible=dual.impossible,
             carried=dual.violation,
+            aim=fresh.aim if fresh.aim is None or dual.aim is None else Aim(dual.aim.z),
         )
 
     def weigh(self, dual: DualState, block: FirstOrder, x: Array) -> Surrogate:
@@ -255,12 +308,19 @@ class LyapunovWeights:
             impossible = impossible or beyond
         slopes = Slopes(dual.slopes.loss, max(dual.slopes.constraint, *G))
         logs = [self._log2(dual.rounds, *each) for each in zip(G, Q, strict=True)]
-        exponent = dual.exponent
+        exponent, aim, n = dual.exponent, dual.aim, block.rounds
+        s = max(G) * self.K.diameter
+        if aim is not None and self.target is not None:
+            s = max(QUICKEST * s, min(SLOWEST * s, ALLOWED * self.target * dual.rounds))
+            z = aim.moved(self.target, sum(breach for _, breach in found), n, s)
+            logs = [z / _LN2]
         if broken:
             exponent += _STRIDE * max(0, int((max(logs) - exponent) // _STRIDE))
         unit, V = math.ldexp(1.0, dual.exponent - exponent), self._loss_weight(exponent)
         ratios = [_ratio(slopes.loss, each, count) for each in G]
         w = [self._weight(*each, exponent) for each in zip(G, ratios, logs, strict=True)]
+        if aim is not None:
+            aim = aim.after(_LN2 * logs[0], n, s, THETA * ratios[0] * s, exponent, unit)
         paid, value, offset = [unit * each for each in paid], 0.0, 0.0
         P: Array | None = None
         for (i, one), (gradient, breach) in zip(broken, found, strict=True):
@@ -287,6 +347,7 @@ class LyapunovWeights:
             impossible=impossible,
             sums=sums,
             each=each,
+            aim=aim,
         )
         numbers = V, max(w), block.rounds, grad_f, offset, shares
         return Surrogate(g, inner(g, g), weighed, unit, P, value, *numbers)
@@ -358,6 +419,7 @@ class LyapunovWeights:
         count, weights = 1 if dual.each is None else len(dual.each.slopes), list[float]()
         for Q, G, *_ in zip(*self._remembered(dual, count), strict=True):
             ratio, log2 = _ratio(dual.slopes.loss, G, count), self._log2(dual.rounds, G, Q)
+            log2 = log2 if dual.aim is None else dual.aim.z / _LN2
             weights.append(self._weight(G, ratio, log2, dual.exponent))
         return np.array(weights)
 
@@ -410,6 +472,12 @@ class LyapunovWeights:
 
     def _violation_at_most(self, dual: DualState, most: float) -> float:
         slope, each = dual.slopes.constraint, dual.each
+        if dual.aim is not None and self.target is not None:
+            _, rounds, s, A, jumps, shifts = dual.aim
+            if not most + jumps > 0.0 < A:
+                return dual.violation
+            above = s * (math.log((most + jumps) / A) + dual.exponent * _LN2) + shifts
+            return dual.carried + max(0.0, self.target * rounds + above)
         if each is None:
             return self._at_most(dual, slope, dual.least_ratio, most, dual.carried)
         made = each.least_ratios < math.inf
@@ -449,6 +517,8 @@ class LyapunovWeights:
                 reason="With a weight for each limit a guarantee needs their number, as in "
                 "guarantee(limits=3); without it bounds are measured."
             )
+        if self.target is not None:
+            return Bound(reason="With a target for the violation bounds are measured.")
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
         T, D, share = self.horizon, self.K.diameter, c_base / self.c
