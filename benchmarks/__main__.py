@@ -16,6 +16,7 @@ KNOWN = {
     "tables": "pages",
     "headline": "headline",
     "experts": "experts",
+    "budgets": "budgets",
     "tournament": "tournament",
     "operating": "operating",
     "oracles": "oracles",
@@ -28,7 +29,16 @@ KNOWN = {
     "service": "service",
 }
 """name on the command line -> module, imported when it is run"""
-WITH_ARGUMENTS = ("tables", "headline", "cores", "crossover", "experts", "operating", "service")
+WITH_ARGUMENTS = (
+    "tables",
+    "headline",
+    "cores",
+    "crossover",
+    "experts",
+    "budgets",
+    "operating",
+    "service",
+)
 
 
 def main(words: list[str]) -> int:

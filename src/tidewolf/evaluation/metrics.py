@@ -420,6 +420,10 @@ def run_totals(run: Run) -> tuple[RunTotal, ...]:
         RunTotal("regret", over, run.regret_curve(), run.regret, regret),
         RunTotal("violation", broken, np.cumsum(run.violations), None, violation),
         RunTotal("oracle calls", "linear minimisations over the set", calls),
+        *(
+            RunTotal(f"{name} above the plan", "net spend of a budget", np.cumsum(one.spend))
+            for name, one in run.budgets.items()
+        ),
     )
 
 

@@ -668,8 +668,9 @@ class Core(KeepsPending[State]):
     @cached_property
     def _weights(self) -> LyapunovWeights:
         slopes = self.loss_lipschitz, self.constraint_lipschitz
-        own = {"per_constraint": self.per_constraint, "target": self.target_violation}
-        return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, **own)  # type: ignore[arg-type]
+        both = self.K, self.caution, self.horizon, *slopes
+        own, target = self.per_constraint, self.target_violation
+        return LyapunovWeights(*both, per_constraint=own, target=target)
 
     @cached_property
     def _tolerance2(self) -> float:

@@ -11,8 +11,9 @@ measured, not bounded. Spending has the price (the multiplier, in units of the l
     lam_t = caution (G_f/G_h) Q_t/(G_h D sqrt(t)),
 
 and the learner sees the loss f_t + sum_j lam_j,t h_j,t in place of f_t, everything else unchanged.
-G_f and G_h are the largest gradient norms so far, within aff(K); t counts the rounds in the order
-in which their feedback comes. The queue goes on where a period ends: what a period may still spend
+G_f and G_h are the root mean squares of the gradient norms so far, within aff(K): the largest would
+let one expensive round make all later ones cheap. t counts the rounds in the order in which their
+feedback comes. The queue goes on where a period ends: what a period may still spend
 is a matter of the report, and the price that was found remains a good one.
 
 For u in K with h_j,t(u) <= 0 in every round, f_t(x) - f_t(u) is at most the same difference of the
@@ -52,10 +53,10 @@ class BudgetSums(NamedTuple):
     rounds: int = 0
     queues: Floats = _NONE
     """Q"""
-    slopes: Floats = _NONE
-    """G_h"""
-    loss_slope: float = 0.0
-    """G_f"""
+    squares: Floats = _NONE
+    """sum_t |grad h_t|^2"""
+    loss_square: float = 0.0
+    """sum_t |grad f_t|^2"""
     net: Floats = _NONE
     """sum_t h_t"""
     paid: Floats = _NONE
@@ -80,9 +81,9 @@ class BudgetSums(NamedTuple):
         """After n rounds with this spend and this gradient of the loss, with the price of it."""
         self = self._with_names(spend.names)
         t, h = self.rounds + n, spend.values
-        slopes = [norm(K.tangent(gradient)) / n for gradient in spend.gradients]
-        G_h = np.maximum(self.slopes, slopes)
-        G_f = max(self.loss_slope, norm(K.tangent(loss)) / n)
+        squares = [norm(K.tangent(gradient)) ** 2 / n for gradient in spend.gradients]
+        S_h, S_f = self.squares + squares, self.loss_square + norm(K.tangent(loss)) ** 2 / n
+        G_h, G_f = np.sqrt(S_h / t), math.sqrt(S_f / t)
         Q = np.maximum(0.0, self.queues + h)
         reach = G_h * K.diameter * math.sqrt(t)
         ratio = (G_f or 1.0) / np.where(G_h > 0.0, G_h, 1.0)
@@ -90,8 +91,8 @@ class BudgetSums(NamedTuple):
         return self._replace(
             rounds=t,
             queues=frozen(Q),
-            slopes=frozen(G_h),
-            loss_slope=G_f,
+            squares=frozen(S_h),
+            loss_square=S_f,
             net=frozen(self.net + h),
             paid=frozen(self.paid + lam * h),
             multipliers=frozen(lam),
@@ -106,7 +107,7 @@ class BudgetSums(NamedTuple):
     def _with_names(self, names: tuple[str, ...]) -> BudgetSums:
         if not len(self.queues) and self.names in ((), names):
             none = frozen(np.zeros(len(names)))
-            return self._replace(names=names, queues=none, slopes=none, net=none, paid=none)
+            return self._replace(names=names, queues=none, squares=none, net=none, paid=none)
         if names != self.names:
             raise InvalidInput(
                 f"Expected the spend of {listed(self.names) or 'no budget'} in every round, "

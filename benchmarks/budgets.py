@@ -1,0 +1,104 @@
+"""Budgets and violation targets against what one would otherwise do.
+
+plan       six endpoints, price against latency, a constant plan: 5 % below the loss of the same
+           plan as a constraint of every round, the worst window 2 % of the total at most
+gateway    three days of minutes: each day spends 1.01 of its budget at most (1.02 the first),
+           8 % above a linear program that knows everything, quotas as without the budget
+targets    the violation per round within 30 % of its target, 0.2 % above the loss of the
+           caution with that violation, its bound 8 times the violation at most
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+import tidewolf as tw
+from benchmarks.cases import advised
+from benchmarks.experts import means, percent, problems
+from benchmarks.measuring import Bar, Limits, play_sections
+from tidewolf.problems import Problem
+from tidewolf.problems.gateway import DAY
+
+SEEDS, TARGETS = 5, (0.001, 0.002, 0.005, 0.01)
+CAUTIONS = (1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+def endpoints(seed: int, rounds: int = 5_000) -> tuple[tw.Stream, tw.Stream, float]:
+    """The plan as a budget, and as a constraint of every round; its total."""
+    draw, plan = np.random.default_rng(seed), 0.9
+    phases = 2.0 * np.pi * (np.arange(rounds)[:, None] / 480.0 + draw.random(6))
+    latency = np.linspace(2.0, 0.2, 6) * np.exp(0.25 * np.sin(phases))
+    latency *= np.exp(0.3 * draw.normal(size=(rounds, 6)))
+    price = np.linspace(0.3, 2.5, 6) * np.exp(0.3 * draw.normal(size=(rounds, 6)))
+    losses = tw.functions.Linear(latency)
+    spend = tw.functions.Affine(price, np.full(rounds, plan))
+    return tw.Stream(losses, budgets={"usd": spend}), tw.Stream(losses, spend), plan * rounds
+
+
+def plan(limits: Limits) -> Iterator[Bar]:
+    for seed in limits.seeds or range(SEEDS):
+        budget, strict, total = endpoints(seed)
+        K = tw.sets.Simplex(6)
+        ours, theirs = (tw.run(tw.Ensemble(K), stream) for stream in (budget, strict))
+        gain = percent(float(ours.losses.mean()), float(theirs.losses.mean()))
+        worst = 100.0 * ours.budgets["usd"].worst_window / total
+        yield Bar(f"plan, seed {seed}, loss against a constraint", gain, -5.0, "%")
+        yield Bar(f"plan, seed {seed}, worst window", worst, 2.0, "%")
+
+
+def offline(problem: Problem) -> float:
+    """The least mean latency of any decisions, each round's own, within quotas and budgets."""
+    losses, limits = problem.stream.losses, problem.stream.constraints
+    spend = problem.stream.budgets["usd"]
+    T, n = losses.C.shape
+    days = np.repeat(np.arange(T) // DAY, n)
+    rows = sparse.csr_array((spend.A.ravel(), (days, np.arange(T * n))))
+    totals = np.add.reduceat(spend.b, np.arange(0, T, DAY))
+    shares = sparse.kron(sparse.eye_array(T), np.ones((1, n)), format="csr")
+    most = np.clip(limits.c, 0.0, 1.0).ravel()
+    bounds = np.column_stack([np.zeros(T * n), most])
+    found = linprog(losses.C.ravel(), rows, totals, shares, np.ones(T), bounds, method="highs-ipm")
+    return float(found.fun) / T
+
+
+def gateway(limits: Limits) -> Iterator[Bar]:
+    for seed in limits.seeds or range(SEEDS):
+        problem = tw.problems.gateway(seed=seed)
+        K, experts, total = problem.K, advised(problem), problem.budgets[0].total
+        run = tw.run(tw.Ensemble(K, experts=experts, budgets=problem.budgets), problem.stream)
+        free = tw.Stream(problem.stream.losses, problem.stream.constraints)
+        alone = means(tw.Ensemble(K, experts=experts), free).violation
+        days = 1.0 + run.budgets["usd"].windows / total
+        yield Bar(f"gateway, seed {seed}, first day, of the budget", days[0], 1.02, "x")
+        yield Bar(f"gateway, seed {seed}, later days, of the budget", max(days[1:]), 1.01, "x")
+        above = percent(float(run.losses.mean()), offline(problem))
+        yield Bar(f"gateway, seed {seed}, latency above the program", above, 8.0, "%")
+        over = 100.0 * float(run.violations.mean())
+        yield Bar(f"gateway, seed {seed}, quotas", over, 120.0 * alone + 0.1, "%")
+
+
+def targets(limits: Limits) -> Iterator[Bar]:
+    for name, problem in problems(limits, ("routing", "geant", "uunet"), SEEDS):
+        experts = advised(problem)
+        swept = (tw.Ensemble(problem.K, caution=c, experts=experts) for c in CAUTIONS)
+        curve = sorted((m.violation, m.loss) for m in (means(e, problem.stream) for e in swept))
+        violations, losses = np.array(curve).T
+        for target in TARGETS:
+            if not violations[0] <= target <= violations[-1]:
+                continue
+            learner = tw.Ensemble(problem.K, target_violation=target, experts=experts)
+            run = tw.run(learner, problem.stream)
+            mean = float(run.violations.mean())
+            above = percent(float(run.losses.mean()), float(np.interp(mean, violations, losses)))
+            bound = learner.bound_of(run.final_state).violation
+            yield Bar(f"{name}, target {target:g}, met", mean / target, 1.3, "x")
+            yield Bar(f"{name}, target {target:g}, loss", above, 0.2, "%")
+            if bound is not None:
+                ratio = bound / float(run.violations.sum())
+                yield Bar(f"{name}, target {target:g}, bound", ratio, 8.0, "x")
+
+
+def report(words: Sequence[str] = ()) -> None:
+    play_sections("budgets", {"plan": plan, "gateway": gateway, "targets": targets}, words)
