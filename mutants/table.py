@@ -42,14 +42,6 @@ CVXPY_KINDS = f"{CVXPY}::test_each_passes_the_checks_of_functions"
 CVXPY_VALUES = f"{CVXPY}::test_values_are_those_of_cvxpy_and_subgradients_lie_below"
 
 
-class Numbers(NamedTuple):
-    """Every number of a function, of a constant, or of one of a class (Class.method)."""
-
-    file: str
-    place: str
-    checks: str = GUARANTEES
-
-
 class Mutant(NamedTuple):
     """A whole file with a mistake in it."""
 
@@ -746,35 +738,25 @@ PATCHES = {
     },
 }
 
-NUMBERS = (
-    Numbers("methods/steps/saddle.py", "unit_free_steps"),
-    Numbers("methods/paper.py", "PaperLearner.known_distance2"),
-    Numbers("methods/paper.py", "SaddleLearner.block_factor"),
-    Numbers("methods/paper.py", "theorem_eps"),
-    Numbers("learners/primal_dual.py", "PrimalDual.theorem_values"),
-    Numbers("learners/primal_dual.py", "PrimalDual.guarantee"),
-    Numbers("methods/steps/saddle.py", "_THETA"),
-    Numbers("methods/steps/saddle.py", "damping"),
-    Numbers("methods/steps/saddle.py", "violation_bound"),
-    Numbers("learners/drift_plus_penalty.py", "DriftPlusPenalty.weights"),
-    Numbers("learners/drift_plus_penalty.py", "DriftPlusPenalty.guarantee"),
-    Numbers("learners/drift_plus_penalty.py", "DriftPlusPenalty.theorem_values"),
-    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.theorem_values"),
-    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual._unit_free_guarantee"),
-    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.mu_for"),
-    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.guarantee"),
-    Numbers("methods/steps/lyapunov.py", "THETA"),
-    Numbers("methods/steps/lyapunov.py", "LyapunovWeights.c"),
-    Numbers("methods/steps/lyapunov.py", "LyapunovWeights.p"),
-    Numbers("methods/steps/lyapunov.py", "LyapunovWeights.guaranteed"),
-    Numbers("methods/steps/adagrad.py", "_price", FACTORS),
-    Numbers("learners/core.py", "Core.guarantee", ENSEMBLE_GUARANTEE),
-    Numbers("learners/lyapunov_frank_wolfe.py", "INFO"),
-    Numbers("learners/lyapunov_frank_wolfe.py", "ANYTIME"),
-    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
-    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe.constants"),
-    Numbers("baselines/sinha_vaze.py", "SinhaVaze.guarantee"),
-)
+NUMBERS = {
+    "methods/steps/saddle.py": "unit_free_steps _THETA damping violation_bound",
+    "methods/steps/lyapunov.py": "THETA LyapunovWeights.c LyapunovWeights.p "
+    "LyapunovWeights.guaranteed",
+    "methods/steps/adagrad.py": "_price",
+    "methods/paper.py": "PaperLearner.known_distance2 SaddleLearner.block_factor theorem_eps",
+    "learners/primal_dual.py": "PrimalDual.theorem_values PrimalDual.guarantee",
+    "learners/drift_plus_penalty.py": "DriftPlusPenalty.weights DriftPlusPenalty.guarantee "
+    "DriftPlusPenalty.theorem_values",
+    "learners/bandit_primal_dual.py": "BanditPrimalDual.theorem_values BanditPrimalDual.mu_for "
+    "BanditPrimalDual._unit_free_guarantee BanditPrimalDual.guarantee",
+    "learners/core.py": "Core.guarantee",
+    "learners/lyapunov_frank_wolfe.py": "INFO ANYTIME LyapunovFrankWolfe._rho "
+    "LyapunovFrankWolfe.constants",
+    "baselines/sinha_vaze.py": "SinhaVaze.guarantee",
+}
+"""By file, the functions, constants and methods of which every number is changed."""
+CHECKS = {"methods/steps/adagrad.py": FACTORS, "learners/core.py": ENSEMBLE_GUARANTEE}
+"""What checks the numbers of a file, if it is not `GUARANTEES`."""
 
 SAME = {
     ("methods/steps/lyapunov.py", "if limits > "): "limits are counted",
@@ -783,10 +765,7 @@ SAME = {
     ("learners/bandit_primal_dual.py", "(math.log(T) or "): "one round is projected nowhere",
     ("learners/bandit_primal_dual.py", "max(self.assumed) or "): "slopes of 0 move nothing",
     ("learners/core.py", "self.horizon or "): "without a horizon nothing is promised",
-    (
-        "learners/lyapunov_frank_wolfe.py",
-        "self.K.diameter or ",
-    ): "a set of one point has nothing to move in",
+    ("learners/lyapunov_frank_wolfe.py", "self.K.diameter or "): "one point cannot move",
 }
 """Numbers that change nothing, by what stands before them, and why."""
 
@@ -799,7 +778,12 @@ def every() -> list[Mutant]:
         _patched(name, SOURCE / file, *patch)
         for file, patches in PATCHES.items()
         for name, patch in patches.items()
-    ] + [mutant for numbers in NUMBERS for mutant in _renumbered(numbers)]
+    ] + [
+        mutant
+        for file, places in NUMBERS.items()
+        for place in places.split()
+        for mutant in _renumbered(file, place)
+    ]
 
 
 def _patched(name: str, file: Path, old: str, new: str, checks: str) -> Mutant:
@@ -811,34 +795,32 @@ def _patched(name: str, file: Path, old: str, new: str, checks: str) -> Mutant:
     return Mutant(name, file, text.replace(old, new), checks)
 
 
-def _renumbered(numbers: Numbers) -> list[Mutant]:
-    file = SOURCE / numbers.file
-    text = (ROOT / file).read_text()
-    found = [node for node in ast.walk(_node(ast.parse(text), numbers)) if _is_a_number(node)]
+def _renumbered(file: str, place: str) -> list[Mutant]:
+    text = (ROOT / SOURCE / file).read_text()
+    found = [node for node in ast.walk(_node(ast.parse(text), file, place)) if _is_a_number(node)]
     if not found:
-        raise ValueError(f"{numbers.place} of {file} holds no number.")
+        raise ValueError(f"{place} of {file} holds no number.")
     lines = text.splitlines(keepends=True)
     mutants = []
     for node in sorted(found, key=lambda node: (node.lineno, node.col_offset)):
         line, start, end = lines[node.lineno - 1], node.col_offset, node.end_col_offset
-        if any(path == numbers.file and line[:start].endswith(before) for path, before in SAME):
+        if any(path == file and line[:start].endswith(before) for path, before in SAME):
             continue
         changed = [*lines]
         changed[node.lineno - 1] = f"{line[:start]}(1.01 * {line[start:end]}){line[end:]}"
-        where = (
-            f"{numbers.place}: {line[start:end]} is 1 % larger, line {node.lineno}, column "
-            f"{start}, {line.strip()}"
-        )
-        mutants.append(Mutant(where, file, "".join(changed), numbers.checks))
+        where = f"line {node.lineno}, column {start}, {line.strip()}"
+        name = f"{place}: {line[start:end]} is 1 % larger, {where}"
+        checks = CHECKS.get(file, GUARANTEES)
+        mutants.append(Mutant(name, SOURCE / file, "".join(changed), checks))
     return mutants
 
 
-def _node(tree: ast.Module, numbers: Numbers) -> ast.AST:
+def _node(tree: ast.Module, file: str, place: str) -> ast.AST:
     node: ast.AST = tree
-    for name in numbers.place.split("."):
+    for name in place.split("."):
         inside = [n for n in ast.iter_child_nodes(node) if name in _names(n)]
         if len(inside) != 1:
-            raise ValueError(f"{numbers.file} has no {numbers.place}.")
+            raise ValueError(f"{file} has no {place}.")
         node = inside[0]
     return node
 
