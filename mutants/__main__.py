@@ -76,11 +76,8 @@ def _dies(copies: Queue[Path], mutant: Mutant) -> bool:
 def _run(copies: Queue[Path], checks: str, mutant: Mutant | None = None) -> tuple[int, str]:
     """pytest's exit code with this mistake, and the first law that failed."""
     copy = copies.get()
-    command = [
-        sys.executable,
-        *["-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider"],
-        *checks.split(),
-    ]
+    pytest = ["-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider"]
+    command = [sys.executable, *pytest, *checks.split()]
     paths = {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     given = {"cwd": copy, "env": os.environ | paths, "capture_output": True, "text": True}
     try:

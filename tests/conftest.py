@@ -45,6 +45,7 @@ ALLOWED = (
     r"(torch|jax) is not installed",
     r"There is no Chromium here",
     r"There is no PostgreSQL here",
+    r"There is no HAProxy here",
     r"There is no C compiler here",
     r"^only root can become another user$",
     r"recorded streams? .*(is|are) not in .*; set TIDEWOLF_DATA",

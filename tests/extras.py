@@ -36,6 +36,7 @@ NEEDS = {
     "test_compare.py::test_the_page_stands_alone_and_says_every_standing": "matplotlib",
     "test_decision_files.py": "pandas",
     "test_description.py": "pydantic",
+    "test_haproxy.py": "fastapi",
     "test_incumbent.py": "pandas",
     "test_round_reader.py": "pydantic",
     "test_fixtures.py::test_an_interrupted_run_of_another_machine_resumes": "pydantic",

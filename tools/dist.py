@@ -84,15 +84,8 @@ def main() -> int:
         both = "sdist", "wheel"
         one, other = place / "one", place / "another" / "folder"
         first = built(copied(one, 0o644, 1.7e9), place / "a", epoch, *both, TZ="UTC")
-        second = built(
-            copied(other, 0o600, 1.2e9),
-            place / "b",
-            epoch,
-            *both,
-            TZ="Asia/Tokyo",
-            PYTHONHASHSEED="7",
-            HOME=str(place),
-        )
+        far = {"TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7", "HOME": str(place)}
+        second = built(copied(other, 0o600, 1.2e9), place / "b", epoch, *both, **far)
         (sdist,) = (place / "a").glob("*.tar.gz")
         third = built(unpacked(sdist, place / "unpacked"), place / "c", epoch, "wheel")
         if first != second or not third.items() <= first.items():

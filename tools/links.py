@@ -16,21 +16,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LOADS = {
-    "audio": ("src",),
-    "embed": ("src",),
-    "iframe": ("src",),
-    "image": ("href", "xlink:href"),
-    "img": ("src", "srcset"),
-    "input": ("src",),
-    "link": ("href",),
-    "object": ("data",),
-    "script": ("src",),
-    "source": ("src", "srcset"),
-    "track": ("src",),
-    "video": ("src", "poster"),
-}
-"""What a browser fetches without being asked, by element."""
+LOADS = ("src", "srcset", "href", "xlink:href", "data", "poster")
+"""Attributes whose address a browser fetches without being asked, but in links to follow."""
 ONLY_SAID = frozenset(("alternate", "author", "canonical", "help", "license", "next", "prev"))
 """What a <link> may be to another page without loading it."""
 _STYLE_ADDRESS = re.compile(r"""(?:url\(\s*|@import\s+(?!url\())["']?([^"')\s;]+)""")
@@ -52,13 +39,10 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self.ids |= {given[name] for name in ("id", "name") if given.get(name)}
-        if tag in ("a", "area") and "href" in given:
-            self.links.append(given["href"])
-        said = tag == "link" and set(given.get("rel", "").lower().split()) <= ONLY_SAID
-        for name in LOADS.get(tag, ()):
-            if name in given:
-                found = _sources(given[name]) if name == "srcset" else [given[name]]
-                (self.links if said else self.loads).extend(found)
+        is_said = tag == "link" and set(given.get("rel", "").lower().split()) <= ONLY_SAID
+        for name in filter(given.__contains__, LOADS):
+            found = _sources(given[name]) if name == "srcset" else [given[name]]
+            (self.links if is_said or tag in ("a", "area") else self.loads).extend(found)
         self.loads += addresses_in_style(given.get("style", ""))
         self._style = tag == "style"
 

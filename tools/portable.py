@@ -49,7 +49,7 @@ NOT_NUMERICAL = re.compile(
     r"""test_(
     archive|backup|browser|charts|cli|client|container|covering|csv|dates|decision_files|description|
     docs|docstrings|doctor|excel|experiments|files.*|folder|frames|front_doors|
-    gallery|hosted.*|imports|inline|jit|limit_files|live|main|mutants|newcomers|notebook|outputs_page|
+    gallery|haproxy|hosted.*|imports|inline|jit|limit_files|live|main|mutants|newcomers|notebook|outputs_page|
     own_data|portable|postgres.*|preview|public|release|report.*|round_reader|serve.*|service.*|
     session_store|site|soak|storage.*|storm|suite|sweep|tools|tournament
     )\.py""",
