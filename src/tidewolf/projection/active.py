@@ -34,14 +34,7 @@ from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers, table_for
 from tidewolf.projection.one_shot import as_budget, as_member, as_near
 from tidewolf.projection.search import caratheodory, search, search_any
-from tidewolf.sets.base import (
-    Compiled,
-    ConvexSet,
-    CostlyMembership,
-    Factors,
-    Projectable,
-    membership_tolerance,
-)
+from tidewolf.sets import base
 
 SPARE = 32
 IDLE = 128
@@ -172,15 +165,15 @@ def emptied(x: Array, out: Bools) -> Array:
     return frozen(like(entries, x))
 
 
-def factors_of(K: HasLMO) -> Factors | None:
+def factors_of(K: HasLMO) -> base.Factors | None:
     """The factors of a product that projections can treat one by one; None: it is one for them.
 
     They are NumPy's, in double precision, and if no exact projection is at hand their vertices
     are sparse or the product is small; points whose membership is costly to see are proved by their
     vertices, so such a set stays one.
     """
-    factors = K.factors if isinstance(K, ConvexSet) else None
-    if factors is None or len(factors.starts) < 2 or isinstance(K, CostlyMembership):
+    factors = K.factors if isinstance(K, base.ConvexSet) else None
+    if factors is None or len(factors.starts) < 2 or isinstance(K, base.CostlyMembership):
         return None
     if type(K.center) is not np.ndarray or K.center.dtype != DOUBLE:
         return None
@@ -189,8 +182,8 @@ def factors_of(K: HasLMO) -> Factors | None:
     return None
 
 
-def factors_in(K: HasLMO) -> Factors:
-    assert isinstance(K, ConvexSet)
+def factors_in(K: HasLMO) -> base.Factors:
+    assert isinstance(K, base.ConvexSet)
     assert K.factors is not None
     return K.factors
 
@@ -288,7 +281,7 @@ class ActiveSet(Combination):
         known = (
             type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == x.dtype == DOUBLE
         )
-        if isinstance(K, Compiled) and known:
+        if isinstance(K, base.Compiled) and known:
             found = search(K, (atoms, weights, x), y, tol, float(budget))._replace(warm=self.warm)
         else:
             found = search_any(K, (atoms, weights, x, self.warm), y, tol, budget)
@@ -389,7 +382,7 @@ class ExactPoint(Active):
     def nearest(
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[ExactPoint]:
-        assert isinstance(K, Projectable)
+        assert isinstance(K, base.Projectable)
         x = frozen(K.project(y))
         return Remembered(x, x, 0, 0.0, ExactPoint(x))
 
@@ -397,12 +390,12 @@ class ExactPoint(Active):
         """The member nearest to x that is 0 there: pushed far below 0, entries end at 0, or where
         they may be negative at a bound from which they can be moved to 0.
         """
-        assert isinstance(K, Projectable)
+        assert isinstance(K, base.Projectable)
         if vertex is not None:
             return vertex.dense(self.x)
         far = 1e3 * (K.radius + float(np.abs(self.x).max()))
         x = emptied(K.project(emptied(self.x, out) - far * out.reshape(self.x.shape)), out)
-        return x if K.infeasibility(x) <= membership_tolerance(x, K.radius) else None
+        return x if K.infeasibility(x) <= base.membership_tolerance(x, K.radius) else None
 
     def parts(self) -> dict[str, Any]:
         return {"x": self.x}

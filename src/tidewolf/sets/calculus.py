@@ -20,7 +20,7 @@ from tidewolf.core.settings import Number, Numbers, checked, names_in_files
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.values import Composed
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
-from tidewolf.sets.balls import L2Ball
+from tidewolf.sets.balls import Box, L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
     CostlyMembership,
@@ -33,7 +33,6 @@ from tidewolf.sets.base import (
     Relaxable,
     require_shape,
 )
-from tidewolf.sets.box import Box
 from tidewolf.sets.generic import VertexHull
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
 from tidewolf.sets.spectra import BoundedPSD
