@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import listed, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, norm, require_finite
 from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.conforming import allowed_infeasibility
@@ -25,7 +25,6 @@ from tidewolf.core.feedback import (
     per_constraint_feedback,
 )
 from tidewolf.core.frames import in_order
-from tidewolf.core.names import listed
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats

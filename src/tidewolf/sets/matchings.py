@@ -10,9 +10,9 @@ from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.arguments import all_different, listed
 from tidewolf.core.arrays import frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, GraphError, SolverFailed, WrongShape
-from tidewolf.core.names import all_different, listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
