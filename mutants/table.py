@@ -367,7 +367,7 @@ PATCHES = {
     "methods/steps/slopes.py": {
         "slopes: what is left across the hull stays": ("along = K.tangent(along)", "pass", ACROSS),
     },
-    "projection/factored.py": {
+    "projection/active.py": {
         "factors: one tolerance for all": Patch(
             "tols = tol * _shares(factors.radii)",
             "tols = np.full(len(factors.radii), tol)",

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewolf.core import errors
+from tidewolf.core.arguments import match_names
 from tidewolf.core.errors import InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.matrices import SparsePlusLowRank
-from tidewolf.core.names import match_names
 
 EVERY = {
     name: kind

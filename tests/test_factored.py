@@ -17,8 +17,14 @@ from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer
 from tidewolf.kernels.active_set import DROP
 from tidewolf.projection import ActiveSet, closer_to_center
-from tidewolf.projection.active import IDLE, ExactPoint, factors_of
-from tidewolf.projection.factored import SPARE_IN_FACTOR, FactoredActiveSet, start_active
+from tidewolf.projection.active import (
+    IDLE,
+    SPARE_IN_FACTOR,
+    ExactPoint,
+    FactoredActiveSet,
+    factors_of,
+    start_active,
+)
 from tidewolf.projection.search import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.sets import Box, ConvexSet, L2Ball, Product, Simplex
 

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tidewolf.core.arguments import import_extra, shown
+from tidewolf.core.arguments import did_you_mean, import_extra, listed, shown
 from tidewolf.core.arrays import as_array, as_number, frozen
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import EmptySet, InvalidInput, MissingExtra, WrongShape, WrongType
 from tidewolf.core.frames import is_frame, read_frame
-from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.metrics import Experts

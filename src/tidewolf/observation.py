@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import listed, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, norm, require_finite
 from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.conforming import allowed_infeasibility
@@ -25,7 +25,6 @@ from tidewolf.core.feedback import (
     per_constraint_feedback,
 )
 from tidewolf.core.frames import in_order
-from tidewolf.core.names import listed
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
@@ -34,14 +33,8 @@ from tidewolf.functions.combined import Charged, Sum
 from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
+from tidewolf.methods import capabilities
 from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import (
-    acts,
-    feedback_read,
-    is_per_constraint,
-    late_feedback,
-    rounds_at_once,
-)
 from tidewolf.methods.compiled_rounds import whole
 
 _DOUBLE = np.dtype(np.float64)
@@ -145,7 +138,7 @@ def charged(
 def _one_round(learner: Learner[Any], given: dict[str, Any]) -> FirstOrder:
     grad_f = point(learner, given["loss_gradient"], "loss_gradient")
     grad_g = given.get("constraint_gradient")
-    if is_per_constraint(learner) and np.ndim(given["constraint_value"]) == 1:
+    if capabilities.is_per_constraint(learner) and np.ndim(given["constraint_value"]) == 1:
         return per_constraint_feedback(grad_f, given["constraint_value"], grad_g)
     value = as_number(given["constraint_value"], "constraint_value")
     if value > 0.0 and grad_g is None:
@@ -188,7 +181,7 @@ def arrival(
     """
     at, instead = x, None
     if late or played is not None:
-        late_feedback(learner)
+        capabilities.late_feedback(learner)
         rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
         if rounds != 1:
             why = "feedback is late or of another point than was decided"
@@ -205,9 +198,9 @@ def _revealed(
 ) -> Feedback:
     if isinstance(seen, FullInformation):
         require_functions(learner, state, seen, looked_at)
-        reads = feedback_read(learner, seen.losses)
+        reads = capabilities.feedback_read(learner, seen.losses)
         if reads is Bandit:
-            points = acts(learner, state, seen.rounds)
+            points = capabilities.acts(learner, state, seen.rounds)
             return Bandit(*(batch.values_at(points) for batch in seen))
         if state.t < FIRST:
             played, members = Member(x, "the point"), members_of(learner.K.center)
@@ -215,7 +208,9 @@ def _revealed(
                 require_subgradients(kind, batch.view(slice(0, 1)), state.t, played, members)
         if reads is FullInformation:
             return seen
-        return first_order(*seen, x, seen.constraints.values(x), is_per_constraint(learner))
+        return first_order(
+            *seen, x, seen.constraints.values(x), capabilities.is_per_constraint(learner)
+        )
     if not isinstance(seen, learner.needs):
         raise NotSupported(f"{type(seen).__name__} feedback was given; {accepted(learner)}")
     return seen
@@ -229,7 +224,7 @@ def require_functions(
             raise WrongType(f"The {name} must be a batch, as Linear.one(costs), not {batch!r}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
-        stream, most = Stream(*seen), rounds_at_once(learner, whole(state))
+        stream, most = Stream(*seen), capabilities.rounds_at_once(learner, whole(state))
         if stream.shape != shape:
             raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:

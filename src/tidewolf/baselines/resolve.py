@@ -28,7 +28,7 @@ from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.late import Deferred, KeepsPending, Overrides, in_order, next_round, without
 from tidewolf.methods.settings import HardSetK
-from tidewolf.projection.factored import start_active
+from tidewolf.projection.active import start_active
 
 
 class State(NamedTuple):

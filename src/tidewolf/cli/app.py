@@ -23,9 +23,9 @@ from tidewolf import __version__
 from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, flag, opt
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import did_you_mean
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.jit import LOGGER
-from tidewolf.core.names import did_you_mean
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Entry

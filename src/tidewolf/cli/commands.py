@@ -36,10 +36,9 @@ import typer
 from tidewolf.cli import screen
 from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, flag, opt, stoppable
 from tidewolf.core import checkpoint, errors
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import did_you_mean, shown
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
-from tidewolf.core.names import did_you_mean
 
 if TYPE_CHECKING:
     from tidewolf.experiments.building import RoundReader

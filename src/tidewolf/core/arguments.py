@@ -5,14 +5,19 @@ it comes in.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
+from functools import lru_cache
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tidewolf.core.errors import InvalidInput, MissingExtra, WrongType
+from tidewolf.core.types import Int64s
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,3 +78,101 @@ def import_extra(module: str, what: str, extra: str) -> Any:
     except ImportError:
         library = "scikit-learn" if extra == "sklearn" else module.partition(".")[0]
         raise MissingExtra(f'{what} needs {library}: pip install "tidewolf[{extra}]".') from None
+
+
+# --- Names ----------------------------------------------------------------------------------------
+#
+# Match names that are given with those that are expected, make them all different, find the
+# nearest to one that is unknown.
+
+
+# What stands between the ends of a link, in any spelling.
+ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
+# Names that are held against one that is unknown; beyond them likeness takes too long.
+MOST_SEARCHED = 5000
+# Keys of files and ends of addresses before 0.3, and their names now.
+RENAMED = {
+    "per_limit": "per_constraint",
+    "members": "experts",
+    "advice": "experts",
+    "context": "experts",
+}
+
+
+def all_different(names: Iterable[str]) -> tuple[str, ...]:
+    """The same names, the second of several that are alike with (2) behind it, and so on."""
+    found = dict[str, None]()
+    for plain in names:
+        name, copies = plain, 1
+        while name in found:
+            copies += 1
+            name = f"{plain} ({copies})"
+        found[name] = None
+    return tuple(found)
+
+
+def listed(names: Iterable[str], most: int = 3) -> str:
+    names = tuple(names)
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def nearest_names(name: str, known: Iterable[str]) -> str:
+    """A sentence's end with the names most like this one; empty if there are no names."""
+    known = tuple(known)[:MOST_SEARCHED]
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"the nearest are {listed(map(repr, near))}" if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """ " Did you mean ...?" if something known looks like `word`, else nothing; the new name if
+    `word` is an old one.
+    """
+    lower = {each.lower(): each for each in islice(known, MOST_SEARCHED)}
+    if RENAMED.get(word) in lower:
+        return f" It is called {RENAMED[word]} since 0.3."
+    near = get_close_matches(word.lower(), lower, n=1, cutoff=0.5)
+    return f" Did you mean {lower[near[0]]}?" if near else ""
+
+
+@lru_cache(1 << 14)
+def plain_name(name: str) -> str:
+    return ARROW.sub(">", name.strip())
+
+
+def match_names(
+    given: Iterable[str | None],
+    expected: Sequence[str | Sequence[str]],
+    where: str,
+    kind: str = "entry",
+    needed: Collection[int] | None = None,
+) -> Int64s:
+    """The place among `given` of each expected name, or of the first of its spellings that is
+    given; -1 if it is absent and its own place is not among those `needed` (None: all).
+
+    Names are alike if they differ in the spelling of arrows only; a given name of None is passed
+    over. InvalidInput, whose text begins with `where`, refuses a name that is given twice, one
+    that is not expected (with the nearest that is), and one that is absent.
+    """
+    calls = [(each,) if isinstance(each, str) else each for each in expected]
+    plain = [tuple(map(plain_name, each)) for each in calls]
+    known, found = {name for each in plain for name in each}, dict[str, int]()
+    for place, name in enumerate(given):
+        if name is None:
+            continue
+        key = plain_name(name)
+        if key not in known:
+            names = [each[0] for each in calls]
+            raise InvalidInput(
+                f"{where}: expected the {kind} names {listed(map(repr, names)) or 'of none'}, "
+                f"received {name!r}.{did_you_mean(name, names)}"
+            )
+        if found.setdefault(key, place) != place:
+            raise InvalidInput(f"{where}: the {kind} {name!r} is given twice; give it once.")
+    places = [next((found[key] for key in each if key in found), -1) for each in plain]
+    wanted = range(len(places)) if needed is None else needed
+    absent = [repr(calls[i][0]) for i in wanted if places[i] < 0]
+    if absent:
+        raise InvalidInput(f"{where}: the {kind} {listed(absent)} is missing; give a number.")
+    return np.array(places, dtype=np.int64)

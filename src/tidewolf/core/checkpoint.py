@@ -27,8 +27,8 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from tidewolf.core import errors
+from tidewolf.core.arguments import listed
 from tidewolf.core.arrays import is_array, placed, to_numpy
-from tidewolf.core.names import listed
 from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
 from tidewolf.core.values import is_same

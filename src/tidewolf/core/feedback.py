@@ -13,11 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core import arrays
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import listed, shown
 from tidewolf.core.arrays import as_array, inner, is_array, like, namespace, norm, ones, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
-from tidewolf.core.names import listed
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
 _DOUBLE, _FINITE = np.dtype(np.float64), sys.float_info.max

@@ -48,15 +48,8 @@ from tidewolf.evaluation.formatting import aligned, bound_text, finite_or_none, 
 from tidewolf.evaluation.tracking import EVERY_POINT, Tracker
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
+from tidewolf.methods import capabilities
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.capabilities import (
-    Explores,
-    Guard,
-    MixesExperts,
-    ProjectionRecord,
-    diagnosed,
-    is_per_constraint,
-)
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets.base import membership_tolerance
 
@@ -205,7 +198,7 @@ class Certificate(Value):
     regret: Total
     violation: Total
     reasons: tuple[str, ...]
-    guards: tuple[Guard, ...] = ()
+    guards: tuple[capabilities.Guard, ...] = ()
 
     @property
     def holds(self) -> bool | None:
@@ -261,9 +254,9 @@ class Audit(Tracker):
     kept = ("updates", "_moved", "_stride", "_worst", "sample")
 
     def __init__(self, learner: Learner[Any]) -> None:
-        self._learner = diagnosed(learner)
+        self._learner = capabilities.diagnosed(learner)
         self.updates = 0
-        self.sample: tuple[ProjectionRecord | Weighed, ...] = ()
+        self.sample: tuple[capabilities.ProjectionRecord | Weighed, ...] = ()
         self.most_kept = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.K.shape)))
         self._moved, self._stride = 0, 1
         self._worst: tuple[float, ...] = (0.0, -math.inf, 0.0)
@@ -282,7 +275,7 @@ class Audit(Tracker):
             self._keep(last)
         self._moved += 1
 
-    def _check(self, last: ProjectionRecord, state: Any) -> float:
+    def _check(self, last: capabilities.ProjectionRecord, state: Any) -> float:
         unit, apart = last.over.radius or 1.0, last.x - last.y
         apart2 = inner(apart, apart)
         self._note(0, abs(apart2 - state.distance**2) / unit)
@@ -309,7 +302,7 @@ class Audit(Tracker):
         worst: Sequence[float],
         updates: int,
         moved: int,
-        kept: Sequence[ProjectionRecord | Weighed],
+        kept: Sequence[capabilities.ProjectionRecord | Weighed],
     ) -> None:
         self._worst = (*worst,)
         stride = self._stride
@@ -320,7 +313,7 @@ class Audit(Tracker):
             at += stride
         self.updates, self._moved = updates, moved
 
-    def _keep(self, last: ProjectionRecord | Weighed) -> None:
+    def _keep(self, last: capabilities.ProjectionRecord | Weighed) -> None:
         self.sample = (*self.sample, last)
         if len(self.sample) > self.most_kept:
             self.sample, self._stride = self.sample[::2], 2 * self._stride
@@ -347,15 +340,15 @@ class Audit(Tracker):
         return [*found, CertificateCheck("members", law, lower, upper, allowed)]
 
 
-def _closer(last: ProjectionRecord) -> float:
+def _closer(last: capabilities.ProjectionRecord) -> float:
     """|y - c|^2 - |before_projection - c|^2."""
     after, before = last.y - last.over.center, last.before_projection - last.over.center
     return inner(after, after) - inner(before, before)
 
 
-def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
+def _weighed(last: capabilities.ProjectionRecord | Weighed) -> Weighed:
     """One oracle answer, unless it is there already."""
-    if not isinstance(last, ProjectionRecord):
+    if not isinstance(last, capabilities.ProjectionRecord):
         return last
     K, s = last.over, last.before_projection - last.y
     answer = K.answer(-s)
@@ -369,16 +362,18 @@ def certify(run: Run) -> Certificate:
     worst, found = run.max_infeasibility, run.membership
     membership = CertificateCheck("membership", found.law, worst, worst, allowed, found.how)
     learner = run.learner
-    guards = learner.guards(run.final_state) if isinstance(learner, MixesExperts) else ()
+    guards = (
+        learner.guards(run.final_state) if isinstance(learner, capabilities.MixesExperts) else ()
+    )
     checks = [membership, *run.audit.checks(allowed), *_calls(run), *_guards(run, guards)]
     bound, guarantee = run.bound, _guarantee(run)
-    slopes = diagnosed(learner).slopes(run.final_state)
+    slopes = capabilities.diagnosed(learner).slopes(run.final_state)
     size = learner.K.diameter * run.rounds
     trivial = (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
     violation = float(run.violations.sum())
     regrets = Total(run.regret, bound.regret, guarantee.regret, trivial[0])
     violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
-    if not isinstance(learner, Explores):
+    if not isinstance(learner, capabilities.Explores):
         checks += [*_totals(run, regrets, violations), *_limits(run)]
     reasons = filter(None, (bound.reason, untold_in_words(run), guarantee.reason))
     return Certificate(tuple(checks), regrets, violations, tuple(dict.fromkeys(reasons)), guards)
@@ -397,7 +392,7 @@ def _calls(run: Run) -> list[CertificateCheck]:
     return [CertificateCheck("calls", law, over, over, 1e-6 * max(1.0, share))]
 
 
-def _guards(run: Run, guards: Sequence[Guard]) -> list[CertificateCheck]:
+def _guards(run: Run, guards: Sequence[capabilities.Guard]) -> list[CertificateCheck]:
     seen = [(g.left - g.right, g.name) for g in guards if g.left is not None]
     if not seen:
         return []
@@ -425,7 +420,7 @@ def _guarantee(run: Run) -> Bound:
     for reason, applies in reasons.items():
         if applies:
             return Bound(None, None, reason)
-    if is_per_constraint(run.learner):
+    if capabilities.is_per_constraint(run.learner):
         return run.learner.guarantee(limits=len(run.limit_names))  # type: ignore[call-arg]
     return run.learner.guarantee()
 

@@ -23,11 +23,10 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_flag, as_path, shown
+from tidewolf.core.arguments import as_flag, as_path, listed, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
-from tidewolf.core.names import listed
 from tidewolf.core.values import Value
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts

@@ -15,7 +15,7 @@ from tidewolf.core.arrays import as_count, frozen, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation import certificate, metrics
+from tidewolf.evaluation import certificate, metrics, tracking
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
 from tidewolf.evaluation.formatting import data_frame, presenter_of
 from tidewolf.evaluation.metrics import (
@@ -30,15 +30,6 @@ from tidewolf.evaluation.metrics import (
     spread,
 )
 from tidewolf.evaluation.recording import Recording, RunProgress
-from tidewolf.evaluation.tracking import (
-    Breaches,
-    Decisions,
-    KeptDecisions,
-    Membership,
-    Peaks,
-    TrajectorySummary,
-    entry_names,
-)
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
@@ -129,18 +120,18 @@ class Run(Record):
 
     learner: Learner[Any]
     stream: Stream
-    membership: Membership
+    membership: tracking.Membership
     seconds: float
     audit: Audit
     each_violation: Floats | None = None
     known: Comparator | None = None
-    trajectory: TrajectorySummary | None = None
+    trajectory: tracking.TrajectorySummary | None = None
     churn: RoundNumbers = field(default_factory=lambda: RoundNumbers(np.zeros(0)))
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     untold_slopes: tuple[float, ...] = (0.0, 0.0)
-    breaches: Breaches | None = None
-    peaks: Peaks | None = None
-    decisions: Decisions | None = None
+    breaches: tracking.Breaches | None = None
+    peaks: tracking.Peaks | None = None
+    decisions: tracking.Decisions | None = None
     spends: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     multipliers: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
@@ -541,7 +532,7 @@ def run(
     every = as_count(every, "every, the rounds from one decision that is kept to the next,")
     recording, last = Recording(learner, stream), time.perf_counter()
     if as_flag(decisions, "decisions, whether they are kept,"):
-        recording.decisions = KeptDecisions(len(stream), stream.shape, every)
+        recording.decisions = tracking.KeptDecisions(len(stream), stream.shape, every)
     warn_of_negative_capacities(learner.K, stream.constraints, set())
     for _ in recording.advance():
         due = recording.done or time.perf_counter() - last > PROGRESS_SECONDS
@@ -555,10 +546,12 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     ends, measures = recording.updates()
     kept, decisions = recording.decisions, None
     K, stream = recording.learner.K, recording.stream
-    if isinstance(kept, KeptDecisions):
+    if isinstance(kept, tracking.KeptDecisions):
         rounds = np.arange(0, len(stream), kept.every)
         times = None if stream.stamps is None else stream.stamps[rounds]
-        decisions = Decisions(frozen(rounds), times, entry_names(K), frozen(kept.points))
+        decisions = tracking.Decisions(
+            frozen(rounds), times, tracking.entry_names(K), frozen(kept.points)
+        )
     same = "losses violations calls distances learner stream membership seconds audit trajectory"
     same += " spends multipliers"
     return Run(

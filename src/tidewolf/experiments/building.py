@@ -36,11 +36,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from tidewolf import problems as _problems
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
-from tidewolf.core.names import match_names, nearest_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import keys

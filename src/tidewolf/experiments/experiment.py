@@ -15,12 +15,11 @@ from typing import Annotated, Any, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, as_path, as_text, shown
+from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
 from tidewolf.core.jit import interpreting
-from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Count, Number, Text, validate
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point

@@ -19,10 +19,10 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.arguments import did_you_mean, listed
 from tidewolf.core.arrays import like, norm, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.names import did_you_mean, listed
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.run import Run, run

@@ -39,10 +39,9 @@ from tidewolf import learners as _learners
 from tidewolf import problems as _problems
 from tidewolf import sets as _sets
 from tidewolf.core import settings
-from tidewolf.core.arguments import as_items, as_path, as_text, import_extra, shown
+from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, import_extra, shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError, WrongType
-from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
 from tidewolf.experts.season import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat

@@ -36,10 +36,9 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidewolf.core import settings as declared
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import did_you_mean, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Numbers, Setting, settings_of
 from tidewolf.experiments import keys
 from tidewolf.experiments.building import TABLES

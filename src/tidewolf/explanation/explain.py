@@ -30,15 +30,9 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.explanation import record
 from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity
+from tidewolf.methods import capabilities
 from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.base import Learner, bound_so_far
-from tidewolf.methods.capabilities import (
-    MixesExperts,
-    acts,
-    adviser_in_words,
-    diagnosed,
-    experts_of,
-)
 from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.events import Observe, decision, waiting
 from tidewolf.methods.late import next_round
@@ -67,7 +61,7 @@ def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
 def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
     if learner.needs is not Bandit or not 1 < (k := given.rounds) <= learner.rounds_left(state):
         return x
-    return acts(learner, state, k)[k - 1, ...]
+    return capabilities.acts(learner, state, k)[k - 1, ...]
 
 
 # Entries below this share of the largest are counted, not named.
@@ -227,7 +221,9 @@ def explained(
     decided, last = past.decision_of(number, now)
     state, x, info = decided.state, decided.x(learner), decided.info or RoundInfo()
     newest = LastRound(learner, decided.feedback, namer(learner.K, names))
-    run = next((one for one in experts_of(learner, state) if one.rounds == state.t), None)
+    run = next(
+        (one for one in capabilities.experts_of(learner, state) if one.rounds == state.t), None
+    )
     if last.decided is None and number:
         notes = (f"{past.came}: what moved the decision is not known.", *notes)
     return record.Explanation(
@@ -237,10 +233,10 @@ def explained(
         **_moved(learner, x, last, newest, info),
         **_experts(learner, decided, last, newest),
         short_of=_short_of(learner, decided, x),
-        skipped=tuple(adviser_in_words(learner, one) for one in info.skipped or ()),
+        skipped=tuple(capabilities.adviser_in_words(learner, one) for one in info.skipped or ()),
         slept_because=tuple(reasons.get(one, "") for one in info.skipped or ()),
-        limits=newest.limits(x, diagnosed(learner).limit_prices(state)),
-        limit_price=diagnosed(learner).limit_price(state) if state.t else None,
+        limits=newest.limits(x, capabilities.diagnosed(learner).limit_prices(state)),
+        limit_price=capabilities.diagnosed(learner).limit_price(state) if state.t else None,
         outlook=newest.outlook(x, last.x),
         observed=state.t,
         run_loss=None if run is None else run.run_loss,
@@ -286,7 +282,7 @@ def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
 def _experts(
     learner: Learner[Any], decided: PastDecision, last: Last, newest: LastRound
 ) -> dict[str, Any]:
-    if not isinstance(learner, MixesExperts):
+    if not isinstance(learner, capabilities.MixesExperts):
         return {}
     now = then = learner.proposals(decided.state, decided.round)
     x = x_before = x_last = to_numpy(decided.x(learner))

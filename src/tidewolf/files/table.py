@@ -27,9 +27,8 @@ import numpy as np
 
 from tidewolf.core.arguments import as_flag, as_path, import_extra, is_text, shown
 from tidewolf.core.arrays import as_number
-from tidewolf.core.edges import ENDS, Edge, Edges, edge_list, edges_of
 from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
-from tidewolf.core.frames import TIMES, is_frame, read_frame
+from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.round_info import as_times
 from tidewolf.core.settings import Names, Text
 from tidewolf.core.types import Bools, Floats, Link, NDArray

@@ -29,15 +29,7 @@ from tidewolf.core.piecewise import Halfspaces, ManyRows
 from tidewolf.core.settings import Names
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import (
-    ArrayBatch,
-    PerRound,
-    Uncopied,
-    WholeNumbers,
-    one_round,
-    row_norms,
-    rows,
-)
+from tidewolf.functions import base
 from tidewolf.functions.linear import AffineRows, Capacity, LargestPiece
 
 MANY = 10**6
@@ -51,7 +43,7 @@ AT_A_TIME = 2**16
 
 
 @dataclass(frozen=True)
-class Matrix(Uncopied):
+class Matrix(base.Uncopied):
     def __call__(self, value: Any, what: str) -> Any:
         matrix = as_sparse(value, what) if is_sparse(value) else as_array(value, what)
         if matrix.ndim != 2 or 0 in matrix.shape:
@@ -60,8 +52,8 @@ class Matrix(Uncopied):
 
 
 PathIncidence: TypeAlias = Annotated[Any, Matrix()]
-PairDemands: TypeAlias = Annotated[Array, PerRound()]
-PairOfPath: TypeAlias = Annotated[Array, WholeNumbers()]
+PairDemands: TypeAlias = Annotated[Array, base.PerRound()]
+PairOfPath: TypeAlias = Annotated[Array, base.WholeNumbers()]
 
 
 class _Loads(NamedTuple):
@@ -82,7 +74,7 @@ class _Loads(NamedTuple):
     starts: NDArray
 
 
-class OverPaths(ArrayBatch):
+class OverPaths(base.ArrayBatch):
     of_all_rounds: ClassVar[tuple[str, ...]] = ("_loads",)
 
     incidence: Any
@@ -278,7 +270,7 @@ class LoadCost(OverPaths, AffineRows):
 
     incidence: PathIncidence
     demands: PairDemands
-    costs: Annotated[Array, PerRound()]
+    costs: Annotated[Array, base.PerRound()]
     pairs: PairOfPath
 
     def __post_init__(self) -> None:
@@ -289,8 +281,8 @@ class LoadCost(OverPaths, AffineRows):
     @classmethod
     def one(cls, incidence: Any, demands: Array, costs: Array, pairs: Array) -> LoadCost:
         """A single round with these demands, one of each pair, and costs, one of each link."""
-        demands = one_round(demands, "demands of LoadCost.one")
-        return cls(incidence, demands, one_round(costs, "costs of LoadCost.one"), pairs)
+        demands = base.one_round(demands, "demands of LoadCost.one")
+        return cls(incidence, demands, base.one_round(costs, "costs of LoadCost.one"), pairs)
 
     def values(self, x: Array) -> Array:
         return like(np.vecdot(self._carried(x), self._host("costs")), x)
@@ -307,7 +299,7 @@ class LoadCost(OverPaths, AffineRows):
         return like(self._a, x)
 
     def slopes(self, x: Array) -> Floats:
-        return np.concatenate([row_norms(self._coefficients(some)) for some in self._parts()])
+        return np.concatenate([base.row_norms(self._coefficients(some)) for some in self._parts()])
 
     def total(self) -> tuple[Floats, float]:
         return self._weighted(np.ones(len(self))), 0.0
@@ -389,7 +381,7 @@ class LoadLimit(LinkLoads):
 
     incidence: PathIncidence
     demands: PairDemands
-    capacities: Annotated[Array, PerRound()]
+    capacities: Annotated[Array, base.PerRound()]
     pairs: PairOfPath
     names: Annotated[tuple[str, ...], Names()] = ()
 
@@ -410,8 +402,8 @@ class LoadLimit(LinkLoads):
         names: Sequence[str] = (),
     ) -> LoadLimit:
         """A single round with these demands, one of each pair, and capacities, one of each link."""
-        demands = one_round(demands, "demands of LoadLimit.one")
-        capacities = one_round(capacities, "capacities of LoadLimit.one")
+        demands = base.one_round(demands, "demands of LoadLimit.one")
+        capacities = base.one_round(capacities, "capacities of LoadLimit.one")
         return cls(incidence, demands, capacities, pairs, tuple(names))
 
     def _offsets(self) -> Floats:
@@ -487,9 +479,9 @@ class MaxUtilization(LinkLoads):
 
     incidence: PathIncidence
     demands: PairDemands
-    capacities: Annotated[Array, Uncopied()]
+    capacities: Annotated[Array, base.Uncopied()]
     pairs: PairOfPath
-    limit: Annotated[Array, Uncopied()] = 0.0
+    limit: Annotated[Array, base.Uncopied()] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -510,7 +502,7 @@ class MaxUtilization(LinkLoads):
     ) -> MaxUtilization:
         """A single round with these demands, one of each pair."""
         limit = as_number(limit, "limit of MaxUtilization.one")
-        demands = one_round(demands, "demands of MaxUtilization.one")
+        demands = base.one_round(demands, "demands of MaxUtilization.one")
         return cls(incidence, demands, capacities, pairs, limit)
 
     def _offsets(self) -> Floats:
@@ -534,7 +526,7 @@ def utilisation(limits: Batch, points: Array) -> Floats | None:
     or at one each; None if the limits are no capacities. A load without capacity is infinite.
     """
     if isinstance(limits, Capacity):
-        return share(to_numpy(rows(points)), to_numpy(rows(limits.c)))
+        return share(to_numpy(base.rows(points)), to_numpy(base.rows(limits.c)))
     if not isinstance(limits, LoadLimit | MaxUtilization):
         return None
     one = points.shape[0] == 1

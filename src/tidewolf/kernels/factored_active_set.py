@@ -5,7 +5,7 @@ Rows of a table are a tuple (starts, indices, values), as in kernels/active_set.
 b are members[begins[b]], ... up to begins[b + 1]; all of their entries lie from places[b] to
 places[b + 1] - 1. Weights are those of the first len(weights) rows and add up to 1 within each
 factor. Stages of a factor: CLOSED, it is done; OPEN, the oracle may be asked; ENDING, corrective
-steps remain. The mathematics is in projection/factored.py. Reference of all: `naive_projection` in
+steps remain. The mathematics is in projection/active.py. Reference of all: `naive_projection` in
 tests/test_factored.py.
 """
 

@@ -31,11 +31,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, final
 
-from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arguments import all_different, as_items, shown
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Check, Magnitude
 from tidewolf.experts import Adviser, Context, Named, Resolve, Season

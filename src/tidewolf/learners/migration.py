@@ -43,8 +43,16 @@ from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer, log_experts
-from tidewolf.projection.active import Active, ActiveSet, ExactPoint, factors_of
-from tidewolf.projection.factored import FactoredActiveSet, FactorTable, as_sparse, parts_of
+from tidewolf.projection.active import (
+    Active,
+    ActiveSet,
+    ExactPoint,
+    FactoredActiveSet,
+    FactorTable,
+    as_sparse,
+    factors_of,
+    parts_of,
+)
 from tidewolf.sets.base import Projectable, membership_tolerance
 
 REMEMBERED = 4

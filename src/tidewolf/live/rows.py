@@ -31,9 +31,8 @@ from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_path, shown
+from tidewolf.core.arguments import as_path, nearest_names, shown
 from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.core.names import nearest_names
 from tidewolf.core.round_info import as_time
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Table, file_of, read_table

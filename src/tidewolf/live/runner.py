@@ -33,9 +33,8 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_path, shown
+from tidewolf.core.arguments import as_path, plain_name, shown
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
-from tidewolf.core.names import plain_name
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity

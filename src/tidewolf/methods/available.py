@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arguments import listed, nearest_names
 from tidewolf.core.arrays import eps_of, frozen, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported
-from tidewolf.core.names import listed, nearest_names
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Int64s

@@ -25,16 +25,10 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.feedback import FirstOrder, limits_of, require_first_order
 from tidewolf.core.types import Array
+from tidewolf.methods import settings
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.capabilities import Diagnosed
 from tidewolf.methods.late import TakesLate
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    HardSetK,
-    OptionalPositive,
-    OptionalRounds,
-    Positive,
-)
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
@@ -156,11 +150,11 @@ class EveryRound(TakesLate[S], Clocked[S]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cautious(Clocked[S]):
-    K: HardSetK
-    horizon: OptionalRounds = None
-    caution: Positive = DEFAULT_CAUTION
-    loss_lipschitz: OptionalPositive = None
-    constraint_lipschitz: OptionalPositive = None
+    K: settings.HardSetK
+    horizon: settings.OptionalRounds = None
+    caution: settings.Positive = settings.DEFAULT_CAUTION
+    loss_lipschitz: settings.OptionalPositive = None
+    constraint_lipschitz: settings.OptionalPositive = None
 
 
 class LyapunovLearner(Cautious[S], EveryRound[S]):

@@ -26,11 +26,12 @@ from tidewolf.projection.active import (
     ActiveSet,
     Combination,
     ExactPoint,
+    FactoredActiveSet,
     Remembered,
     is_warm,
     rows_to_keep,
+    start_active,
 )
-from tidewolf.projection.factored import FactoredActiveSet, start_active
 
 
 @final

@@ -16,7 +16,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.settings import Check, Count, Flag, Magnitude, Number, PointNumbers
 from tidewolf.core.types import Array
-from tidewolf.projection.factored import start_active
+from tidewolf.projection.active import start_active
 
 T = TypeVar("T")
 

@@ -23,12 +23,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import as_path
+from tidewolf.core.arguments import as_path, did_you_mean, listed, match_names, plain_name
 from tidewolf.core.batch import Batch, Stream, Unlimited
-from tidewolf.core.edges import is_graph
 from tidewolf.core.errors import InvalidInput, UnknownNode
-from tidewolf.core.frames import is_frame
-from tidewolf.core.names import did_you_mean, listed, match_names, plain_name
+from tidewolf.core.frames import is_frame, is_graph
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table

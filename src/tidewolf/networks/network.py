@@ -58,13 +58,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, as_text, shown
+from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.edges import Edges, edges_of
 from tidewolf.core.errors import CyclicGraph, InvalidInput, UnreachableTarget, WrongShape, WrongType
-from tidewolf.core.frames import columns_in_order, in_order
-from tidewolf.core.names import all_different, listed
+from tidewolf.core.frames import Edges, columns_in_order, edges_of, in_order
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value

@@ -5,9 +5,8 @@ To add a problem, write its file and put its builder into a tuple below and `__a
 
 from __future__ import annotations
 
-from tidewolf.core.arguments import as_text
+from tidewolf.core.arguments import as_text, did_you_mean
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.names import did_you_mean
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_table
 from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem

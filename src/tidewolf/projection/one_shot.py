@@ -27,17 +27,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import (
-    as_count,
-    as_number,
-    as_point,
-    eps_of,
-    frozen,
-    inner,
-    length,
-    like,
-    namespace,
-)
+from tidewolf.core import arrays
 from tidewolf.core.errors import NotAMember, NotFinite, OracleError
 from tidewolf.core.oracle import Answer, HasLMO, as_set
 from tidewolf.core.types import Array
@@ -101,7 +91,7 @@ def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
     shift = before - after
     answer = K.answer(-2.0 * shift)
     largest = 2.0 * answer.vertex.inner(shift) + answer.error
-    return inner(after, after) - inner(before, before) + largest
+    return arrays.inner(after, after) - arrays.inner(before, before) + largest
 
 
 def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
@@ -128,13 +118,13 @@ def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
     -2.0
     """
     before, after = _both(K, before, after, "closer_to_center")
-    center = like(K.center, before)
-    return length(after - center) - length(before - center)
+    center = arrays.like(K.center, before)
+    return arrays.length(after - center) - arrays.length(before - center)
 
 
 def _both(K: HasLMO, before: Array, after: Array, who: str) -> tuple[Array, Array]:
     before = as_near(before, as_set(K, who), "The point before")
-    return before, like(as_near(after, K, "The point after"), before)
+    return before, arrays.like(as_near(after, K, "The point after"), before)
 
 
 FAR = 1e150
@@ -143,8 +133,8 @@ FAR = 1e150
 
 def as_near(y: object, K: HasLMO, what: str) -> Array:
     """y as a point of the shape of K whose distances to members can be squared."""
-    point = as_point(y, K.shape, what)
-    if max(length(point), K.radius, length(K.center)) > FAR:
+    point = arrays.as_point(y, K.shape, what)
+    if max(arrays.length(point), K.radius, arrays.length(K.center)) > FAR:
         raise NotFinite(
             f"{what} or the set is farther than {FAR:g} from the origin, too far for squares: "
             "measure in other units."
@@ -190,19 +180,19 @@ def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None
     array([1., 0., 0.])
     """
     y, x = as_projection_points(K, y, x0)
-    tol = as_number(tol, "tol", above=0.0)
+    tol = arrays.as_number(tol, "tol", above=0.0)
     most, calls = as_budget(budget, K, tol), 0
     while True:
         r = x - y
-        distance2 = inner(r, r)
+        distance2 = arrays.inner(r, r)
         if distance2 <= tol or calls >= most:
-            return Projected(frozen(x), frozen(y), calls, distance2)
+            return Projected(arrays.frozen(x), arrays.frozen(y), calls, distance2)
         answer = K.answer(r)
         calls += 1
         found = frank_wolfe_gap(r, x, answer, distance2)
         if found.gap**2 <= tol * distance2 or calls >= most:
             y = y + halfspace_shift(found.gap, distance2) * r
-            return Projected(frozen(x), frozen(y), calls, inner(x - y, x - y))
+            return Projected(arrays.frozen(x), arrays.frozen(y), calls, arrays.inner(x - y, x - y))
         x = answer.vertex.blend(x, line_search(found))
 
 
@@ -219,8 +209,8 @@ class FrankWolfeGap(NamedTuple):
 
 def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> FrankWolfeGap:
     """The gap and the segment to the vertex."""
-    x2, vertex = inner(x, x), answer.vertex
-    products = inner(r, x), vertex.inner(r), answer.error
+    x2, vertex = arrays.inner(x, x), answer.vertex
+    products = arrays.inner(r, x), vertex.inner(r), answer.error
     return checked_gap(r, *products, distance2, x2, vertex.distance2(x, x2))
 
 
@@ -231,7 +221,7 @@ def checked_gap(
     rounding is refused.
     """
     drop = at_x - at_v
-    rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
+    rounding = ORACLE_SLACK * arrays.eps_of(r) * math.sqrt(distance2 * (x2 + length2))
     if not drop + error >= -rounding:
         raise oracle_error(at_v, error, at_x)
     return FrankWolfeGap(max(drop + error, 0.0), drop, length2)
@@ -263,12 +253,12 @@ def line_search(found: FrankWolfeGap, shift: float = 0.0) -> float:
 
 def as_projection_points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     y = as_near(y, as_set(K, "A projection"), "The point to project")
-    x = like(as_member(K, x0), y)
-    return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
+    x = arrays.like(as_member(K, x0), y)
+    return arrays.namespace(y).asarray(y, copy=True), arrays.namespace(y).asarray(x, copy=True)
 
 
 def as_member(K: HasLMO, x0: Array) -> Array:
-    point = as_point(x0, as_set(K, "A projection").shape, "The starting point")
+    point = arrays.as_point(x0, as_set(K, "A projection").shape, "The starting point")
     infeasibility = K.infeasibility(point)
     if infeasibility > membership_tolerance(point, K.radius):
         raise NotAMember(
@@ -283,4 +273,4 @@ def as_budget(budget: int | None, K: HasLMO, tol: float) -> float:
     """
     if budget is None:
         return 8.0 * K.radius * (K.radius / tol) + 4.0
-    return as_count(budget, "A budget of oracle calls", least=0)
+    return arrays.as_count(budget, "A budget of oracle calls", least=0)

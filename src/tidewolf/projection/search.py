@@ -37,17 +37,7 @@ from typing import Any, NamedTuple, Never
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    flat,
-    frozen,
-    inner,
-    inner_products,
-    like,
-    namespace,
-    placed,
-    plus,
-    to_numpy,
-)
+from tidewolf.core import arrays
 from tidewolf.core.jit import Kernel, kernel
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, NDArray
@@ -98,7 +88,7 @@ def refuse(x: Floats, y: Floats, answer: tuple[NDArray, NDArray], at: Floats) ->
     """Where a compiled oracle answered with less than what was known."""
     size, r = int(at[kernels.WAITING]) - 1, x - y
     vertex = Sparse(x.shape, answer[0][:size].copy(), answer[1][:size].copy())
-    raise oracle_error(vertex.inner(r), 0.0, inner(r, x))
+    raise oracle_error(vertex.inner(r), 0.0, arrays.inner(r, x))
 
 
 def search(
@@ -146,7 +136,7 @@ def address_of(K: Compiled) -> Any:
 
 def as_bytes(K: Compiled) -> NDArray:
     """The data of a set for its oracle: callers of oracles are compiled for one kind of array."""
-    return frozen(K.kernel_data.view(np.uint8))
+    return arrays.frozen(K.kernel_data.view(np.uint8))
 
 
 @cache
@@ -169,7 +159,7 @@ def search_any(
     y.
     """
     atoms, weights, x, warm = start
-    x, y, calls, last = like(x, y), frozen(y), 0, False
+    x, y, calls, last = arrays.like(x, y), arrays.frozen(y), 0, False
     r = x - y
     slopes = atoms.inner(r, len(weights))
     while True:
@@ -179,9 +169,9 @@ def search_any(
             weights, x = moved, atoms.combine(moved, y)
             r = x - y
         if last or calls >= budget:
-            distance2 = inner(r, r)
+            distance2 = arrays.inner(r, r)
             break
-        distance2, at_x, x2 = inner_products((r, r), (r, x), (x, x))
+        distance2, at_x, x2 = arrays.inner_products((r, r), (r, x), (x, x))
         if distance2 <= tol:
             break
         answer = K.answer(r, warm)
@@ -191,7 +181,7 @@ def search_any(
         last = found.gap**2 <= tol * distance2 or calls >= budget
         shift = halfspace_shift(found.gap, distance2) if last else 0.0
         if shift > 0.0:
-            y = frozen(plus(y, shift, r))
+            y = arrays.frozen(arrays.plus(y, shift, r))
         count = len(weights)
         row, found = tied_row(K, atoms, weights, slopes, found, math.sqrt(distance2))
         step = line_search(found, shift)
@@ -233,18 +223,20 @@ def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, flo
     """
     if type(vertex) is Dense:
         away = x - vertex.point
-        at_v, length2 = inner_products((vertex.point, r), (away, away))
+        at_v, length2 = arrays.inner_products((vertex.point, r), (away, away))
         return at_v, length2
     if type(vertex) is not Sparse:
         return vertex.inner(r), vertex.distance2(x, x2)
-    values, xp = vertex.values, namespace(r)
+    values, xp = vertex.values, arrays.namespace(r)
     if len(values) == 1:  # without a copy of the place
         at = int(vertex.indices[0])
-        there = xp.stack([flat(r)[at], flat(x)[at]])[:, None]
+        there = xp.stack([arrays.flat(r)[at], arrays.flat(x)[at]])[:, None]
     else:
-        places = placed(vertex.indices, r)
-        there = xp.stack([xp.take(flat(r), places, axis=0), xp.take(flat(x), places, axis=0)])
-    at_v, at_x = (float(values.dot(each)) for each in to_numpy(there))
+        places = arrays.placed(vertex.indices, r)
+        there = xp.stack(
+            [xp.take(arrays.flat(r), places, axis=0), xp.take(arrays.flat(x), places, axis=0)]
+        )
+    at_v, at_x = (float(values.dot(each)) for each in arrays.to_numpy(there))
     return at_v, max(0.0, x2 - 2.0 * at_x + float(values.dot(values)))
 
 

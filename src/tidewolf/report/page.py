@@ -26,16 +26,8 @@ from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.feedback import SEES
 from tidewolf.core.types import Floats, Int64s
+from tidewolf.evaluation import metrics
 from tidewolf.evaluation.formatting import Presenter, bound_text, interval, number, percent
-from tidewolf.evaluation.metrics import (
-    RunTotal,
-    broken_limits,
-    hindsight_sentences,
-    run_totals,
-    table_metrics,
-    verdict,
-    weight_text,
-)
 from tidewolf.evaluation.tracking import entry_names
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
@@ -153,11 +145,11 @@ def _record(
         "about": about,
         "facts": [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"],
         "files": _files(decisions, network),
-        "verdict": verdict(runs, labels),
+        "verdict": metrics.verdict(runs, labels),
         "results": results_table(runs, details=False),
         "details": results_table(runs),
         "read": _read(runs),
-        "warnings": hindsight_sentences(runs),
+        "warnings": metrics.hindsight_sentences(runs),
         "figures": [figure(chart) for chart in _telling(totals_charts(runs))],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
@@ -217,7 +209,7 @@ def _telling(charts: Sequence[Chart]) -> list[Chart]:
 
 
 def results_table(runs: Sequence[Run], *, details: bool = True) -> Table:
-    shown, rows = table_metrics(runs), []
+    shown, rows = metrics.table_metrics(runs), []
     words = {True: "holds", False: "fails", None: "undecided"}
     for run, style in _styled(runs):
         proved = f"certificate {words[run.certificate.holds]}"
@@ -233,7 +225,9 @@ def results_table(runs: Sequence[Run], *, details: bool = True) -> Table:
 
 def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
     """What the words of the headline mean; a table has one of two regrets, or none."""
-    missing = {"regret", "regret, kept rounds"} - {each.title for each in table_metrics(runs)}
+    missing = {"regret", "regret, kept rounds"} - {
+        each.title for each in metrics.table_metrics(runs)
+    }
     return [(name, words) for name, words in _WORDS.items() if name not in missing]
 
 
@@ -318,7 +312,7 @@ def run_html(run: Run) -> str:
         figures=[figure(chart, tables=False) for chart in drawn],
         experts=experts_table(run.experts) if run.experts else None,
         limits=limits_context([run]),
-        said=[*hindsight_sentences([run]), *(note for _, note in notes)],
+        said=[*metrics.hindsight_sentences([run]), *(note for _, note in notes)],
     )
 
 
@@ -330,12 +324,14 @@ def totals_charts(runs: Sequence[Run]) -> list[Chart]:
     if not runs[0].rounds:
         return []
     clock, styles = clock_of(runs[0].stream, runs[0].rounds), run_styles(runs)
-    every = zip(*map(run_totals, runs), strict=True)
+    every = zip(*map(metrics.run_totals, runs), strict=True)
     known = [each for each in every if all(total.totals is not None for total in each)]
     return [_totals_chart(each, styles, clock) for each in known]
 
 
-def _totals_chart(every: Sequence[RunTotal], styles: Sequence[RunStyle], clock: Clock) -> Chart:
+def _totals_chart(
+    every: Sequence[metrics.RunTotal], styles: Sequence[RunStyle], clock: Clock
+) -> Chart:
     lines = [
         charts.PlotLine(total.totals, total.bracket, total.bound, style)
         for total, style in zip(every, styles, strict=True)
@@ -439,7 +435,7 @@ def trust_chart(run: Run, label: str = "") -> Chart | None:
     if trust is None:
         return None
     (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
-    texts, title = map(weight_text, means.tolist()), "Expert weights"
+    texts, title = map(metrics.weight_text, means.tolist()), "Expert weights"
     legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
     hues = [style.hue for style in styles]
     return Chart(
@@ -564,7 +560,7 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
     if not runs[0].rounds or isinstance(runs[0].stream.constraints, Unlimited):
         return None
     clock = clock_of(runs[0].stream, runs[0].rounds)
-    found = [(style, broken_limits(run), run) for run, style in _styled(runs)]
+    found = [(style, metrics.broken_limits(run), run) for run, style in _styled(runs)]
     bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
     titles = ["constraint", "in all", "rounds", "at worst", "when it was worst", "first, last"]
     groups = []

@@ -39,8 +39,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
 from tidewolf import __version__
+from tidewolf.core.arguments import RENAMED, did_you_mean
 from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
-from tidewolf.core.names import RENAMED, did_you_mean
 from tidewolf.service import models as m
 from tidewolf.service import requests
 from tidewolf.service.description import Description

@@ -45,10 +45,10 @@ import numpy as np
 import orjson
 
 from tidewolf.core import errors
+from tidewolf.core.arguments import listed
 from tidewolf.core.arrays import SILENCE, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
-from tidewolf.core.names import listed
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts

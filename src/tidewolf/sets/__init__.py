@@ -9,6 +9,7 @@ from inspect import isabstract
 from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.sets import graph_tools
 from tidewolf.sets.balls import (
+    Box,
     Ellipsoid,
     GroupBall,
     KNormBall,
@@ -27,7 +28,6 @@ from tidewolf.sets.base import (
     Projectable,
     Relaxable,
 )
-from tidewolf.sets.box import Box
 from tidewolf.sets.calculus import Product, Scaled, Shrunk, Translated
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.flows import FlowPolytope, MultiFlow

@@ -1,4 +1,4 @@
-"""Balls of norms, and ellipsoids."""
+"""Balls of norms, ellipsoids and boxes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, TypeAlias, final
+from typing import Annotated, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
@@ -24,24 +24,13 @@ from tidewolf.core.arrays import (
     plus,
     to_numpy,
 )
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Count, Number, Numbers, Size, require_entries
+from tidewolf.core.settings import Count, Number, Numbers, PointNumbers, Size, require_entries
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Dense, Sparse, Vertex
-from tidewolf.sets.base import (
-    ClosedForm,
-    ConvexSet,
-    LinearDescription,
-    Polyhedral,
-    Projectable,
-    Relaxable,
-    Sizes,
-    SparseSet,
-    clipped,
-    require_shape,
-    shape_of,
-)
+from tidewolf.kernels import box as kernels
+from tidewolf.sets import base
 from tidewolf.sets.simplices import CappedSimplex, Simplex
 
 # What balls of a norm N around the origin share.
@@ -56,7 +45,7 @@ Entries: TypeAlias = Annotated[int | Shape, Size()]
 Bound: TypeAlias = Annotated[float, Number(above=0.0)]
 
 
-class NormBall(ClosedForm, SparseSet, Relaxable):
+class NormBall(base.ClosedForm, base.SparseSet, base.Relaxable):
     """Abstract: { x : norm(x) <= tau }.
 
     A subclass is a frozen dataclass with fields tau and n, or with a `shape` of its own.
@@ -67,7 +56,7 @@ class NormBall(ClosedForm, SparseSet, Relaxable):
 
     @property
     def shape(self) -> Shape:
-        return shape_of(self.n)
+        return base.shape_of(self.n)
 
     @abstractmethod
     def norm(self, x: Array) -> float:
@@ -79,9 +68,9 @@ class NormBall(ClosedForm, SparseSet, Relaxable):
         """The radius and the inner radius."""
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         radius, inside = self._radii
-        return Sizes(math.prod(self.shape), radius, 2.0 * radius, inside)
+        return base.Sizes(math.prod(self.shape), radius, 2.0 * radius, inside)
 
     @cached_property
     def center(self) -> Array:
@@ -96,10 +85,10 @@ class NormBall(ClosedForm, SparseSet, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The box [-reach, reach]^n around it."""
-        return clipped(y, -self.reach, self.reach)
+        return base.clipped(y, -self.reach, self.reach)
 
 
-def require_at_most(K: ConvexSet, k: int, n: int) -> None:
+def require_at_most(K: base.ConvexSet, k: int, n: int) -> None:
     if k > n:
         words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
         raise InvalidInput(words, setting="k")
@@ -137,7 +126,7 @@ def signed(sizes: Array, y: Array) -> Array:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class L2Ball(ConvexSet, Projectable, Relaxable):
+class L2Ball(base.ConvexSet, base.Projectable, base.Relaxable):
     """Arrays within `radius` of `center`. Geometry exact.
 
     Parameters
@@ -166,11 +155,11 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
         super().__post_init__()
         if self.center is None:
             object.__setattr__(self, "center", frozen(np.zeros(self.shape)))
-        require_shape(self, "center", self.shape)
+        base.require_shape(self, "center", self.shape)
 
     @property
     def shape(self) -> Shape:
-        return shape_of(self.n)
+        return base.shape_of(self.n)
 
     @property
     def inner_radius(self) -> float:
@@ -228,7 +217,7 @@ _MOST_STEPS = 200
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Ellipsoid(ClosedForm, Projectable, Relaxable):
+class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
     """Vectors x with (x - center)' A (x - center) <= 1. Geometry exact.
 
     For { (x - c)' A (x - c) <= r } give A/r.
@@ -259,7 +248,7 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
             raise WrongShape(words, setting="matrix")
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
-        require_shape(self, "center", self.shape)
+        base.require_shape(self, "center", self.shape)
         A = to_numpy(matrix)
         skew = float(np.max(np.abs(A - A.T))) if A.ndim == 2 else 0.0
         least, most = float(np.min(self._eigen[0])), float(np.max(self._eigen[0]))
@@ -274,9 +263,9 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
         return (self.matrix.shape[0],)
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         least, most = float(np.min(self._semiaxes)), float(np.max(self._semiaxes))
-        return Sizes(len(self._semiaxes), most, 2.0 * most, least)
+        return base.Sizes(len(self._semiaxes), most, 2.0 * most, least)
 
     def infeasibility(self, x: Array) -> float:
         """How much larger the ellipsoid would have to be to hold x, times the shortest semi-axis:
@@ -316,7 +305,7 @@ class Ellipsoid(ClosedForm, Projectable, Relaxable):
         A.
         """
         center = to_numpy(self.center)
-        return clipped(y, center - self._widths, center + self._widths)
+        return base.clipped(y, center - self._widths, center + self._widths)
 
     @classmethod
     def examples(cls) -> Sequence[Ellipsoid]:
@@ -447,7 +436,7 @@ class LpBall(NormBall):
 # tau and sum (p + q) <= k tau.
 
 
-class _FewEntries(NormBall, Projectable, Polyhedral):
+class _FewEntries(NormBall, base.Projectable, base.Polyhedral):
     k: int
 
     @property
@@ -477,13 +466,13 @@ class _FewEntries(NormBall, Projectable, Polyhedral):
             cut = xp.reshape(of_sum.project(flat(sizes)), self.shape)
         return signed(cut, y)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         from scipy.sparse import eye_array, hstack
 
         n = math.prod(self.shape)
         lift, row = hstack([eye_array(n), -eye_array(n)], format="csr"), np.ones((1, 2 * n))
         upper, total = np.full(2 * n, self.tau), np.array([self.k * self.tau])
-        return LinearDescription(0.0 * upper, upper, A_ub=row, b_ub=total, lift=lift)
+        return base.LinearDescription(0.0 * upper, upper, A_ub=row, b_ub=total, lift=lift)
 
 
 @final
@@ -574,7 +563,7 @@ class L1Ball(_FewEntries):
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
-class _Ordered(NormBall, Projectable):
+class _Ordered(NormBall, base.Projectable):
     """Abstract: sizes, the largest times the first weight and so on, sum to at most tau."""
 
     @property
@@ -724,7 +713,7 @@ def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class KNormBall(_Ordered, Polyhedral):
+class KNormBall(_Ordered, base.Polyhedral):
     """Arrays whose k entries of largest size have sizes of at most `tau` in sum. Geometry exact.
 
     Parameters
@@ -767,7 +756,7 @@ class KNormBall(_Ordered, Polyhedral):
             chosen, size = np.arange(len(d), dtype=np.int32), self.tau / self.k
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         from scipy.sparse import block_array, csr_array, eye_array
 
         n = math.prod(self.shape)
@@ -777,7 +766,7 @@ class KNormBall(_Ordered, Polyhedral):
         lower = np.where(np.arange(2 * n + 1) < n, -self.tau, 0.0)
         A_ub, b_ub = block_array(rows, format="csr"), np.append(np.zeros(2 * n), self.tau)
         lift = eye_array(n, 2 * n + 1, format="csr")
-        return LinearDescription(lower, upper, A_ub=A_ub, b_ub=b_ub, lift=lift)
+        return base.LinearDescription(lower, upper, A_ub=A_ub, b_ub=b_ub, lift=lift)
 
     @classmethod
     def examples(cls) -> Sequence[KNormBall]:
@@ -810,7 +799,7 @@ class GroupNumbers(Numbers):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupBall(NormBall, Projectable):
+class GroupBall(NormBall, base.Projectable):
     """Arrays whose groups have weighted lengths of at most `tau` in sum. Geometry exact.
 
     Parameters
@@ -838,7 +827,7 @@ class GroupBall(NormBall, Projectable):
         count = len(np.unique(self.groups))
         if self.weights is None:
             object.__setattr__(self, "weights", frozen(np.ones(count)))
-        require_shape(self, "weights", (count,), "those of its groups")
+        base.require_shape(self, "weights", (count,), "those of its groups")
         if float(namespace(self.weights).min(self.weights)) <= 0:
             raise InvalidInput("weights of GroupBall must be above 0.", setting="weights")
 
@@ -914,3 +903,118 @@ class GroupBall(NormBall, Projectable):
 
 def _numbers(x: Array) -> Floats:
     return to_numpy(x).astype(np.float64).reshape(-1)
+
+
+# --- The box: every entry between its own two bounds ----------------------------------------------
+#
+#     { lower <= x <= upper }
+#
+# Oracle: entry by entry, the lower bound where the direction is nonnegative, else the upper.
+# Entries with lower = upper are fixed: the affine hull runs through the free ones. Center
+# (lower + upper)/2, radius ||upper - lower||/2, inner radius half the smallest free width. Every
+# entry is a factor.
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, base.KernelGeometry):
+    """Arrays with every entry between `lower` and `upper`. Geometry exact.
+
+    Parameters
+    ----------
+    lower : array
+        The least value of each entry, in the shape of a point.
+    upper : array
+        The largest value of each entry, shaped as `lower`.
+
+    Examples
+    --------
+    >>> K = tw.sets.Box([0.0, -1.0], [2.0, 1.0])
+    >>> K.lmo(np.array([1.0, -3.0]))
+    array([0., 1.])
+    """
+
+    tangents: ClassVar = kernels.within_box
+    point_infeasibility: ClassVar = kernels.outside_box
+    nearest: ClassVar = kernels.nearest_in_box
+
+    lower: Annotated[Array, PointNumbers()]
+    upper: Annotated[Array, PointNumbers()]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        base.require_shape(self, "upper", self.shape)
+        object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
+        if (wrong := np.argwhere(self._widths < 0)).size:
+            words = f"upper of Box must be at least lower; at entry {wrong[0].tolist()} it is not."
+            raise EmptySet(words, setting="upper")
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.lower.shape)
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(self.lower + (self.upper - self.lower) / 2)
+
+    @cached_property
+    def _sizes(self) -> base.Sizes:
+        free, diameter = self._widths[self._widths > 0], length(self._widths)
+        inside = float(np.min(free)) / 2 if free.size else 0.0
+        return base.Sizes(free.size, diameter / 2, diameter, inside)
+
+    @cached_property
+    def factors(self) -> base.Factors:
+        widths = self._widths.reshape(-1).astype(np.float64)
+        places = frozen(np.arange(len(widths)))
+        return base.Factors(places, frozen(widths / 2), frozen(widths), exact=True)
+
+    @cached_property
+    def geometry(self) -> tuple[Floats, Int32s] | None:
+        if type(self.lower) is not np.ndarray or self.lower.ndim != 1:
+            return None
+        return np.concatenate([self.lower, self.upper]), np.zeros(1, dtype=np.int32)
+
+    def tangent(self, direction: Array) -> Array:
+        return direction * like(self._free, direction)
+
+    @cached_property
+    def _free(self) -> Array:
+        return namespace(self.lower).astype(self.upper > self.lower, self.lower.dtype)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest violation of a bound."""
+        xp = namespace(x)
+        lower, upper = like(self.lower, x), like(self.upper, x)
+        return max(0.0, float(xp.max(lower - x)), float(xp.max(x - upper)))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        xp = namespace(direction)
+        corner = xp.where(direction >= 0, like(self.lower, direction), like(self.upper, direction))
+        return Answer(Dense(corner))
+
+    def project(self, y: Array) -> Array:
+        """Every entry moved to its nearer bound where it is outside."""
+        return namespace(y).clip(y, like(self.lower, y), like(self.upper, y))
+
+    def relax(self, y: Array) -> Array:
+        """The box itself."""
+        return self.project(y)
+
+    def description(self) -> base.LinearDescription:
+        return base.LinearDescription(
+            *(to_numpy(bound).astype(np.float64).reshape(-1) for bound in (self.lower, self.upper))
+        )
+
+    @classmethod
+    def examples(cls) -> Sequence[Box]:
+        return (
+            cls([0.0], [1.0]),
+            cls([-1.0, 0.0, 2.0], [1.0, 5.0, 2.0]),
+            cls([0.5, -0.5], [0.5, -0.5]),
+            cls(np.zeros((2, 3)), np.arange(6.0).reshape(2, 3)),
+        )
+
+    @cached_property
+    def _widths(self) -> NDArray:
+        return to_numpy(self.upper - self.lower)

@@ -11,16 +11,15 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
+from tidewolf.core.arguments import all_different, as_items
 from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
-from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number, Numbers, checked, names_in_files
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.values import Composed
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
-from tidewolf.sets.balls import L2Ball
+from tidewolf.sets.balls import Box, L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
     CostlyMembership,
@@ -33,7 +32,6 @@ from tidewolf.sets.base import (
     Relaxable,
     require_shape,
 )
-from tidewolf.sets.box import Box
 from tidewolf.sets.generic import VertexHull
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
 from tidewolf.sets.spectra import BoundedPSD

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import listed, shown
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.errors import (
     EmptyGraph,
@@ -20,7 +20,6 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.names import listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Text, names_in_files
 from tidewolf.core.types import Array, Bools, Floats, Int32s, NDArray, Shape

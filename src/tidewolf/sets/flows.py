@@ -11,26 +11,16 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import all_different, listed, shown
 from tidewolf.core.arrays import as_number, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape
-from tidewolf.core.names import all_different, listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse
 from tidewolf.kernels.dag import shortest_path, shortest_paths
 from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
-from tidewolf.sets import graphs
-from tidewolf.sets.base import (
-    CompiledGeometry,
-    Factors,
-    LinearDescription,
-    Polyhedral,
-    Relaxable,
-    SparseSet,
-    clipped,
-)
+from tidewolf.sets import base, graphs
 from tidewolf.sets.graph_tools import leading_away, lengths_of
 from tidewolf.sets.graphs import Commodity, Dag, Indices
 from tidewolf.sets.laplacian import HullProjection
@@ -61,7 +51,7 @@ class Path(NamedTuple):
     nodes: tuple[Hashable, ...]
 
 
-class Flows(SparseSet, Polyhedral, Relaxable):
+class Flows(base.SparseSet, base.Polyhedral, base.Relaxable):
     @property
     @abstractmethod
     def _hull(self) -> HullProjection: ...
@@ -282,15 +272,15 @@ class DagFlows(Flows):
 
     def relax(self, y: Array) -> Array:
         """The projection on the box from no flow to the whole demand on every useful arc."""
-        return clipped(y, 0.0, self._upper)
+        return base.clipped(y, 0.0, self._upper)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         """Bounds and balances; that of each target follows from the others of its commodity."""
         n, count = self.shape[0], len(self._supply)
         kept = np.delete(np.arange(count), self.stack.begins[1:] - 1)
         balance = graphs.incidence_matrix(*self._arcs, count, n)[kept].tocsc()
         bounds = np.zeros(n), self._upper.copy()
-        return LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
+        return base.LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
 
     def _split(self, x: Array, tolerance: float) -> list[list[Path]]:
         flow, tolerance = self._as_flow(x, tolerance, self._demands.max())
@@ -306,7 +296,7 @@ class DagFlows(Flows):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FlowPolytope(DagFlows, CompiledGeometry):
+class FlowPolytope(DagFlows, base.CompiledGeometry):
     """Unit flows of a directed acyclic graph; point[i] is the flow on arc i.
 
     Make one with `from_edges`. Radius and dimension exact; diameter an upper bound; inner radius
@@ -676,10 +666,12 @@ class MultiFlow(DagFlows):
         return np.array(self.demands)
 
     @cached_property
-    def factors(self) -> Factors:
+    def factors(self) -> base.Factors:
         radii, diameters = np.sqrt(self._radii2), np.sqrt(self._diameters2)
         starts = self.starts[:-1].astype(np.int64)
-        return Factors(frozen(starts), frozen(self._unit * radii), frozen(self._unit * diameters))
+        return base.Factors(
+            frozen(starts), frozen(self._unit * radii), frozen(self._unit * diameters)
+        )
 
     def _vertex(self, weights: NDArray) -> Sparse:
         stack, positions = self.stack, int(self.stack.begins[-1])

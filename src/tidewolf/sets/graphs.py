@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arguments import all_different, as_items, did_you_mean, listed, shown
 from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
-from tidewolf.core.edges import ENDS, edges_of
 from tidewolf.core.errors import (
     CyclicGraph,
     EmptyGraph,
@@ -22,8 +21,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.frames import is_frame
-from tidewolf.core.names import all_different, did_you_mean, listed
+from tidewolf.core.frames import ENDS, edges_of, is_frame
 from tidewolf.core.settings import Check, Number, Numbers
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
 from tidewolf.kernels.dag import widest_path

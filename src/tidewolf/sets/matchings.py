@@ -10,29 +10,20 @@ from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.arguments import all_different, listed
 from tidewolf.core.arrays import frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, GraphError, SolverFailed, WrongShape
-from tidewolf.core.names import all_different, listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.boruvka import lightest_tree, subset_infeasibility
-from tidewolf.sets import graphs
-from tidewolf.sets.base import (
-    CostlyMembership,
-    LinearDescription,
-    Polyhedral,
-    Relaxable,
-    SparseSet,
-    clipped,
-    membership_tolerance,
-)
+from tidewolf.sets import base, graphs
 from tidewolf.sets.graphs import Blocks
 from tidewolf.sets.laplacian import HullProjection, dense_laplacian
 
 
-class _EdgeSet(SparseSet, Polyhedral, Relaxable):
+class _EdgeSet(base.SparseSet, base.Polyhedral, base.Relaxable):
     """Abstract: some edges of a graph; point[i] says how much of edge i is taken."""
 
     edges: Int32s
@@ -49,7 +40,7 @@ class _EdgeSet(SparseSet, Polyhedral, Relaxable):
         """The nearest point with entries between 0 and 1, loops at 0."""
         upper = np.ones(self.shape)
         upper[self._loops] = 0.0
-        return clipped(y, 0.0, upper)
+        return base.clipped(y, 0.0, upper)
 
     def _farthest(self, chosen: Int32s) -> float:
         c = to_numpy(self.center)
@@ -218,14 +209,14 @@ class Matching(_EdgeSet):
         chosen = self._best(to_numpy(direction))
         return Answer(Sparse(self.shape, chosen, np.ones(len(chosen))))
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         upper = np.zeros(self.shape)
         upper[self._open] = 1.0
         bounds, sums = (np.zeros(self.shape), upper), self._sums()
         ones = np.ones(sums.shape[0])
         if self.perfect:  # the last sum follows from the others
-            return LinearDescription(*bounds, A_eq=sums[:-1], b_eq=ones[:-1])
-        return LinearDescription(*bounds, A_ub=sums, b_ub=ones)
+            return base.LinearDescription(*bounds, A_eq=sums[:-1], b_eq=ones[:-1])
+        return base.LinearDescription(*bounds, A_ub=sums, b_ub=ones)
 
     @classmethod
     def examples(cls) -> Sequence[Matching]:
@@ -378,7 +369,7 @@ class TreeBlock(NamedTuple):
 
 @final
 @dataclass(init=False, frozen=True, eq=False, repr=False)
-class SpanningTrees(_EdgeSet, CostlyMembership):
+class SpanningTrees(_EdgeSet, base.CostlyMembership):
     """Spanning trees of a connected graph; point[i] says how much of edge i is taken.
 
     Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a lower
@@ -492,7 +483,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
             return 0.0
         point, (center, bound) = vertex.dense(np.empty(0)), self._centered
         near = bound + float(np.abs(point - center).sum())
-        sure = near <= membership_tolerance(point, self.radius)
+        sure = near <= base.membership_tolerance(point, self.radius)
         return near if sure else self.infeasibility(point)
 
     def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
@@ -507,7 +498,7 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
         tree = self._tree(to_numpy(direction))
         return Answer(Sparse(self.shape, tree, np.ones(len(tree))))
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         """Every edge hands its x_e to its ends, once for every node s of its block that gets
         nothing while the others get 1 (Martin 1991).
 
@@ -547,10 +538,10 @@ class SpanningTrees(_EdgeSet, CostlyMembership):
             return coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
 
         if not b:
-            return LinearDescription(lower, upper)
+            return base.LinearDescription(lower, upper)
         A_eq, A_ub = matrix(equal, len(b)), matrix(most, width - m)
         lift, zero = eye_array(m, width, format="csr"), np.zeros(width - m)
-        return LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
+        return base.LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
 
     @classmethod
     def examples(cls) -> Sequence[SpanningTrees]:

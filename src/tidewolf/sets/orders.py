@@ -28,16 +28,7 @@ from tidewolf.core.settings import Count, Numbers
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels.isotonic import pool_adjacent_violators
-from tidewolf.sets.base import (
-    ClosedForm,
-    LinearDescription,
-    Polyhedral,
-    Projectable,
-    Relaxable,
-    Sizes,
-    SparseSet,
-    clipped,
-)
+from tidewolf.sets import base
 from tidewolf.sets.capacitated_flow import FlowNetwork
 
 # The permutahedron: the hull of all orderings of a vector w.
@@ -64,7 +55,7 @@ from tidewolf.sets.capacitated_flow import FlowNetwork
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
+class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable):
     """Everything between the orderings of a vector. Geometry exact.
 
     Parameters
@@ -95,13 +86,13 @@ class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
         return frozen(like(np.full(self.shape, self._mean), self.weights))
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         w, n = self._w, len(self._w)
         if w[0] == w[-1]:
-            return Sizes(0, 0.0, 0.0, 0.0)
+            return base.Sizes(0, 0.0, 0.0, 0.0)
         k, away = np.arange(1, n), w - self._mean
         inside = float(np.min(np.cumsum(away)[:-1] / np.sqrt(k * (n - k) / n)))
-        return Sizes(n - 1, length(away), length(w - w[::-1]), inside)
+        return base.Sizes(n - 1, length(away), length(w - w[::-1]), inside)
 
     def tangent(self, direction: Array) -> Array:
         return direction - total(direction) / len(self._w) if self.dimension else 0 * direction
@@ -130,9 +121,9 @@ class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest point with entries between the smallest and the largest weight."""
-        return clipped(y, float(self._w[-1]), float(self._w[0]))
+        return base.clipped(y, float(self._w[-1]), float(self._w[0]))
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every
         two neighbours that differ.
         """
@@ -141,11 +132,11 @@ class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
         n, gaps = len(self._w), -np.diff(self._w)
         k = np.flatnonzero(gaps)
         if not len(k):
-            return LinearDescription(self._w, self._w)
+            return base.LinearDescription(self._w, self._w)
         sums = kron(eye_array(len(k)), np.ones((1, n)), format="csc"), (k + 1).astype(np.float64)
         lift, shift = kron(gaps[None, k], eye_array(n), format="csr"), np.full(n, self._w[-1])
         bounds = np.zeros(n * len(k)), np.ones(n * len(k))
-        return LinearDescription(*bounds, *sums, lift=lift, shift=shift)
+        return base.LinearDescription(*bounds, *sums, lift=lift, shift=shift)
 
     @classmethod
     def examples(cls) -> Sequence[Permutahedron]:
@@ -161,7 +152,7 @@ class Permutahedron(ClosedForm, Projectable, Polyhedral, Relaxable):
         return math.fsum(self._w) / len(self._w)
 
 
-class Plans(SparseSet, Polyhedral, Relaxable):
+class Plans(base.SparseSet, base.Polyhedral, base.Relaxable):
     """Abstract: nonnegative matrices whose rows sum to `_a` and columns to `_b`."""
 
     @property
@@ -184,16 +175,18 @@ class Plans(SparseSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest matrix with entries between 0 and what row and column allow."""
-        return clipped(y, 0.0, self._caps)
+        return base.clipped(y, 0.0, self._caps)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         """The last column's sum follows from the others."""
         from scipy.sparse import eye_array, kron, vstack
 
         (m, n), bounds = self.shape, (np.zeros(self._caps.size), self._caps.reshape(-1))
         sums = kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))
         A_eq = vstack(sums, format="csr")[:-1]
-        return LinearDescription(*bounds, A_eq=A_eq, b_eq=np.concatenate([self._a, self._b[:-1]]))
+        return base.LinearDescription(
+            *bounds, A_eq=A_eq, b_eq=np.concatenate([self._a, self._b[:-1]])
+        )
 
 
 # The Birkhoff polytope: doubly stochastic matrices, the hull of the permutation matrices (Birkhoff
@@ -212,7 +205,7 @@ class Plans(SparseSet, Polyhedral, Relaxable):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Birkhoff(ClosedForm, Plans):
+class Birkhoff(base.ClosedForm, Plans):
     """Nonnegative n x n matrices whose rows and columns sum to 1. Geometry exact.
 
     Parameters
@@ -239,11 +232,11 @@ class Birkhoff(ClosedForm, Plans):
         return frozen(np.full(self.shape, 1.0 / self.n))
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         n = self.n
         if n == 1:
-            return Sizes(0, 0.0, 0.0, 0.0)
-        return Sizes((n - 1) ** 2, math.sqrt(n - 1), math.sqrt(2 * n), 1.0 / (n - 1))
+            return base.Sizes(0, 0.0, 0.0, 0.0)
+        return base.Sizes((n - 1) ** 2, math.sqrt(n - 1), math.sqrt(2 * n), 1.0 / (n - 1))
 
     def tangent(self, direction: Array) -> Array:
         return centered(direction)

@@ -16,7 +16,7 @@ by parts. sigma_T <= sqrt(S_T/2)/(k D) and sigma_t >= sqrt(S_t/2)/(k D'), and su
 <= 2 sqrt(S_T). Were sigma allowed to fall, every return would be paid again.
 
 On a product K_1 x ... x K_q every factor has sums, a step and a ball of its own: <g, y - z> is the
-sum over factors, and projections keep their guarantee in each (projection/factored.py), so the
+sum over factors, and projections keep their guarantee in each (projection/active.py), so the
 prices add up. With D' = D they are never more than those of one step for all, by Cauchy-Schwarz,
 
     sum_b sqrt(S_b) D_b  <=  sqrt(sum_b S_b) sqrt(sum_b D_b^2)  =  sqrt(S) D,

@@ -33,10 +33,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arguments import listed
 from tidewolf.core.arrays import frozen, inner, norm, ones, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import FirstOrder, FullInformation, Spend, spend_at
-from tidewolf.core.names import listed
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.combined import Charged, Sum
