@@ -425,6 +425,9 @@ def serve_command(
         float, opt("SECONDS", "How long observations wait to be committed together.")
     ] = 0.01,
     max_sessions: Annotated[int, opt("N", "Sessions, at most.")] = 10_000,
+    takeover_after: Annotated[
+        float, opt("SECONDS", "When another server may take the sessions of this one, if it hangs.")
+    ] = 10.0,
     max_body: Annotated[int, opt("BYTES", "Bytes of a body, at most.")] = 4 << 20,
     max_waiting: Annotated[int, opt("N", "Requests under way, at most.")] = 256,
     rate: Annotated[float | None, opt("N", "Requests per second and token.")] = None,

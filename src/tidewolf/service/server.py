@@ -62,6 +62,9 @@ class Settings(NamedTuple):
         Whether every caller may do everything, from anywhere.
     commit_within : float, default 0.01
         How long an observation may wait for others to be kept with. Unit: seconds.
+    takeover_after : float, default 10.0
+        When another server of the same PostgreSQL may take the sessions of this one, if it hangs.
+        Unit: seconds.
     max_sessions : int, default 10_000
         Sessions, at most.
     max_body : int, default 4194304
@@ -90,6 +93,7 @@ class Settings(NamedTuple):
     commit_within: float = 0.01
     max_sessions: int = 10_000
     max_body: int = 4 << 20
+    takeover_after: float = 10.0
     max_waiting: int = 256
     rate: float | None = None
     observation_rate: float | None = None
@@ -131,7 +135,10 @@ def serve(settings: Settings) -> None:
         listener = last.enter_context(listen(settings.host, settings.port))
         address = _address(settings.host, listener)
         store = SessionStore.open(
-            settings.where, commit_within=settings.commit_within, holder=address
+            settings.where,
+            commit_within=settings.commit_within,
+            holder=address,
+            takeover_after=settings.takeover_after,
         )
         last.callback(store.close)
         sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
