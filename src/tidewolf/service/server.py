@@ -69,8 +69,10 @@ class Settings(NamedTuple):
         Sessions, at most.
     max_body : int, default 4194304
         Bytes of a body, at most.
+    body_seconds : float, default 10.0
+        How long a body may take to arrive. Unit: seconds.
     max_waiting : int, default 256
-        Requests under way, at most.
+        Requests under way, at most; a quarter of them may wait for bodies of one token.
     rate, observation_rate : float, optional
         Requests, and observations, a second for each token.
     token_sessions : int, optional
@@ -91,9 +93,10 @@ class Settings(NamedTuple):
     token_file: Path | None = None
     insecure: bool = False
     commit_within: float = 0.01
+    takeover_after: float = 10.0
     max_sessions: int = 10_000
     max_body: int = 4 << 20
-    takeover_after: float = 10.0
+    body_seconds: float = 10.0
     max_waiting: int = 256
     rate: float | None = None
     observation_rate: float | None = None
@@ -173,6 +176,7 @@ def _run(
         Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
         traffic,
         longest_body=settings.max_body,
+        body_seconds=settings.body_seconds,
         loopback_only=not tokens and not settings.insecure,
         log=settings.log,
     )
