@@ -27,7 +27,7 @@ from tidewolf.core.arguments import as_flag, as_path, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
-from tidewolf.core.names import listed
+from tidewolf.core.names import csv_cell, listed
 from tidewolf.core.values import Value
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts
@@ -496,7 +496,7 @@ class Comparison(Value):
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: csv_cell(at) for key, at in row.items()} for row in rows)
         plain = json.dumps(self.summary(), indent=2, allow_nan=False) + "\n"
         checkpoint.write(folder / FILES[1], table.getvalue().encode())
         checkpoint.write(folder / FILES[0], plain.encode())
