@@ -679,7 +679,8 @@ def _csv(columns: Mapping[str, Any], *, header: bool = True) -> bytes:
     table = pandas.DataFrame(columns).rename(columns=csv_cell)
     for name in table.select_dtypes(exclude="number"):
         table[name] = table[name].map(csv_cell)
-    return table.to_csv(index=False, header=header, lineterminator="\n").encode()
+    text: str = table.to_csv(index=False, header=header, lineterminator="\n")
+    return text.encode()
 
 
 def _limited_links(problem: Problem) -> Int64s | None:
