@@ -2,6 +2,7 @@
 the bit.
 """
 
+import os
 import threading
 import time
 from contextlib import AbstractContextManager, closing
@@ -284,3 +285,19 @@ def test_from_a_folder_to_postgresql_and_back(tmp_path, postgres_url):
     assert restore(tmp_path / "again", tmp_path / "second") == 2
     with store_at(tmp_path / "second") as store:
         assert [everything(store, name) for name in "ab"] == before
+
+
+def test_databases_and_copies_are_for_their_owner_alone(tmp_path):
+    before = os.umask(0o022)
+    try:
+        with closing(SessionStore.open(tmp_path / "data")) as store:
+            store.create("one", "{}").result()
+            backup(tmp_path / "data", tmp_path / "copy.db")
+            learner = tw.LyapunovDescent(tw.sets.Simplex(2))
+            tw.Session.open(tmp_path / "own.db", learner).close()
+            made = [path for path in tmp_path.rglob("*") if path.is_file()]
+    finally:
+        os.umask(before)
+    names = {path.name for path in made}
+    assert {"tidewolf.db", "copy.db", "own.db"} <= names
+    assert {path.stat().st_mode & 0o777 for path in made if path.exists()} == {0o600}

@@ -17,7 +17,14 @@ from test_archive import forged, sealed
 from tidewolf.baselines import SinhaVaze
 from tidewolf.core import checkpoint
 from tidewolf.core.conforming import conforming
-from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, NotSupported, OtherSettings
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    OtherSettings,
+)
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array
 from tidewolf.learners import LyapunovDescent
@@ -280,3 +287,11 @@ def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began():
         read_back(later, Holder, Holder((None, None)))
     with pytest.raises(ValueError, match="unknown"):
         read_back(later, Holder, Holder((member(), Clock(0))))
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
+    learner, pipe = LyapunovDescent(tw.sets.Simplex(2)), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, "/dev/zero"):
+        with pytest.raises(CheckpointError, match="regular file"):
+            tw.Session.load(path, learner)

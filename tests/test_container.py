@@ -12,11 +12,13 @@ import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
 
 import tidewolf as tw
 from serving import call
@@ -225,3 +227,20 @@ def test_it_serves_decides_observes_and_survives_a_kill_as_that_user(place):
     owners = {path.stat().st_uid for path in place.volume.rglob("*")}
     assert owners == {place.said.user[0]}
     assert "Warning" not in again.errors.read_text()
+
+
+def test_the_image_installs_what_is_pinned_by_hash_and_fits_the_bounds():
+    text = (RECIPE.parent / "constraints.txt").read_text(encoding="utf-8")
+    lines = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^#.*\n", "", text)).splitlines()
+    pins = [
+        re.fullmatch(r"([a-z0-9.-]+)==(\S+)((?: --hash=sha256:[0-9a-f]{64})+)", x) for x in lines
+    ]
+    assert all(pins), lines
+    versions = {pin[1]: pin[2] for pin in pins}
+    assert len(versions) == len(lines)
+    project = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    for line in (*project["dependencies"], *extras["app"], *extras["serve"]):
+        wanted = Requirement(line)
+        assert versions[wanted.name.lower().replace("_", "-")] in wanted.specifier, line
+    assert "--require-hashes" in RECIPE.read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 others read, written while a run goes on.
 """
 
+import csv
 import tracemalloc
 
 import numpy as np
@@ -149,3 +150,13 @@ def test_memory_is_flat_in_the_rounds(tmp_path):
     tracemalloc.stop()
     assert peak < 1e6
     assert points[1999, 999] == 1.0
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@sum", "=cmd|'/c calc'!A0"])
+def test_no_name_in_a_csv_file_is_a_formula(name):
+    rows = run_files._csv(
+        {"round": [1, 2], name: [-1.0, 2.5], "of": [name, "SEA"], "at": ["-3", "+4"]}
+    )
+    head, *lines = csv.reader(rows.decode().splitlines())
+    assert head == ["round", f"'{name}", "of", "at"]
+    assert lines == [["1", "-1.0", f"'{name}", "-3"], ["2", "2.5", "SEA", "+4"]]

@@ -385,6 +385,13 @@ def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
     assert not kept.exists() or list(kept.iterdir()) == []
 
 
+def test_code_is_run_from_no_folder_of_another_user(kept, monkeypatch):
+    assert kernel_cache.folder_of("") == kept
+    kernel_cache.folder_of.cache_clear()
+    monkeypatch.setattr(kernel_cache.os, "geteuid", lambda: os.stat(kept).st_uid + 1)
+    assert kernel_cache.folder_of("") is None
+
+
 # --- what a terminal shows ------------------------------------------------------------------------
 
 

@@ -17,8 +17,14 @@ from hypothesis import strategies as st
 
 from serving import until
 from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingExtra, NewerFormat
-from tidewolf.storage.cluster import Heartbeat, is_gone, prepare
-from tidewolf.storage.postgres import Postgres, hide_password, is_address, without_password
+from tidewolf.storage.cluster import Heartbeat, is_gone, number_of, prepare
+from tidewolf.storage.postgres import (
+    Postgres,
+    connected,
+    hide_password,
+    is_address,
+    without_password,
+)
 from transport import Transport, never
 
 
@@ -253,3 +259,33 @@ def test_a_killed_server_is_gone_at_once_and_a_live_one_never(prepared, postgres
     heartbeat.close()
     assert is_gone(prepared, "a")
     assert prepared.rows("SELECT count(*) FROM servers") == [(0,)]
+
+
+def test_a_server_of_a_version_without_until_is_there_as_long_as_its_connection(postgres_url):
+    db = Postgres(postgres_url)
+    prepare(db)
+    db.execute("ALTER TABLE servers DROP COLUMN until")
+    prepare(db)
+    lock = connected(postgres_url)
+    lock.execute("SELECT pg_advisory_lock($1)", (number_of("old"),))
+    db.execute("INSERT INTO servers VALUES (?, 'old', 0)", (number_of("old"),))
+    assert not is_gone(db, "old")
+    lock.close()
+    until(lambda: is_gone(db, "old"))
+    db.close()
+
+
+def test_a_row_that_is_over_is_not_moved_and_begins_a_new_lease(prepared, postgres_url):
+    heartbeat = Heartbeat(postgres_url, "a", 1.0)
+    assert heartbeat.lease() == 1
+    prepared.execute("UPDATE servers SET until = clock_timestamp() - interval '1 s'")
+
+    def is_back():
+        with suppress(CheckpointError):  # between its leases
+            return heartbeat.lease() == 2
+
+    until(is_back)
+    assert not is_gone(prepared, "a")
+    heartbeat.close()
+    with pytest.raises(InvalidInput, match="takeover_after"):
+        Heartbeat(postgres_url, "a", 0.5)

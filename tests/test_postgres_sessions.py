@@ -289,6 +289,50 @@ def test_a_server_that_slept_through_a_takeover_acknowledges_nothing_more(
             process.kill()
 
 
+def rows_of_sessions(server, database):
+    """All that is kept of sessions."""
+    tables = ("head", "events", "snapshots", "contents", "rounds", "sessions", "audit")
+    return [server.execute(f"SELECT * FROM {one} ORDER BY 1, 2", database) for one in tables]
+
+
+@pytest.mark.parametrize(
+    ("after", "stopped"), [(1.5, 3.0), pytest.param(10.0, 30.0, marks=pytest.mark.soak)]
+)
+def test_the_sessions_of_a_hung_server_are_taken_and_it_writes_nothing_more(
+    servers, postgres_url, postgres_server, tmp_path, after, stopped
+):
+    how = ("--database", postgres_url)
+    hung = servers.start(tmp_path / "hung", *how, "--takeover-after", str(after))
+    other = servers.start(tmp_path / "other", *how)  # it stays, however busy the machine is
+    path, body = "/v1/sessions/one", {"costs": [1, 2, 3, 4]}
+    caller = Caller(hung, timeout=stopped + 30.0)
+    assert caller.ask("PUT", path, SIMPLEX)[0] == 201
+    assert caller.ask("POST", f"{path}/observations", body | {"round": 1})[0] == 200
+    assert Caller(other).ask("GET", path)[0] == 409
+    began = time.monotonic()
+    os.kill(hung.pid, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(caller.ask, "POST", f"{path}/observations", body | {"round": 2})
+            until(lambda: Caller(other).ask("GET", path)[0] != 409)
+            took = time.monotonic() - began
+            answer = Caller(other).insist("POST", f"{path}/observations", body | {"round": 2})[1]
+            assert answer["rounds"] == 2
+            assert after - 1.1 < took < after + 2.0
+            time.sleep(max(0.0, stopped - (time.monotonic() - began)))
+            database = postgres_url.partition("?")[0].rpartition("/")[2]
+            before = rows_of_sessions(postgres_server, database)
+            os.kill(hung.pid, signal.SIGCONT)
+            assert asked.result()[0] in (409, 503)
+        for method, part, what in (("POST", "/decisions", {"round": 3}), ("GET", "", None)):
+            status, answer = Caller(hung).insist(method, f"{path}{part}", what)
+            assert (status, answer.get("holder")) == (409, other.url), answer
+        assert rows_of_sessions(postgres_server, database) == before
+    finally:
+        os.kill(hung.pid, signal.SIGCONT)
+    assert Caller(other).ask("POST", f"{path}/decisions", {"round": 3})[0] == 200
+
+
 # --- over HTTP ------------------------------------------------------------------------------------
 
 SIMPLEX = {"set": {"kind": "Simplex", "n": 4}, "learners": [{"name": "LyapunovDescent"}]}

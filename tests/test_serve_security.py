@@ -1,5 +1,6 @@
 """Nobody gets in who does not belong, and nobody who does can wear the service out."""
 
+import base64
 import contextlib
 import stat
 import time
@@ -111,13 +112,28 @@ def test_a_prefix_hides_what_does_not_begin_with_it(guarded):
         assert call(guarded, "GET", path, headers=bearer("all-reads")).status == 200
 
 
-def test_who_asks_is_said_once(guarded):
-    with connected(guarded) as connection:
-        connection.sendall(
-            b"GET /v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
-            b"Authorization: Bearer a-reads\r\nAuthorization: Bearer all-writes\r\n\r\n"
-        )
-        assert everything(connection).startswith(b"HTTP/1.1 400")
+@pytest.mark.parametrize("again", [b"Authorization: Bearer a-reads", b"host: evil.example"])
+def test_the_token_and_the_host_are_said_once(guarded, again):
+    head = b"GET /v1/sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+    head += b"Authorization: Bearer all-writes\r\n"
+    for more, status in ((b"", b"200"), (again + b"\r\n", b"400")):
+        with connected(guarded) as connection:
+            connection.sendall(head + more + b"\r\n")
+            assert everything(connection).startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_password_opens_pages_alone(guarded):
+    basic = {"Authorization": f"Basic {base64.b64encode(b'me:all-writes').decode()}"}
+    call(guarded, "PUT", "/v1/sessions/report", SIMPLEX, bearer("all-writes"))
+    for method, path, status in (
+        ("GET", "/", 200),
+        ("GET", "/v1/sessions/report/report", 200),
+        ("GET", "/v1/sessions/report", 401),
+        ("DELETE", "/v1/sessions/report", 401),
+    ):
+        assert call(guarded, method, path, headers=basic).status == status
+    gone = call(guarded, "DELETE", "/v1/sessions/report", headers=bearer("all-writes"))
+    assert gone.status == 200
 
 
 WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)
@@ -177,6 +193,27 @@ def test_a_file_that_others_can_read_is_a_warning(tmp_path, capsys):
         Tokens.read(path)
     with pytest.raises(InvalidInput, match="cannot be read"):
         Tokens.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "named"),
+    [
+        (("a-", "b-", "*"), ()),
+        (("lisbon",), ("lisbon2",)),
+        (("x1", "y."), ("x12",)),
+        (("a-", "a-b-"), ("a-b-",)),
+        (("a-", "a-"), ()),
+    ],
+)
+def test_a_prefix_that_fits_more_than_it_seems_is_a_warning(tmp_path, capsys, prefixes, named):
+    path = tmp_path / "tokens"
+    path.touch(mode=0o600)
+    path.write_text("".join(f"writer {one} s3cret{n}\n" for n, one in enumerate(prefixes)))
+    assert Tokens.read(path)
+    said = capsys.readouterr().err
+    assert said.count("Warning: ") == said.count("\n") == len(named)
+    assert all(word in said for word in named)
+    assert "s3cret" not in said
 
 
 @given(st.binary(max_size=40))
@@ -268,6 +305,8 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
         (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: ", b""),
         (b"GET / HTTP/1.1\r\n" + b"X-A: " + b"x" * 200_000, b"HTTP/1.1 400 "),
         (b"GET /" + b"x" * 100_000, b"HTTP/1.1 4"),
+        (b"GET / HTTP/1.1\r\nX-A: " + b"x" * 5001 + b"\r\n\r\n", b"HTTP/1.1 400 "),
+        (b"GET /" + b"x" * 5001 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"HTTP/1.1 400 "),
         (REFUSED + b"GET / HTTP/1.1\r\nX-A: " + b"x" * 900_000, b"HTTP/1.1 413 "),
         (CHUNKED + b"2\r\n{}\r\n0\r\nX-A: " + b"x" * 900_000, b"HTTP/1.1 4"),
         (b"\x16\x03\x01\x02\x00\x01\x00", b"HTTP/1.1 400 "),
@@ -275,7 +314,7 @@ CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
         (POST + b"Content-Length: 9\r\n\r\n{", b"HTTP/1.1 408 "),
         (POST + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", b"HTTP/1.1 400 "),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_who_sends_slowly_or_nonsense_is_let_go(small, sent, expected):
     url, _ = small
@@ -300,8 +339,9 @@ def test_connections_are_counted(small):
     assert call(url, "GET", "/healthz").status == 200
 
 
-def test_more_than_can_be_answered_is_refused_at_once(small):
+def test_more_than_can_be_answered_is_refused_at_once(small, monkeypatch):
     url, traffic = small
+    monkeypatch.setattr(traffic, "most_arriving", 2)
     head = POST.replace(b"pin", b"decisions") + b"Content-Length: 2\r\n\r\n"
     with connected(url) as first, connected(url) as second:
         for connection in (first, second):
@@ -318,6 +358,30 @@ def test_more_than_can_be_answered_is_refused_at_once(small):
     until(lambda: traffic.in_flight == 0)
     assert traffic.refused.labels("overload")._value.get() == 1
     assert call(url, "GET", "/v1/sessions").status == 200
+
+
+def test_slow_bodies_of_one_token_leave_room_for_others(tmp_path):
+    traffic, slots = Traffic(most=8), 2
+    head = POST + b"Content-Length: 2\r\nAuthorization: Bearer slow\r\n\r\n"
+    tokens = "writer * slow\nwriter * other"
+    with (
+        in_thread(tmp_path, tokens=tokens, traffic=traffic, body_seconds=1.0) as url,
+        contextlib.ExitStack() as stack,
+    ):
+        lines = [stack.enter_context(connected(url)) for _ in range(7)]
+        for line in lines:
+            line.sendall(head)
+        until(lambda: traffic.refused.labels("quota")._value.get() == len(lines) - slots)
+        assert traffic.in_flight == slots
+        assert call(url, "PUT", "/v1/sessions/one", SIMPLEX, bearer("other")).status == 201
+        began = time.monotonic()
+        assert call(url, "GET", "/healthz").status == 200
+        assert time.monotonic() - began < 0.9
+        kinds = sorted(line.recv(100)[9:12] for line in lines)
+        assert kinds == [b"408"] * slots + [b"429"] * (len(lines) - slots)
+        until(lambda: traffic.in_flight == 0)
+        assert call(url, "GET", "/v1/sessions/one", headers=bearer("slow")).status == 200
+        assert traffic.arriving.total() == 0
 
 
 def test_bodies_are_bounded_in_all(tmp_path):

@@ -474,7 +474,7 @@ class Session(Generic[S]):
         """
         session = cls(learner, expire_after=expire_after)
         try:
-            data = as_path(path, "The path of a session").read_bytes()
+            data = checkpoint.read(as_path(path, "The path of a session"))
             state = learner.load(data, source=str(path))
             info_ids, contents = checkpoint.session_of(data)
             session._keeper = Memory(learner, state, info_ids, contents)

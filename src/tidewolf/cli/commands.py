@@ -18,6 +18,7 @@ restored begins a new epoch, so that its clients notice, and resumes from there.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -423,8 +424,12 @@ def serve_command(
     commit_within: Annotated[
         float, opt("SECONDS", "How long observations wait to be committed together.")
     ] = 0.01,
+    takeover_after: Annotated[
+        float, opt("SECONDS", "When another server may take the sessions of this one, if it hangs.")
+    ] = 10.0,
     max_sessions: Annotated[int, opt("N", "Sessions, at most.")] = 10_000,
     max_body: Annotated[int, opt("BYTES", "Bytes of a body, at most.")] = 4 << 20,
+    body_seconds: Annotated[float, opt("SECONDS", "How long a body may take to arrive.")] = 10.0,
     max_waiting: Annotated[int, opt("N", "Requests under way, at most.")] = 256,
     rate: Annotated[float | None, opt("N", "Requests per second and token.")] = None,
     observation_rate: Annotated[
@@ -454,9 +459,10 @@ def serve_command(
     where = _where(data, database)
     if not 0.0 <= commit_within < 60.0:
         raise InvalidInput(f"--commit-within is at least 0 and below 60, not {commit_within:g}.")
-    for option, number in (("--max-sessions", max_sessions), ("--max-body", max_body)):
-        if number < 1:
-            raise InvalidInput(f"{option} is a whole number above 0, not {number}.")
+    least = {"--max-sessions": max_sessions, "--max-body": max_body, "--body-seconds": body_seconds}
+    for option, number in least.items():
+        if not 1 <= number < math.inf:
+            raise InvalidInput(f"{option} is a number of at least 1, not {number:g}.")
 
     from tidewolf.service.server import Settings, serve
 

@@ -97,7 +97,10 @@ Jobs: TypeAlias = Annotated[
     int | None,
     opt("N", "How many processes; by default 1 for compare, for sweep one per processor."),
 ]
-Dask: TypeAlias = Annotated[str | None, opt("ADDRESS", "Use the Dask cluster of this scheduler.")]
+Dask: TypeAlias = Annotated[
+    str | None,
+    opt("ADDRESS", "Use the Dask cluster of this scheduler; trust it, for its protocol unpickles."),
+]
 AsJson: TypeAlias = Annotated[bool, flag("Print the results as JSON, and nothing else.", "--json")]
 Quiet: TypeAlias = Annotated[bool, flag("Print no progress and no results.", "--quiet", "-q")]
 Verbose: TypeAlias = Annotated[

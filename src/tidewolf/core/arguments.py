@@ -176,3 +176,18 @@ def match_names(
     if absent:
         raise InvalidInput(f"{where}: the {kind} {listed(absent)} is missing; give a number.")
     return np.array(places, dtype=np.int64)
+
+
+def csv_cell(cell: Any) -> Any:
+    """A cell of a CSV file, with ' before a text that a spreadsheet would compute.
+
+    >>> csv_cell("=1+1"), csv_cell("SEA > DEN"), csv_cell("-1"), csv_cell(-1.0)
+    ("'=1+1", 'SEA > DEN', '-1', -1.0)
+    """
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell

@@ -230,6 +230,15 @@ def unpacked(data: bytes, reference: Any) -> Any:
     return _unpack(spec, arrays, reference)
 
 
+def read(path: Path) -> bytes:
+    """All of a regular file; to read from a pipe or a device might never end."""
+    if path.exists() and not path.is_file():
+        raise errors.CheckpointError(
+            f"{path} is not a regular file: give the path of a saved state."
+        )
+    return path.read_bytes()
+
+
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """All of `data` at `path`, or nothing."""
     with writing(path) as file:

@@ -12,7 +12,8 @@ kernel, so a kernel whose callee in another file changed would run old code. num
 error at a damaged entry, and two processes that write one index lose entries.
 
 Folders, as numba has them: NUMBA_CACHE_DIR, then `__pycache__` beside the source, then the user's
-cache. If none can be written, kernels are compiled in memory, with one warning.
+cache. A folder must belong to the user, because code is run from it. If there is none, kernels are
+compiled in memory, with one warning.
 """
 
 from __future__ import annotations
@@ -172,9 +173,10 @@ def folder_of(source: str) -> Path | None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
+            if fcntl is None or folder.stat().st_uid == os.geteuid():  # code is run from there
+                return folder
         except OSError:
             continue
-        return folder
     return None
 
 

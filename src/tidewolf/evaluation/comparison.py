@@ -23,7 +23,7 @@ from itertools import pairwise, product
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_flag, as_path, listed, shown
+from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.core.feedback import who_sees_what
@@ -495,7 +495,7 @@ class Comparison(Value):
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: csv_cell(at) for key, at in row.items()} for row in rows)
         plain = json.dumps(self.summary(), indent=2, allow_nan=False) + "\n"
         checkpoint.write(folder / FILES[1], table.getvalue().encode())
         checkpoint.write(folder / FILES[0], plain.encode())

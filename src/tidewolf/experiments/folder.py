@@ -70,7 +70,7 @@ import numpy as np
 
 from tidewolf import __version__
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_flag, as_path, import_extra, shown
+from tidewolf.core.arguments import as_flag, as_path, csv_cell, import_extra, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Unlimited
 from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
@@ -544,7 +544,7 @@ class TableWriter(NamedTuple):
         self, name: str, rounds: Int64s, columns: Mapping[str, NDArray | Sequence[str]], about: str
     ) -> None:
         """NAME.parquet and NAME.csv, those that are asked for: rows of these rounds."""
-        pandas = import_extra("pandas", "Writing tables", "app")
+        import_extra("pandas", "Writing tables", "app")
         pyarrow = import_extra("pyarrow", "Writing tables", "app")
         from pyarrow import parquet
 
@@ -574,10 +574,7 @@ class TableWriter(NamedTuple):
         if "csv" in asked:
             with checkpoint.writing(self.folder / f"{name}.csv") as file:
                 for i, part in enumerate(parts(texts)):
-                    lines = pandas.DataFrame(part).to_csv(
-                        index=False, header=i == 0, lineterminator="\n"
-                    )
-                    file.write(lines.encode())
+                    file.write(_csv(part, header=i == 0))
 
     def _key(self) -> tuple[str, NDArray, NDArray]:
         """The name, the values and the texts of the first column: times, else numbers of rounds."""
@@ -661,8 +658,6 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
     net = problem.network
     if net is None or net.tunnels is None:
         return
-    import pandas
-
     paths = net.tunnels.paths
     columns = {
         "commodity": [net.demands[j].name for j in net.owner],
@@ -673,8 +668,18 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
         ],
         "length": [path.length for path in paths],
     }
-    text = pandas.DataFrame(columns).to_csv(index=False, lineterminator="\n")
-    checkpoint.write(folder / "tunnels.csv", text.encode())
+    checkpoint.write(folder / "tunnels.csv", _csv(columns))
+
+
+def _csv(columns: Mapping[str, Any], *, header: bool = True) -> bytes:
+    """Rows of CSV, in which no name is a formula."""
+    import pandas
+
+    table = pandas.DataFrame(columns).rename(columns=csv_cell)
+    for name in table.select_dtypes(exclude="number"):
+        table[name] = table[name].map(csv_cell)
+    text: str = table.to_csv(index=False, header=header, lineterminator="\n")
+    return text.encode()
 
 
 def _limited_links(problem: Problem) -> Int64s | None:

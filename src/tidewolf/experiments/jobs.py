@@ -375,7 +375,7 @@ def begin(
 ) -> Recording:
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
-    data, where = file.read_bytes(), {"source": origin, "folder": str(file.parent.parent)}
+    data, where = checkpoint.read(file), {"source": origin, "folder": str(file.parent.parent)}
     return Recording.load(data, learner, problem.stream, str(file), **where)
 
 

@@ -62,6 +62,8 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 # Where the scope of a request has its caller.
 CALLER = "tidewolf.caller"
 ONE = "/v1/sessions/{name}"
+# Addresses for browsers, which send a token as a password.
+_PAGE = re.compile(r"/|/v1/sessions/[^/]+/report")
 # Bytes of a body that may be answered without a thread.
 _AT_ONCE = 1 << 14
 # Headers of every response.
@@ -95,7 +97,7 @@ class App(FastAPI):
         What is in flight, and how much may be.
     longest_body : int, default 4194304
         Bytes of a body, at most.
-    body_seconds : float, default 30.0
+    body_seconds : float, default 10.0
         How long a body may take.
     loopback_only : bool, default False
         Whether it answers to names of loopback alone.
@@ -183,9 +185,15 @@ class App(FastAPI):
         path, traffic = scope["path"], self.traffic
         refused = "host"
         try:
-            self._require_own_site(scope["method"], dict(scope["headers"]))
+            names = [name for name, _ in scope["headers"]]
+            for one in (b"authorization", b"host"):
+                if names.count(one) > 1:
+                    words = f"The request has two {one.decode().title()} headers: send one."
+                    raise Refused(400, words)
+            headers = dict(scope["headers"])
+            self._require_own_site(scope["method"], headers)
             refused = "token"
-            scope[CALLER] = caller = self._caller(path, scope["headers"])
+            scope[CALLER] = caller = self._caller(path, headers)
             if path in ALWAYS:
                 return False
             refused = "overload"
@@ -199,14 +207,11 @@ class App(FastAPI):
             raise
         return True
 
-    def _caller(self, path: str, headers: list[tuple[bytes, bytes]]) -> Caller:
+    def _caller(self, path: str, headers: dict[bytes, bytes]) -> Caller:
         if path in OPEN:
             return Caller()
-        is_page = path == "/" or path.endswith("/report")
-        given = [value for name, value in headers if name == b"authorization"]
-        if len(given) > 1:
-            raise Refused(400, "The request has two Authorization headers: send one.")
-        caller = self.tokens.caller(given[0] if given else None, basic=is_page)
+        is_page = _PAGE.fullmatch(path) is not None
+        caller = self.tokens.caller(headers.get(b"authorization"), basic=is_page)
         if caller is None:
             header = 'Basic realm="tidewolf"' if is_page else "Bearer"
             detail = "A known token is needed: send it as Authorization: Bearer TOKEN."
@@ -280,7 +285,8 @@ class Operation(APIRoute):
                 reply = await self._in_a_thread(call, work)
             else:
                 longest, seconds = service.longest_body, service.body_seconds
-                raw = await requests.read_body(call.scope, call.receive, traffic, longest, seconds)
+                source = call.scope, call.receive, traffic, call.caller.who
+                raw = await requests.read_body(*source, longest, seconds)
                 held = len(raw)
                 if more := requests.parsed_size(raw, longest):
                     traffic.hold(more, held)

@@ -77,12 +77,20 @@ class Careful(_Base):  # type: ignore[misc]
         if self._open and self._came - self._body > self.longest + _FRAMING * self._body:
             if self._is_answering():  # it comes behind a body, and an answer is on its way
                 self.transport.abort()
-            elif not self.transport.is_closing():
-                self.send_400_response(f"its head has over {self.longest:,} bytes.")
+            else:
+                self._refuse_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._open, self._came, self._body = True, 0, 0
+
+    def on_headers_complete(self) -> None:
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > (
+            self.longest
+        ):
+            self._refuse_head()
+            raise ValueError("the head is too long")  # it ends the parser
+        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._body += len(body)
@@ -105,7 +113,12 @@ class Careful(_Base):  # type: ignore[misc]
         self._cancel("_stuck")
         super().connection_lost(exc)
 
+    def _refuse_head(self) -> None:
+        self.send_400_response(f"its head has over {self.longest:,} bytes.")
+
     def send_400_response(self, msg: str) -> None:
+        if self.transport.is_closing():
+            return
         body = dumps(problem(400, f"What came is no request of HTTP/1.1 that is taken: {msg}"))
         self.transport.write(
             b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncache-control: no-store\r\n"

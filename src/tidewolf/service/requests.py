@@ -12,8 +12,10 @@ Lines that begin with # are comments. Tokens are kept as their SHA-256 alone, an
 is compared with all of them, so that neither time nor memory says which one is near.
 
 At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk), and
-their bodies have at most `most_held` bytes in all. One more is refused at once, with a time to
-retry, so that no queue grows. A token has a bucket of requests and a bucket of observations:
+their bodies have at most `most_held` bytes in all. At most a quarter of them are requests of one
+token whose bodies have not arrived yet, so that slow ones leave room for others. One more is
+refused at once, with a time to retry, so that no queue grows. A token has a bucket
+of requests and a bucket of observations:
 
     level <- min(burst, level + rate * seconds since then)        at every request
     taken if level > 0; then level <- level - amount
@@ -132,7 +134,8 @@ class Tokens:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Those of a file; a warning on stderr if others than its owner may read it.
+        """Those of a file; warnings on stderr if others than its owner may read it, and if a
+        prefix fits more names than it seems to.
 
         Raises
         ------
@@ -144,12 +147,23 @@ class Tokens:
             text, mode = path.read_text(encoding="utf-8"), path.stat().st_mode
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"The tokens in {path} cannot be read: {error}.") from None
+        tokens = cls.parse(text, str(path))
+        words = list[str]()
         if stat.S_IMODE(mode) & 0o077:
-            sys.stderr.write(
-                f"Warning: others than its owner can reach {path}, and the tokens in it: "
-                f"chmod 600 {path}.\n"
-            )
-        return cls.parse(text, str(path))
+            what = f"others than its owner can reach {path}, and the tokens in it"
+            words.append(f"{what}: chmod 600 {path}.")
+        prefixes = sorted({caller.prefix for caller in tokens._known.values()} - {""})
+        for one in prefixes:
+            if one[-1].isalnum():
+                what = f"the prefix {one} also fits {one}2 and {one}-other"
+                words.append(f"{what}: end it with a hyphen, as in {one}-.")
+            words += [
+                f"tokens of the prefix {one} also reach all sessions of the prefix {other}."
+                for other in prefixes
+                if other != one and other.startswith(one)
+            ]
+        sys.stderr.write("".join(f"Warning: {line}\n" for line in words))
+        return tokens
 
     @classmethod
     def parse(cls, text: str, source: str = "the file of tokens") -> Self:
@@ -255,6 +269,10 @@ class Traffic:
         Requests in flight.
     held : int
         Bytes of their bodies.
+    arriving : Counter of str
+        How many bodies of each token have not arrived yet.
+    most_arriving : int
+        How many of one token there may be.
     refused : Counter
         How many were refused before they were read, by reason.
     ready : bool
@@ -278,6 +296,7 @@ class Traffic:
             raise InvalidInput(f"At least one request must be answered at a time, not {most}.")
         self.most, self.most_held = most, most_held
         self.in_flight = self.held = 0
+        self.arriving, self.most_arriving = Counts[str](), max(1, most // 4)
         self.ready = False
         self.registry = CollectorRegistry(auto_describe=False)
         common: dict[str, Any] = {"namespace": "tidewolf", "registry": self.registry}
@@ -453,13 +472,14 @@ SHORT = 1 << 16
 # Bytes of memory for what a character of JSON may begin.
 _COSTS = {b",": 100, b":": 128, b"[": 64, b"{": 200}
 # How long a body may take.
-SECONDS = 30.0
+SECONDS = 10.0
 
 
 async def read_body(
-    scope: Scope, receive: Receive, traffic: Traffic, longest: int, seconds: float
+    scope: Scope, receive: Receive, traffic: Traffic, who: str, longest: int, seconds: float
 ) -> bytes:
-    """The body of a request; its bytes are held in `traffic`, and the caller gives them back.
+    """The body of a request of this token; its bytes are held in `traffic`, and the caller gives
+    them back.
 
     Raises
     ------
@@ -467,6 +487,8 @@ async def read_body(
         If it is longer, takes longer, is compressed, or does not come to its end.
     Overloaded
         If too much is being read already.
+    TooMany
+        If too many bodies of this token have not arrived yet.
     """
     too_long = f"A body has at most {longest:,} bytes: send less at a time."
     for header, value in scope["headers"]:
@@ -474,7 +496,11 @@ async def read_body(
             raise Refused(413, too_long)
         if header == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise Refused(415, "Bodies are sent as they are, without a Content-Encoding.")
+    if (count := traffic.arriving[who]) >= traffic.most_arriving:
+        traffic.refused.labels("quota").inc()
+        raise TooMany(f"{count} bodies of this token have not arrived yet: send fewer at a time.")
     pieces, length, more = list[bytes](), 0, True
+    traffic.arriving[who] += 1
     try:
         async with asyncio.timeout(seconds):
             while more:
@@ -494,6 +520,8 @@ async def read_body(
             detail = f"The body did not arrive within {seconds:g} seconds."
             raise Refused(408, detail, connection="close") from None
         raise
+    finally:
+        traffic.arriving[who] -= 1
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 

@@ -62,12 +62,17 @@ class Settings(NamedTuple):
         Whether every caller may do everything, from anywhere.
     commit_within : float, default 0.01
         How long an observation may wait for others to be kept with. Unit: seconds.
+    takeover_after : float, default 10.0
+        When another server of the same PostgreSQL may take the sessions of this one, if it hangs.
+        Unit: seconds.
     max_sessions : int, default 10_000
         Sessions, at most.
     max_body : int, default 4194304
         Bytes of a body, at most.
+    body_seconds : float, default 10.0
+        How long a body may take to arrive. Unit: seconds.
     max_waiting : int, default 256
-        Requests under way, at most.
+        Requests under way, at most; a quarter of them may wait for bodies of one token.
     rate, observation_rate : float, optional
         Requests, and observations, a second for each token.
     token_sessions : int, optional
@@ -88,8 +93,10 @@ class Settings(NamedTuple):
     token_file: Path | None = None
     insecure: bool = False
     commit_within: float = 0.01
+    takeover_after: float = 10.0
     max_sessions: int = 10_000
     max_body: int = 4 << 20
+    body_seconds: float = 10.0
     max_waiting: int = 256
     rate: float | None = None
     observation_rate: float | None = None
@@ -131,7 +138,10 @@ def serve(settings: Settings) -> None:
         listener = last.enter_context(listen(settings.host, settings.port))
         address = _address(settings.host, listener)
         store = SessionStore.open(
-            settings.where, commit_within=settings.commit_within, holder=address
+            settings.where,
+            commit_within=settings.commit_within,
+            holder=address,
+            takeover_after=settings.takeover_after,
         )
         last.callback(store.close)
         sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
@@ -166,6 +176,7 @@ def _run(
         Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
         traffic,
         longest_body=settings.max_body,
+        body_seconds=settings.body_seconds,
         loopback_only=not tokens and not settings.insecure,
         log=settings.log,
     )

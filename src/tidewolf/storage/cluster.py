@@ -1,16 +1,17 @@
 """A database of PostgreSQL that many sessions are kept in, for any number of servers.
 
-    servers     one row for each that is there: its number, its name, since when
+    servers     one row for each that is there: its number, its name, since when, until when
 
 A server holds an advisory lock on a number of its name,
 
     number = the first 64 bits of sha256("tidewolf " | name),
 
-for as long as its connection lives, so that a killed one is gone at once, one whose machine went
-dark after KEEPALIVE seconds, and a live one never. It asks each second whether it still has the
-lock, and believes it for FRESH < KEEPALIVE seconds: it stops answering before another can begin.
-A server that took its lock again has a new lease, may have lost sessions meanwhile, and opens them
-again.
+for as long as its connection lives, so that a killed one is gone at once, and one whose machine
+went dark after KEEPALIVE seconds. Each second it moves its `until` to `takeover_after` seconds from
+now, by the clock of the database, so that one that hangs is gone after that time, although its
+connection lives. It believes that it is there for FRESH of that time, and for less than KEEPALIVE
+seconds: it stops answering before another can begin. A row that is over is never moved. Its server
+begins again under a new lease, may have lost sessions meanwhile, and opens them again.
 
 A session is held by one server at a time. Another takes it when that one is gone, and its epoch is
 one higher each time. Every commit carries the epoch of its writer and fails if it is no longer that
@@ -30,6 +31,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, final
 
+from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import CheckpointError, HeldElsewhere, InUse, UnknownSession
 from tidewolf.storage.database import Database
 from tidewolf.storage.postgres import KEEPALIVE, Postgres, connected, driver, without_password
@@ -38,16 +40,22 @@ from tidewolf.storage.tables import make_store, require_format
 if TYPE_CHECKING:
     from psycopg import Connection
 
-# How often a server asks whether it has its lock, and how long it believes the answer. Unit:
-# seconds.
-BEAT, FRESH = 1.0, 6.0
-assert FRESH < KEEPALIVE
+# How often a server says that it is there, at least. Unit: seconds.
+BEAT = 1.0
+# How long it believes that: so much of `takeover_after`, and of KEEPALIVE.
+FRESH = 0.6
+# When a server that says nothing is gone. Unit: seconds.
+TAKEOVER_AFTER = 10.0
 # How long a server waits for a lock of its own name: a killed one may just be going. Unit: seconds.
 _PATIENCE = 2.0
 _SERVERS = (
     "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
     "since DOUBLE PRECISION NOT NULL)"
 )
+# Servers of versions that had no such column are there as long as their connections.
+_UNTIL = "ALTER TABLE servers ADD COLUMN until TIMESTAMPTZ NOT NULL DEFAULT 'infinity'"
+_LATER = "clock_timestamp() + make_interval(secs => $2)"
+_STAY = f"UPDATE servers SET until = {_LATER} WHERE id = $1 AND until > clock_timestamp()"
 # Without the rows of those who were killed.
 _SWEEP = "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)"
 # The advisory lock of those who make tables.
@@ -66,9 +74,11 @@ class Cluster:
         postgresql://USER:PASSWORD@HOST/DATABASE
     holder : str, default ""
         What this server is called. Empty: its machine and process.
+    takeover_after : float, default 10.0
+        When others may take the sessions of this server if it hangs. Unit: seconds.
     """
 
-    def __init__(self, url: str, holder: str = "") -> None:
+    def __init__(self, url: str, holder: str = "", takeover_after: float = TAKEOVER_AFTER) -> None:
         own = holder or f"{socket.gethostname()}-{os.getpid()}"
         self.holder = f"{own}#{secrets.token_hex(4)}"  # no other server has it
         self.writer = Postgres(url)
@@ -76,7 +86,7 @@ class Cluster:
         self.reader, self._opener = Postgres(url), Postgres(url)
         try:
             prepare(self.writer)
-            self._heartbeat = Heartbeat(url, self.holder)
+            self._heartbeat = Heartbeat(url, self.holder, takeover_after)
             # another number after what was held may have been lost; refused while it may be
             self.lease = self.require_there = self._heartbeat.lease
         except BaseException as error:
@@ -132,12 +142,14 @@ def prepare(db: Postgres) -> None:
     """The tables, made if there are none; servers that start together do so one after another.
     Refused if they are of another format.
     """
-    if not db.has_table("servers"):
+    if not db.has_column("servers", "until"):
         with db.transaction():
             db.rows("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
-            if not db.has_table("servers"):
+            if not db.has_column("servers", "id"):
                 make_store(db)
                 db.execute(_SERVERS)
+            if not db.has_column("servers", "until"):
+                db.execute(_UNTIL)
     require_format(db, db.where)
 
 
@@ -171,8 +183,14 @@ def number_of(name: str) -> int:
 
 
 def is_gone(db: Database, name: str) -> bool:
-    """Whether no server of this name is there. Inside a transaction: none comes before it ends."""
-    return bool(db.rows("SELECT pg_try_advisory_xact_lock_shared(?)", (number_of(name),))[0][0])
+    """Whether no server of this name is there. Inside a transaction: none comes before it ends,
+    because the row of one that hangs is deleted, and only a row that is there is moved.
+    """
+    own = (number_of(name),)
+    db.execute("DELETE FROM servers WHERE id = ? AND until <= clock_timestamp()", own)
+    if not db.rows("SELECT 1 FROM servers WHERE id = ?", own):
+        return True
+    return bool(db.rows("SELECT pg_try_advisory_xact_lock_shared(?)", own)[0][0])
 
 
 @final
@@ -185,9 +203,13 @@ class Heartbeat:
         The address of the database.
     name : str
         Of the server; no two have the same.
+    takeover_after : float, default 10.0
+        When it is gone if it hangs. Unit: seconds.
     """
 
-    def __init__(self, url: str, name: str) -> None:
+    def __init__(self, url: str, name: str, takeover_after: float = TAKEOVER_AFTER) -> None:
+        self._after = as_number(takeover_after, "takeover_after", least=1.0)
+        self._fresh = FRESH * min(self._after, KEEPALIVE)
         self._driver = driver()
         self._url, self.where, self.name = url, without_password(url), name
         self._mutex, self._wake, self._over = threading.Lock(), threading.Event(), False
@@ -204,7 +226,7 @@ class Heartbeat:
             try:
                 if self._now is not None and _has_news(self._now):
                     self._beat(self._now)
-                if self._now is not None and _clock() - self._seen < FRESH:
+                if self._now is not None and _clock() - self._seen < self._fresh:
                     return self._lease
             finally:
                 self._mutex.release()
@@ -226,7 +248,7 @@ class Heartbeat:
 
     def _stay(self) -> None:
         while not self._over:
-            self._wake.wait(BEAT)
+            self._wake.wait(min(BEAT, self._after / 5))
             self._wake.clear()
             with self._mutex, suppress(self._driver.Error, CheckpointError):
                 if self._now is not None:
@@ -237,7 +259,8 @@ class Heartbeat:
     def _beat(self, connection: Connection[Any]) -> None:
         began, row = _clock(), None
         with suppress(self._driver.Error):
-            row = connection.execute("SELECT pg_backend_pid()").fetchone()
+            values = (number_of(self.name), self._after)
+            row = connection.execute(f"{_STAY} RETURNING pg_backend_pid()", values).fetchone()
         if row == (connection.info.backend_pid,):  # and no other that a pooler chose
             self._seen = began
         else:
@@ -251,9 +274,9 @@ class Heartbeat:
             connection.execute(f"SET lock_timeout = {round(1000 * _PATIENCE)}")
             connection.execute("SELECT pg_advisory_lock($1)", (number,))
             connection.execute(
-                "INSERT INTO servers VALUES ($1, $2, $3) ON CONFLICT (id) DO UPDATE SET "
-                "holder = excluded.holder, since = excluded.since",
-                (number, self.name, time.time()),
+                f"INSERT INTO servers VALUES ($1, $3, $4, {_LATER}) ON CONFLICT (id) DO UPDATE "
+                "SET since = excluded.since, until = excluded.until",
+                (number, self._after, self.name, time.time()),
             )
             connection.execute(_SWEEP, (number,))
         except BaseException as error:

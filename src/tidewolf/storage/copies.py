@@ -212,7 +212,7 @@ def _reading(where: str | Path) -> Iterator[Database]:
     """What is kept in a PostgreSQL or in a file, as it was at one moment."""
     if is_address(where):
         with _remote(str(where)) as remote:
-            if not remote.has_table("store"):
+            if not remote.has_column("store", "name"):
                 raise InvalidInput(f"{remote.where} keeps no sessions.")
             tables.require_format(remote, remote.where)
             with remote.snapshot():

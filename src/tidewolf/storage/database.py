@@ -12,6 +12,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
@@ -46,6 +47,9 @@ class SQLite:
 
     def __init__(self, path: Path, mode: str, timeout: float = 5.0) -> None:
         self._turn = threading.Lock()
+        if mode == "rwc":
+            with suppress(OSError):  # it is there, or SQLite says why it cannot be
+                path.touch(0o600, exist_ok=False)
         self.connection = sqlite3.connect(
             f"{path.as_uri()}?mode={mode}",
             timeout,

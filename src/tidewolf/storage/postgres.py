@@ -212,10 +212,14 @@ class Postgres:
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 
-    def has_table(self, table: str) -> bool:
+    def has_column(self, table: str, column: str) -> bool:
         # not to_regclass: inside a transaction it remembers what was not there before
-        sql = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = ?"
-        return bool(self.rows(sql, (table,)))
+        sql = (
+            "SELECT 1 FROM pg_tables JOIN pg_attribute ON attrelid = format('%I.%I', schemaname, "
+            "tablename)::regclass WHERE schemaname = current_schema() AND tablename = ? AND "
+            "attname = ?"
+        )
+        return bool(self.rows(sql, (table, column)))
 
     def append_only(self, table: str) -> Iterable[str]:
         yield (

@@ -415,7 +415,12 @@ class SessionStore:
 
     @classmethod
     def open(
-        cls, where: str | Path, *, commit_within: float = 0.01, holder: str = ""
+        cls,
+        where: str | Path,
+        *,
+        commit_within: float = 0.01,
+        holder: str = "",
+        takeover_after: float = 10.0,
     ) -> SessionStore:
         """The sessions kept there.
 
@@ -428,6 +433,8 @@ class SessionStore:
         holder : str, default ""
             What this server is called among those that share a PostgreSQL. Empty: the name of the
             machine and the process.
+        takeover_after : float, default 10.0
+            When others of them may take its sessions if it hangs. Unit: seconds.
 
         Returns
         -------
@@ -442,7 +449,8 @@ class SessionStore:
         if is_address(where):
             from tidewolf.storage.cluster import Cluster
 
-            return cls(Cluster(str(where), holder), commit_within=commit_within)
+            cluster = Cluster(str(where), holder, takeover_after)
+            return cls(cluster, commit_within=commit_within)
         return cls(Folder(Path(where)), commit_within=commit_within)
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
