@@ -56,6 +56,7 @@ from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import (
     CAPACITY,
+    COST,
     LENGTH,
     LinkColumns,
     NetworkFiles,
@@ -194,7 +195,9 @@ def make_learner(
 # --- sets over the links of a graph ---------------------------------------------------------------
 
 
-def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordinates:
+def coordinates_of(
+    choice: Choice, entries: int | None, place: Place, objective: str = COST
+) -> Coordinates:
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
@@ -204,8 +207,12 @@ def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordin
             path = require_file(Path(path), place.within("commodities"))
             of_network["commodities"] = read_commodities(path, place.format)
         with located(place, known):
-            files = of_graph(*columns, **of_network)
+            files = of_graph(*columns, **of_network)._replace(objective=objective)
         return Coordinates(files.network.K, on_network=files)
+    if objective != COST:
+        where = place._replace(path=("stream", "objective")).words()
+        words = f"the objective {objective} needs a network, a [set] with a graph and ends"
+        raise InvalidInput(f"{where}{words}, not {choice.name}.")
     if "graph" in known:
         columns, of_set = _graph(given, known, place), keys.keys_of(make)
         with located(place, known):
@@ -435,7 +442,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         for name, path in paths.items()
     }
     entries = len(read["costs"].columns) if "costs" in read else None
-    coordinates = coordinates_of(choice, entries, experiment.place("set"))
+    coordinates = coordinates_of(choice, entries, experiment.place("set"), tables.objective)
     if (files := coordinates.on_network) is not None:
         read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
     aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
@@ -540,16 +547,19 @@ class RoundReader:
         self.experiment = experiment
         columns = _columns(experiment, stream)
         entries = None if columns is None else len(columns)
-        self._prepare(coordinates_of(choice, entries, experiment.place("set")), columns or ())
+        coordinates = coordinates_of(choice, entries, experiment.place("set"), stream.objective)
+        self._prepare(coordinates, columns or ())
         if columns is not None and self.K.shape != (len(columns),) and self.network is None:
             self.names = _names(self.K)  # columns name the entries of a matrix in rows alone
 
     @classmethod
-    def of_set(cls, choice: Choice, place: Place, names: Sequence[str] = ()) -> Self:
+    def of_set(
+        cls, choice: Choice, place: Place, names: Sequence[str] = (), objective: str = COST
+    ) -> Self:
         """A reader for a set alone, without tables: its entries have these names, or else the
         set's own, or their places.
         """
-        coordinates = coordinates_of(choice, None, place)
+        coordinates = coordinates_of(choice, None, place, objective)
         files = coordinates.on_network
         links = coordinates.on_links if files is None else files.columns
         if names and links is not None:

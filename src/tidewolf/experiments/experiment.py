@@ -30,6 +30,7 @@ from tidewolf.files.reading import PLAIN, FileFormat, as_format
 from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
+from tidewolf.networks.from_files import COST, OBJECTIVES
 from tidewolf.problems import Problem
 
 # Which files of decisions there may be.
@@ -93,8 +94,9 @@ def _values(value: Any, what: str) -> tuple[Any, ...]:
 class Tables:
     """A stream from files: losses, constraints and side information.
 
-    The losses are <costs_t, x> or a choice of functions; the limits are x <= capacities_t, or
-    <weights_t, x> <= budgets_t, or a choice of functions that are to be at most 0, or none.
+    The losses are <costs_t, x>, the largest utilisation of a link of a network, or a choice of
+    functions; the limits are x <= capacities_t, or <weights_t, x> <= budgets_t, or a choice of
+    functions that are to be at most 0, or none.
 
     Parameters
     ----------
@@ -118,6 +120,9 @@ class Tables:
     advice : tuple of tuple of str or Path, default ()
         Tables of points that others proposed before each round, by name, of the shape of
         `costs`; a row with an empty cell is absent.
+    objective : str, default 'cost'
+        What the loss of a network is: "cost", cost times volume; or "max-utilization", load
+        over capacity of the fullest link, without costs.
     gaps : str, default 'refuse'
         What is done about cells without a number, and about rows that one table has and another
         has not: "refuse" them, play such rounds "unseen" (no learner learns from them), or take
@@ -142,6 +147,7 @@ class Tables:
     advice: Annotated[
         tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"incumbent": "incumbent.csv"}')
     ] = ()
+    objective: Annotated[str, Text(choices=OBJECTIVES)] = COST
     gaps: Annotated[str, Text(choices=GAPS)] = "refuse"
 
     def __post_init__(self) -> None:
@@ -151,6 +157,9 @@ class Tables:
         if given >= {"costs", "losses"} or given - {"costs", "losses"} not in _LIMITS:
             limits = "capacities, or weights and budgets, or constraints, or none"
             raise InvalidInput(f"A stream has costs or losses, and as its limits {limits}.")
+        if self.objective != COST and given & {"costs", "losses"}:
+            words = f"With the objective {self.objective} there are no costs: leave them out."
+            raise InvalidInput(words, setting="objective")
 
 
 @final

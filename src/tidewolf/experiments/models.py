@@ -47,7 +47,7 @@ from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
 from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
-from tidewolf.networks.from_files import CAPACITY, LENGTH
+from tidewolf.networks.from_files import CAPACITY, COST, LENGTH
 from tidewolf.sets import ConvexSet
 
 V = TypeVar("V")
@@ -58,6 +58,7 @@ Seed = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 Positive = Annotated[float, Field(gt=0.0)]
 Node = Annotated[str, Field(min_length=1)] | int
 KeyPath = list[str | int]
+Objective = Literal["cost", "max-utilization"]
 
 NO_FILES = "a request names no files: give the rows themselves"
 # Sets within sets.
@@ -508,6 +509,7 @@ class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[
     """A stream from tables; the names of their files, or functions by kind."""
 
     advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
+    objective: Objective = COST
     gaps: Literal["refuse", "unseen", "last"] = "refuse"
     losses: Functions | None = None
     constraints: Functions | None = None

@@ -7,6 +7,9 @@ commodities, and tables of costs, capacities and demands with one row per round.
     capacities    a column for each link that has one; for others the edge list's, or none
     demands       a column a commodity: what moves; absent: the static demands
 
+The loss is cost times volume, and capacities are constraints. With the objective "max-utilization"
+the loss is the utilisation of the fullest link, and there are no costs.
+
 The column of a link is called as the link is in the graph's file (a column name, link or id), or
 "tail > head". If every link carries both ways, a column that is called one way serves the way back,
 too, unless that has a column of its own. A table without names, its columns numbered from 0, has
@@ -40,6 +43,8 @@ from tidewolf.sets.graphs import commodities_of
 
 # Columns of an edge list that are read where they are there.
 LENGTH, CAPACITY = "length", "capacity"
+# What the loss of a network is: cost times volume, or how full the fullest link is.
+COST, MAX_UTILIZATION = OBJECTIVES = ("cost", "max-utilization")
 
 
 def find_node(
@@ -109,6 +114,7 @@ class NetworkFiles(NamedTuple):
 
     network: Network
     columns: LinkColumns
+    objective: str = COST
 
     def functions(
         self, tables: Mapping[str, Table], sources: Mapping[str, object]
@@ -131,7 +137,7 @@ class NetworkFiles(NamedTuple):
         """The losses and limits of finite numbers of shape (rounds, links), those there are of
         costs (else the lengths), capacities (else the graph's) and weights; demands (rounds,
         commodities) and budgets (rounds,). If there are weights, what links carry times theirs is
-        at most the budget.
+        at most the budget. With the objective max-utilization capacities are no constraints.
         """
         network, rounds = self.network, len(next(iter(numbers.values())))
 
@@ -139,9 +145,18 @@ class NetworkFiles(NamedTuple):
             return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
 
         sent = given("demands", network.volumes)
-        losses = network._checked_losses(given("costs", network.lengths), sent)
         capacities = given("capacities", network.capacities)
-        limits = network._checked_limits(capacities, sent, "demands" in numbers)
+        losses: Batch
+        limits: Batch
+        if self.objective == MAX_UTILIZATION:
+            if "costs" in numbers:
+                words = "With the objective max-utilization there are no costs: leave them out."
+                raise InvalidInput(words, setting="costs")
+            losses = network._checked_utilization(capacities, sent)
+            limits = Unlimited(network.K.shape, rounds)
+        else:
+            losses = network._checked_losses(given("costs", network.lengths), sent)
+            limits = network._checked_limits(capacities, sent, "demands" in numbers)
         if "weights" not in numbers:
             return losses, limits
         weights = network._checked_losses(numbers["weights"], sent)
@@ -193,6 +208,8 @@ class NetworkFiles(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         graph, notes = self.columns.graph, list(self.network.notes)
+        if self.objective == MAX_UTILIZATION:
+            notes.insert(0, "The loss is the utilisation of the fullest link: 1 is full.")
         if graph.loops:
             notes.append(f"Links from a node to itself are left out: {graph.loops}.")
         if graph.unread:
@@ -213,7 +230,8 @@ class NetworkFiles(NamedTuple):
             which = f"the {network.k} shortest paths"
         elif cut:
             which = f"the {links - cut} of {links} links that lead away and on,"
-        return f"{what} over {which} of {Path(self.columns.name).name}."
+        low = ", the fullest link kept low" if self.objective == MAX_UTILIZATION else ""
+        return f"{what} over {which} of {Path(self.columns.name).name}{low}."
 
 
 def one_column(table: Table, source: object, what: str) -> Floats:
@@ -259,6 +277,7 @@ def from_files(
     costs: str | PathLike[str] | Any | None = None,
     capacities: str | PathLike[str] | Any | None = None,
     demands: str | PathLike[str] | Any | None = None,
+    objective: str = COST,
     gaps: str = "refuse",
     format: FileFormat = PLAIN,
 ) -> NetworkStream:
@@ -293,6 +312,9 @@ def from_files(
         The table of what links may carry, a column a link. None: those of the edge list.
     demands : str, path or DataFrame, optional
         The table of what commodities send, a column each. None: the static demands.
+    objective : str, default "cost"
+        What the loss is: "cost", cost times volume under capacities; or "max-utilization", load
+        over capacity of the fullest link, without costs.
     gaps : str, default "refuse"
         What becomes of empty cells: "refuse", "unseen" or "last".
     format : FileFormat
@@ -322,6 +344,7 @@ def from_files(
     in_memory = is_frame(graph) or is_graph(graph)
     path = GIVEN if in_memory else as_path(graph, "The path of a graph")
     gaps, numbers = Text(choices=GAPS)(gaps, "gaps"), [] if lengths is None else [lengths]
+    objective = Text(choices=OBJECTIVES)(objective, "objective")
     read = read_graph(
         graph, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
     )
@@ -331,6 +354,7 @@ def from_files(
         commodities = commodities_of(commodities, "The commodities")
     settings = {"demand": demand, "paths": paths, "k": k}
     files = of_graph(read, str(path), source, target, commodities, lengths, **settings)
+    files = files._replace(objective=objective)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     sources = {
         name: f"The frame of {name}" if is_frame(each) else as_path(each, f"The table of {name}")

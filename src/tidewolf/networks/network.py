@@ -5,9 +5,10 @@ A decision is, for each commodity j, a share of its demand on every link, or on 
     load_tl(x)  =  sum_e incidence[l, e] demand_{t, owner(e)} x_e          volume on link l
     f_t(x)      =  sum_l cost_tl load_tl(x)                                what the round costs
     g_t(x)      =  max_l ( load_tl(x) - capacity_tl ) / unit               in shares of all demands
+    u_t(x)      =  max_l load_tl(x) / capacity_tl                          how full the fullest is
 
-over the links that have a capacity; unit is the sum of the commodities' demands. What may carry
-what is the caller's choice:
+over the links that have a capacity; unit is the sum of the commodities' demands. Either f_t is the
+loss and g_t the constraint, or u_t is the loss. What may carry what is the caller's choice:
 
     away          links that lead away from a commodity's source: head farther than tail, or as far
                   and nearer to the target. No cycle is left, so no decision goes round in circles.
@@ -801,6 +802,47 @@ class Network(OnLinks):
             shared[key] = LoadLimit(self.incidence[limited], *zeros, self.owner, names)
         of_round = {"demands": frozen(sent / self.unit), "capacities": frozen(capacities)}
         return LoadLimit._unchecked(**vars(shared[key]) | of_round)
+
+    def max_utilization(self, capacities: Array, demands: Array | None = None) -> MaxUtilization:
+        """The utilisation of the fullest link, load over capacity, as losses.
+
+        Parameters
+        ----------
+        capacities : array or DataFrame
+            What each link may carry, above 0, of shape (rounds, links); infinite if nothing limits
+            it. The columns of a frame are found by name, those of `link_names`.
+        demands : array or DataFrame, optional
+            What each commodity sends, of shape (rounds, commodities), or by name. None: `volumes`
+            in every round.
+
+        Returns
+        -------
+        MaxUtilization
+            The functions, on points of `K`.
+
+        Examples
+        --------
+        >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
+        >>> network.max_utilization([[5.0], [3.2]]).values(network.K.center)
+        array([0.8 , 1.25])
+        """
+        capacities = self._rows(capacities, "capacities", infinite=True)
+        return self._checked_utilization(capacities, self._sent(demands, len(capacities)))
+
+    def _checked_utilization(self, capacities: Floats, sent: Floats) -> MaxUtilization:
+        limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
+        if not len(limited):
+            words = "The largest utilisation needs a capacity of a link that is used: give one."
+            raise InvalidInput(words, setting="capacities")
+        for row, link in np.argwhere(capacities[:, limited] <= 0.0)[:1].tolist():
+            found = f"{capacities[row, limited[link]]:g} for {self.link_names[limited[link]]}"
+            words = f"Utilisation needs capacities above 0, not {found} in round {row + 1}"
+            raise InvalidInput(f"{words}: give a small one.", setting="capacities")
+        names = tuple(self.link_names[link] for link in limited)
+        room = np.ascontiguousarray(capacities[:, limited])
+        room = room[0] if (room == room[0]).all() else room  # which kernels read
+        incidence = self.incidence[limited]
+        return MaxUtilization(incidence, np.array(sent), room, self.owner, names=names)
 
     @cached_property
     def _shared_limits(self) -> dict[bytes, LoadLimit]:
