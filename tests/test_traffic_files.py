@@ -116,6 +116,91 @@ def test_a_live_session_reports_utilisation_as_its_cost_and_names_the_fullest_li
         assert json.loads(runner.answer()) == answer
 
 
+# --- tunnels of one's own -------------------------------------------------------------------------
+
+OWN = [
+    *(("B > C", "B > D > C", "detour"), ("A > D", "A > B > D", "north"), ("B > C", "B > C", "")),
+    *(("D > A", "D > C > A", "back"), ("A > D", "A > C > B > D", "long")),
+]
+OWN_NAMES = ("north", "long", "back", "detour", "B > C")
+"""pair after pair, in the order of the file"""
+
+
+def own_tunnels(folder):
+    pd.DataFrame(OWN, columns=["pair", "path", "name"]).to_csv("tunnels.csv", index=False)
+    text = UTILIZATION.replace('paths = "k-shortest"\nk = 3\n', 'tunnels = "tunnels.csv"\n')
+    (folder / "own.toml").write_text(text + '[[learners]]\nname = "SinhaVaze"\n')
+
+
+def test_decisions_carry_the_names_of_ones_own_tunnels(folder):
+    own_tunnels(folder)
+    main(["run", "own.toml", "--out", "out", "--quiet"])
+    decided = pd.read_csv("out/decisions.csv").drop(columns="round")
+    assert tuple(decided.columns) == OWN_NAMES
+    used = utilisation(folder / "out", np.array([link[2] for link in LINKS]))
+    losses = pd.read_parquet("out/rounds.parquet").sort_values("round")["loss"]
+    assert losses.to_numpy() == pytest.approx(used.max(axis=1), rel=1e-9)
+    problem = load("out/experiment.toml").problem(seed=0)
+    (folder / "again.toml").write_text(
+        (folder / "own.toml").read_text().replace('"tunnels.csv"', '"out/tunnels.csv"')
+    )
+    again = load("again.toml").problem(seed=0)  # from the tunnels.csv that the run has written
+    assert problem.K == again.K
+    assert problem.stream.losses == again.stream.losses
+
+
+def test_requests_and_python_take_the_same_tunnels(folder):
+    own_tunnels(folder)
+    problem = load("own.toml").problem(seed=0)
+    rows = [
+        {"pair": pair, "path": path.split(" > "), "name": name} if i % 2 else [pair, path, name]
+        for i, (pair, path, name) in enumerate(OWN)
+    ]
+    described = {"graph": [list(link[:2]) for link in LINKS], "tunnels": rows}
+    described["commodities"] = [list(pair) for pair in PAIRS]
+    reader = Description.read({"set": described}).build().reader
+    tunnels = tw.networks.Tunnels(
+        LINKS_ALONE, PAIRS, paths=[path.split(" > ") for _, path, _ in OWN]
+    )
+    assert reader.names == OWN_NAMES == problem.labels
+    assert (reader.network.incidence != problem.network.incidence).nnz == 0
+    assert (tunnels.incidence != problem.network.incidence).nnz == 0
+    by_name = {"north": ["A", "B", "D"], "back": ["D", "A"]}
+    with pytest.raises(InvalidInput) as error:
+        tw.networks.Tunnels(LINKS_ALONE, [("A", "D"), ("D", "A")], paths=by_name)
+    assert error.value.setting == "paths"
+
+
+LINKS_ALONE = [link[:2] for link in LINKS]
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        (("A > D", "A > E > D", "x"), "'E'"),
+        (("A > D", "A > D", "x"), "line 2"),
+        (("A > C", "A > B > D", "x"), "A > C"),
+        (("A > D", "A > B > A > C > D", "x"), "line 2"),
+        (("A > C", "A > C", "x"), "no pair"),
+        (("A > D", "A > C > D", "north"), "'north'"),
+    ],
+)
+def test_a_tunnel_that_does_not_fit_is_refused(folder, row, names, capsys):
+    own_tunnels(folder)
+    pd.DataFrame([row, *OWN], columns=["pair", "path", "name"]).to_csv("tunnels.csv", index=False)
+    assert names in refused_command(capsys, "run", "own.toml")
+
+
+def test_a_commodity_without_a_tunnel_and_paths_beside_tunnels_are_refused(folder, capsys):
+    own_tunnels(folder)
+    pd.DataFrame(OWN[:3], columns=["pair", "path", "name"]).to_csv("tunnels.csv", index=False)
+    assert "D to A" in refused_command(capsys, "run", "own.toml")
+    own_tunnels(folder)
+    text = (folder / "own.toml").read_text()
+    (folder / "own.toml").write_text(text.replace("[stream]", 'paths = "all"\n[stream]'))
+    assert "paths" in refused_command(capsys, "run", "own.toml")
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

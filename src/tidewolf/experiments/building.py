@@ -60,10 +60,12 @@ from tidewolf.networks.from_files import (
     LENGTH,
     LinkColumns,
     NetworkFiles,
+    TunnelRow,
     find_node,
     of_graph,
     one_column,
     read_commodities,
+    read_tunnels,
 )
 from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 TABLES = ("costs", "capacities", "weights", "budgets", "demands")
-_OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "lengths")
+_OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE = "advice "
 _BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
@@ -206,6 +208,11 @@ def coordinates_of(
         if isinstance(path := given.get("commodities"), str):
             path = require_file(Path(path), place.within("commodities"))
             of_network["commodities"] = read_commodities(path, place.format)
+        if (tunnels := given.get("tunnels")) is not None:
+            of_network["tunnels"] = _tunnels(tunnels, place.within("tunnels"))
+            for key in given.keys() & keys.CHOOSES_PATHS:
+                where = place.within(key).words()
+                raise InvalidInput(f"{where}with tunnels there is no {key}: leave one of them out.")
         with located(place, known):
             files = of_graph(*columns, **of_network)._replace(objective=objective)
         return Coordinates(files.network.K, on_network=files)
@@ -226,6 +233,12 @@ def coordinates_of(
     if "n" in known and entries is not None:
         choice = Choice.of(choice.name, {"n": entries, **given})
     return Coordinates(build_choice(choice, place))
+
+
+def _tunnels(given: Any, place: Place) -> list[TunnelRow]:
+    if isinstance(given, str):
+        return read_tunnels(require_file(Path(given), place), place.format)
+    return [TunnelRow(*row) for row in given]
 
 
 def _graph(

@@ -47,7 +47,7 @@ from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
 from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
-from tidewolf.networks.from_files import CAPACITY, COST, LENGTH
+from tidewolf.networks.from_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
 
 V = TypeVar("V")
@@ -242,6 +242,12 @@ class _Commodity(Strict):
     demand: Any = None
 
 
+class _Tunnel(Strict):
+    pair: str = ""
+    path: str | list[Node]
+    name: str = ""
+
+
 def _inline_network(table: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a network with links as [tail, head, length, capacity, name] and commodities as
     [source, target, demand]; `lengths` is among them then.
@@ -309,15 +315,22 @@ def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> lis
 
 
 def _with_commodities(table: dict[str, Any]) -> dict[str, Any]:
-    """With commodities as [source, target, demand]; what is no list is left to be refused."""
-    given = table.get("commodities")
-    if isinstance(given, str):
-        raise refused(f"{NO_FILES}.", "commodities")
-    if isinstance(given, list):
-        table["commodities"] = [
-            [*_row(_Commodity, row, "commodities", i).values()] if isinstance(row, Mapping) else row
-            for i, row in enumerate(given)
-        ]
+    """With commodities as [source, target, demand] and tunnels as [pair, path, name]; what is no
+    list is left to be refused.
+    """
+    models: tuple[tuple[str, type[Strict]], ...] = (
+        ("commodities", _Commodity),
+        ("tunnels", _Tunnel),
+    )
+    for key, model in models:
+        given = table.get(key)
+        if isinstance(given, str):
+            raise refused(f"{NO_FILES}.", key)
+        if isinstance(given, list):
+            table[key] = [
+                [*_row(model, row, key, i).values()] if isinstance(row, Mapping) else row
+                for i, row in enumerate(given)
+            ]
     return table
 
 
@@ -428,6 +441,8 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _of_network(given: Mapping[str, Any]) -> int:
+    if "tunnels" in given:
+        return len(given["tunnels"])
     each = given.get("k", 3) if given.get("paths") == "k-shortest" else _ways(given)
     return _commodities(given) * int(each)
 
@@ -509,7 +524,7 @@ class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[
     """A stream from tables; the names of their files, or functions by kind."""
 
     advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
-    objective: Objective = COST
+    objective: Objective = "cost"
     gaps: Literal["refuse", "unseen", "last"] = "refuse"
     losses: Functions | None = None
     constraints: Functions | None = None
