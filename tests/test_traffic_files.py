@@ -13,7 +13,7 @@ import pytest
 import tidewolf as tw
 from refused import refused_command
 from tidewolf.cli import main
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.experiments import load
 from tidewolf.experiments.building import RoundReader
 from tidewolf.live import LiveRunner, live_learner, parse
@@ -114,6 +114,112 @@ def test_a_live_session_reports_utilisation_as_its_cost_and_names_the_fullest_li
     assert NAMES[int(used.argmax())] in note
     with LiveRunner(reader, live_learner(reader), folder / "te.db") as runner:
         assert json.loads(runner.answer()) == answer
+
+
+# --- several constraints --------------------------------------------------------------------------
+
+COSTS = RNG.random((ROUNDS, 3))
+ROOM = 0.3 + 0.4 * RNG.random((ROUNDS, 3))
+WEIGHTS = RNG.random((ROUNDS, 2, 3))
+BUDGETS = 0.3 + 0.2 * RNG.random((ROUNDS, 2))
+
+
+def largest(t, x, rows=2):
+    """The value of the constraints of a round at a point, by hand."""
+    spent = [float(WEIGHTS[t, i] @ x) - BUDGETS[t, i] for i in range(rows)]
+    return max(*spent, float((x - ROOM[t]).max()))
+
+
+def test_capacities_beside_weighted_rows_are_their_largest_in_python_rows_and_files(folder):
+    K = tw.sets.Simplex(3)
+    body = {"set": {"kind": "Simplex", "n": 3}, "names": ["a", "b", "c"]}
+    reader = Description.read(body).build().reader
+    for name, values in (("costs", COSTS), ("room", ROOM), ("weights", WEIGHTS[:, 0])):
+        pd.DataFrame(values, columns=["a", "b", "c"]).to_csv(f"{name}.csv", index=False)
+    pd.DataFrame(BUDGETS[:, :1], columns=["budget"]).to_csv("budgets.csv", index=False)
+    (folder / "many.toml").write_text(
+        '[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\ncapacities = "room.csv"\n'
+        'weights = "weights.csv"\nbudgets = "budgets.csv"\n'
+    )
+    recorded = load("many.toml").problem(seed=0).stream.constraints
+    one, other = (tw.Session(tw.LyapunovDescent(K)) for _ in range(2))
+    for t in range(ROUNDS):
+        rows = [dict(zip("abc", WEIGHTS[t, 0].tolist(), strict=True)), WEIGHTS[t, 1].tolist()]
+        given = {"costs": COSTS[t].tolist(), "capacities": ROOM[t].tolist()}
+        loss, limits = reader.functions({**given, "weights": rows, "budgets": BUDGETS[t].tolist()})
+        for x in (K.center, np.array([0.7, 0.2, 0.1])):
+            assert limits.values(x) == pytest.approx([largest(t, x)])
+            assert limits.pieces(x).shape == (1, 5)
+            assert recorded[t : t + 1].values(x) == pytest.approx([largest(t, x, 1)])
+        assert (one.play() == other.play()).all()
+        one.observe(loss=loss, constraint=limits)
+        other.observe(costs=COSTS[t], capacities=ROOM[t], weights=WEIGHTS[t], budgets=BUDGETS[t])
+
+
+def test_a_capacity_keyword_beside_a_constraint_and_a_single_weighted_row():
+    K = tw.sets.Simplex(3)
+    one, other = (tw.Session(tw.LyapunovDescent(K)) for _ in range(2))
+    for t in range(5):
+        spent = tw.functions.Affine.one(WEIGHTS[t, 0], BUDGETS[t, 0])
+        one.observe(costs=COSTS[t], capacities=ROOM[t], constraint=spent)
+        other.observe(
+            costs=COSTS[t], capacities=ROOM[t], weights=WEIGHTS[t, 0], budgets=BUDGETS[t, 0]
+        )
+        assert one.play() == pytest.approx(other.play(), abs=1e-12)
+    x, rounds = other.play(), other.rounds
+    for wrong in (
+        {"weights": WEIGHTS[0, 0]},
+        {"weights": WEIGHTS[0], "budgets": 1.0},
+        {"weights": WEIGHTS[0], "budgets": [1.0, 2.0, 3.0]},
+        {"weights": WEIGHTS[0, 0], "budgets": np.nan},
+    ):
+        with pytest.raises(TidewolfError):
+            other.observe(costs=COSTS[0], **wrong)
+        assert other.rounds == rounds
+        assert (other.play() == x).all()
+
+
+def test_a_network_takes_several_weighted_rows_beside_its_capacities(folder):
+    (folder / "te.toml").write_text(SET + '[stream]\ndemands = "demands.csv"\n')
+    reader = RoundReader(load("te.toml"))
+    network, x = reader.network, reader.K.center
+    weights = RNG.random((2, len(LINKS)))
+    row = {"demands": DEMANDS[0].tolist(), "weights": weights.tolist(), "budgets": [3.0, 4.0]}
+    _, limits = reader.functions(row)
+    loads = network.loads(x, DEMANDS[0])
+    over = (loads - [link[2] for link in LINKS]).max() / network.unit
+    assert limits.values(x) == pytest.approx([max(*(weights @ loads - [3.0, 4.0]), over)])
+    for wrong in ([3.0], 3.0, [3.0, "4"]):
+        with pytest.raises(InvalidInput, match="budgets"):
+            reader.functions({**row, "budgets": wrong})
+
+
+def test_forecasts_of_a_recorded_run_are_those_of_a_session():
+    K, rounds = tw.sets.Simplex(3), slice(0, 8)
+    truth = tw.Stream(tw.functions.Linear(COSTS[rounds]), tw.functions.Capacity(ROOM[rounds]))
+    ahead = tw.functions.Linear(COSTS[::-1][rounds]), tw.functions.Capacity(ROOM[::-1][rounds])
+    for learner in (tw.baselines.Resolve(K, data="forecast"), tw.Ensemble(K, experts=["forecast"])):
+        stream = tw.Stream(truth.losses, truth.constraints, forecast=ahead)
+        run = tw.run(learner, stream, decisions=True)
+        session = tw.Session(learner)
+        for t in range(8):
+            told = tuple(batch[t : t + 1] for batch in ahead)
+            x = session.play(forecast=told)
+            assert run.decisions.points[t] == pytest.approx(x, abs=1e-9)
+            session.observe(loss=truth.losses[t : t + 1], constraint=truth.constraints[t : t + 1])
+        assert stream[3:].info(0).forecast.losses == ahead[0][3:4]
+    exact = tw.run(
+        tw.baselines.Resolve(K, data="forecast"), tw.Stream(*_parts(truth), forecast=truth)
+    )
+    assert exact.violations.max() <= 1e-6  # with forecasts that come true
+    for wrong in (ahead[0], (ahead[0], ahead[1][:3])):
+        with pytest.raises(TidewolfError) as error:
+            tw.Stream(*_parts(truth), forecast=wrong)
+        assert error.value.setting == "forecast"
+
+
+def _parts(stream):
+    return stream.losses, stream.constraints
 
 
 # --- tunnels of one's own -------------------------------------------------------------------------

@@ -1,13 +1,14 @@
 """Build what a file describes: sets, functions, learners, and the problem of an experiment.
 
-    f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        or
+    f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        and
         g_t(x) = <weights_t, x> - budgets_t
 
-or functions by name. Columns of tables belong to coordinates by name. Those of a network are links
-and commodities (networks/from_files.py), and decisions are shares of the demands: costs and weights
-are multiplied by what is sent, capacities hold for the sum of it. Those of another set that is made
-of links are those links. Elsewhere the first table that has a column for each coordinate names
-them, and other tables use the same names.
+or functions by name. Several constraints of a round become their largest, each distinguished.
+Columns of tables belong to coordinates by name. Those of a network are links and commodities
+(networks/from_files.py), and decisions are shares of the demands: costs and weights are multiplied
+by what is sent, capacities hold for the sum of it. Those of another set that is made of links are
+those links. Elsewhere the first table that has a column for each coordinate names them, and other
+tables use the same names.
 
 An error gets the line and column of the setting that it carries.
 
@@ -38,7 +39,7 @@ import numpy as np
 from tidewolf import problems as _problems
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Batch, Stream, Unlimited
+from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.names import match_names, nearest_names, plain_name
 from tidewolf.core.settings import Numbers, Setting, constructor_of
@@ -51,6 +52,7 @@ from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.functions.linear import weighted_rows
 from tidewolf.functions.negative import breaks, warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
@@ -365,9 +367,10 @@ class Coordinates:
     ) -> tuple[Batch, Batch]:
         """The losses and limits of tables of equal length, or of the functions that are named."""
         losses: Batch | None = None
-        limits: Batch | None = None
+        limits = list[Batch]()
         if self.on_network is not None and read:
-            losses, limits = self.on_network.functions(read, paths)
+            losses, of_links = self.on_network.functions(read, paths)
+            limits += [] if isinstance(of_links, Unlimited) else [of_links]
         elif self.on_network is None:
             values = {
                 name: self._ordered(table, self.columns(table, paths[name]))
@@ -375,17 +378,17 @@ class Coordinates:
                 if name != "budgets"
             }
             losses = Linear(values["costs"]) if "costs" in values else None
-            if "capacities" in values:
-                limits = Capacity(values["capacities"])
-            elif "weights" in values:
+            if "weights" in values:
                 budgets = one_column(read["budgets"], paths["budgets"], "budgets")
-                limits = Affine(values["weights"], budgets)
+                limits.append(Affine(values["weights"], budgets))
+            if "capacities" in values:
+                limits.append(Capacity(values["capacities"]))
         if tables.losses is not None:
             losses = build_choice(tables.losses, place.within("losses"), self.read)
         if tables.constraints is not None:
-            limits = build_choice(tables.constraints, place.within("constraints"), self.read)
+            limits.append(build_choice(tables.constraints, place.within("constraints"), self.read))
         assert losses is not None
-        return losses, Unlimited(losses.shape, len(losses)) if limits is None else limits
+        return losses, limits[0] if len(limits) == 1 else as_constraints(limits, losses)
 
     def _ordered(self, table: Table, columns: Int64s) -> Floats:
         return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
@@ -632,31 +635,52 @@ class RoundReader:
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
         """The loss and the constraint of a round.
 
-        A row has costs, and perhaps capacities, or weights and budgets (one number), and demands:
-        each numbers by name, or a list in the order of links (of entries, if there are none).
-        Messages call it `source`.
+        A row has costs, and perhaps capacities, weights with budgets (one number, or a list of
+        rows and a budget for each), and demands: each numbers by name, or a list in the order of
+        links (of entries, if there are none). Messages call it `source`.
         """
         network, keys = self.network, {name for name in TABLES if name in row}
         if "costs" not in keys and (network is None or not keys):
             raise InvalidInput(f"{source} has no costs; it has {', '.join(row) or 'nothing'}.")
         if ("weights" in keys) != ("budgets" in keys):
             raise InvalidInput(f"{source} needs weights and budgets together.")
-        if network is None and ("demands" in keys or {"capacities", "weights"} <= keys):
-            given = ", ".join(sorted(keys))
-            raise InvalidInput(f"{source}: only a network takes {given} together.")
-        numbers = {name: self._numbers(name, row[name], f"{source}, {name}") for name in keys}
+        if network is None and "demands" in keys:
+            raise InvalidInput(f"{source} has demands, which only a network takes: leave them out.")
+        rows = row.get("weights")
+        several = isinstance(rows, list | tuple) and bool(rows)
+        several = several and isinstance(rows[0], list | tuple | Mapping)
+        numbers = {
+            name: self._numbers(name, row[name], f"{source}, {name}")
+            for name in keys
+            if not several or name not in ("weights", "budgets")
+        }
+        if several:
+            numbers |= self._weighted(rows, row["budgets"], source)
         if (files := self._coordinates.on_network) is not None:
             if "demands" in keys and (numbers["demands"] < 0.0).any():
                 raise InvalidInput(f"{source}: expected demands of at least 0.")
             return files.of_numbers(numbers)
-        shape = (1, *self.K.shape)
+        shape, limits = (1, *self.K.shape), list[Batch]()
         loss = Linear._unchecked(C=numbers["costs"].reshape(shape))
-        if "capacities" in numbers:
-            return loss, Capacity._unchecked(c=numbers["capacities"].reshape(shape))
         if "weights" in numbers:
-            weights, budget = numbers["weights"].reshape(shape), numbers["budgets"]
-            return loss, Affine._unchecked(A=weights, b=budget)
-        return loss, self._unlimited
+            budgets = numbers["budgets"]
+            weights = numbers["weights"].reshape(*budgets.shape, *self.K.shape)
+            limits.append(weighted_rows(weights, budgets))
+        if "capacities" in numbers:
+            limits.append(Capacity._unchecked(c=numbers["capacities"].reshape(shape)))
+        return loss, as_constraints(limits, loss) if limits else self._unlimited
+
+    def _weighted(self, rows: Sequence[Any], budgets: Any, source: str) -> dict[str, Floats]:
+        """Several weighted rows of one round, (1, rows, links or entries), and their budgets."""
+        found = [
+            self._numbers("weights", each, f"{source}, weights, row {i}").reshape(-1)
+            for i, each in enumerate(rows, start=1)
+        ]
+        limits = _floats(budgets if isinstance(budgets, list | tuple) else [budgets])
+        if len(limits) != len(found) or not np.isfinite(limits).all():
+            expected = f"a number for each of {len(found)} rows of weights"
+            raise InvalidInput(f"{source}, budgets: expected {expected}, not {shown(budgets)}.")
+        return {"weights": np.array([found]), "budgets": limits[None, :]}
 
     def _numbers(self, name: str, given: Any, where: str) -> Floats:
         """Finite numbers in the order of entries, links or commodities."""

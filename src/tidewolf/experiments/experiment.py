@@ -41,7 +41,6 @@ DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 # The learner of a session that names none.
 USUAL = Choice.of("Ensemble", {"experts": ["last"]})
-_LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
 _TIMES = "the time of rounds: give a number of rounds, or tables with a column called time."
 # From how many days on, and how many rounds per day, a day is taken as the season.
 _DAYS, _PER_DAY = 3, 4
@@ -95,8 +94,8 @@ class Tables:
     """A stream from files: losses, constraints and side information.
 
     The losses are <costs_t, x>, the largest utilisation of a link of a network, or a choice of
-    functions; the limits are x <= capacities_t, or <weights_t, x> <= budgets_t, or a choice of
-    functions that are to be at most 0, or none.
+    functions; the limits are any of x <= capacities_t, <weights_t, x> <= budgets_t, and a choice
+    of functions that are to be at most 0.
 
     Parameters
     ----------
@@ -154,8 +153,8 @@ class Tables:
         validate(self)
         names = {*TABLES, "losses", "constraints"} - {"demands"}
         given = {name for name in names if getattr(self, name) is not None}
-        if given >= {"costs", "losses"} or given - {"costs", "losses"} not in _LIMITS:
-            limits = "capacities, or weights and budgets, or constraints, or none"
+        if given >= {"costs", "losses"} or len(given & {"weights", "budgets"}) == 1:
+            limits = "any of capacities, weights together with budgets, and constraints"
             raise InvalidInput(f"A stream has costs or losses, and as its limits {limits}.")
         if self.objective != COST and given & {"costs", "losses"}:
             words = f"With the objective {self.objective} there are no costs: leave them out."
@@ -475,7 +474,8 @@ def _require_info(learner: Learner[Any], stream: Stream) -> None:
         if isinstance(one, Season) and one.seconds is not None and stream.time is None:
             setting, sentence = "season", f"A season of {one.period} needs {_TIMES}"
         elif isinstance(one, Resolve) and data == "forecast":
-            sentence = "A recorded stream holds no forecasts to re-solve with: take last."
+            words = "The stream holds no forecasts to re-solve with: take last, or give them."
+            sentence = words * (stream.forecast is None)
         elif isinstance(one, Resolve) and isinstance(data, str) and data != "last":
             sentence = f"The data of {data} ago needs {_TIMES}" * (stream.time is None)
         elif isinstance(one, Named) and one.name not in names:

@@ -39,7 +39,8 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.reading import PLAIN
 from tidewolf.files.table import GAPS, GIVEN, align, require_seen
-from tidewolf.functions import Affine, Max
+from tidewolf.functions import Max
+from tidewolf.functions.linear import weighted_rows
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.networks.tunnels import PathRows, Tunnel
 from tidewolf.sets.graphs import commodities_of
@@ -142,7 +143,8 @@ class NetworkFiles(NamedTuple):
         """The losses and limits of finite numbers of shape (rounds, links), those there are of
         costs (else the lengths), capacities (else the graph's) and weights; demands (rounds,
         commodities) and budgets (rounds,). If there are weights, what links carry times theirs is
-        at most the budget. With the objective max-utilization capacities are no constraints.
+        at most the budget; several rows of them are (rounds, rows, links), with budgets of each.
+        With the objective max-utilization capacities are no constraints.
         """
         network, rounds = self.network, len(next(iter(numbers.values())))
 
@@ -164,8 +166,10 @@ class NetworkFiles(NamedTuple):
             limits = network._checked_limits(capacities, sent, "demands" in numbers)
         if "weights" not in numbers:
             return losses, limits
-        weights = network._checked_losses(numbers["weights"], sent)
-        spent = Affine._unchecked(A=weights.C, b=numbers["budgets"])
+        weights, budgets = numbers["weights"], numbers["budgets"]
+        each = np.repeat(sent, weights.shape[1] if budgets.ndim == 2 else 1, axis=0)
+        A = network._checked_losses(weights.reshape(-1, weights.shape[-1]), each).C
+        spent = weighted_rows(A.reshape(*budgets.shape, -1), budgets)
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
     def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:

@@ -136,8 +136,8 @@ class Description(models.Described, Request):
     names: list[Annotated[str, Field(min_length=1)]] | None = Field(
         None, description="Names of the entries, in order."
     )
-    stream: Objective | None = Field(
-        None, description="As [stream] of an experiment file: the objective of a network."
+    stream: Objective = Field(
+        Objective(), description="As [stream] of an experiment file: the objective of a network."
     )
     learners: models.One[models.Learner] | None = Field(
         None, description="Who decides; Ensemble by default."
@@ -215,8 +215,8 @@ class Description(models.Described, Request):
         """
         with np.errstate(all="ignore"):  # sets refuse what is not finite
             names = tuple(self.names or ())
-            place, objective = Place(_REQUEST, ("set",)), (self.stream or Objective()).objective
-            reader = RoundReader.of_set(self.set, place, names, objective)
+            place = Place(_REQUEST, ("set",))
+            reader = RoundReader.of_set(self.set, place, names, self.stream.objective)
             defaults = {"seed": _one(self.seeds or 0)}
             if self.rounds is not None:
                 defaults["horizon"] = self.rounds
