@@ -646,7 +646,7 @@ class RoundReader:
             raise InvalidInput(f"{source} needs weights and budgets together.")
         if network is None and "demands" in keys:
             raise InvalidInput(f"{source} has demands, which only a network takes: leave them out.")
-        rows = row.get("weights")
+        rows: Any = row.get("weights")
         several = isinstance(rows, list | tuple) and bool(rows)
         several = several and isinstance(rows[0], list | tuple | Mapping)
         numbers = {

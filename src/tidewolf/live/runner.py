@@ -76,6 +76,19 @@ def given_demands(
     return [float(plain.get(plain_name(one.name), one.volume)) for one in network.demands]
 
 
+def with_last(numbers: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a row; those that it lacks, or that are null, are the last ones."""
+
+    def filled(now: Any, last: Any) -> Any:
+        if isinstance(now, Mapping) and isinstance(last, Mapping):
+            return {**last, **{name: at for name, at in now.items() if at is not None}}
+        if isinstance(now, list) and isinstance(last, list) and len(now) == len(last):
+            return [filled(*each) for each in zip(now, last, strict=True)]
+        return last if now is None else now
+
+    return {key: filled(numbers.get(key), before.get(key)) for key in {**before, **numbers}}
+
+
 def paths_of(
     reader: RoundReader, x: Array, demands: Sequence[float] | None
 ) -> list[dict[str, Any]] | None:
@@ -142,6 +155,8 @@ class Row(NamedTuple):
     # the time of the next round, if a line gave it
     announced: Time | None = None
     answer: str | None = None
+    # the numbers of the round, if those that a later row lacks are filled with the last ones
+    numbers: Mapping[str, Any] = {}
 
 
 @final
@@ -194,6 +209,7 @@ class LiveRunner:
     ) -> None:
         self.reader, self.learner, self._read_only = reader, learner, read_only
         self._by_clock = follows_clock(learner)
+        self._fills = getattr(reader.experiment.stream, "gaps", "") == "last"
         path = as_path(database, "The database").resolve()
         self._log: RowLog | None = None
         if read_only and not path.exists():
@@ -284,7 +300,11 @@ class LiveRunner:
         if not line.is_row:
             return self._announce(line, self._log)
         number = self._number(line, self._log)
-        losses, limits = self.reader.functions(line.numbers, "The row")
+        numbers = line.numbers
+        if self._fills:
+            before = self._log.read(number - 1).get(number - 1, Row(0))
+            numbers = with_last(numbers, before.numbers)
+        losses, limits = self.reader.functions(numbers, "The row")
         played = line.played
         if played is not None:
             played = self.reader.point(played, "What was played")
@@ -304,9 +324,10 @@ class LiveRunner:
             for batch, least in ((losses, -math.inf), (limits, 0.0))
             for value in [float(batch.values(x)[0])]
         )
-        demands = given_demands(self.reader, line.numbers, self._last.demands)
+        demands = given_demands(self.reader, numbers, self._last.demands)
         info = self._with_time(info, expected(times))
         row = Row(number, line.time, content, cost, violation, demands, info)
+        row = row._replace(numbers=numbers if self._fills else {})
         self._log.write(self._last._replace(answer=self.answer()), row)
         self.session.observe(loss=losses, constraint=limits, played=played)
         self._times, self._last, self._text = times, row, None
