@@ -334,3 +334,91 @@ def test_utilisation_needs_capacities_above_zero(folder):
     body = {"set": {"kind": "Simplex", "n": 2}, "stream": {"objective": "max-utilization"}}
     with pytest.raises(InvalidInput, match="objective"):
         Description.read(body).build()
+
+
+# --- folders of public repositories ---------------------------------------------------------------
+
+
+def te_folder(folder, layout):
+    """A network of four nodes, full mesh, in the layout of FIGRET or of DOTE."""
+    home = folder / "Mesh"
+    links = [(i, j, 10.0 + i) for i in range(4) for j in range(4) if i != j]
+    demands = np.random.default_rng(1).integers(0, 20, (9, 4, 4)).astype(float)
+    demands[:, range(4), range(4)] = 0.0
+    for part in ("train", "test"):
+        (home / part).mkdir(parents=True)
+    for name, some in (
+        ("train/2", demands[:3]),
+        ("train/10", demands[3:6]),
+        ("test/11", demands[6:]),
+    ):
+        lines = (" ".join(map(str, one.reshape(-1))) for one in some)
+        (home / f"{name}.hist").write_text("\n".join(lines) + "\n")
+    if layout == "figret":
+        keys = ("source", "target", "capacity")
+        listed = [dict(zip(keys, link, strict=True)) for link in links]
+        (home / "Mesh.json").write_text(json.dumps({"directed": True, "links": listed}))
+        ways = {}
+        for i, j, _ in links:
+            others = [k for k in range(4) if k not in (i, j)]
+            ways[i, j] = f"{i}-{j},{i}-{others[0]}-{j},{i}-{others[1]}-{j}"
+        (home / "tunnels.txt").write_text(
+            "".join(f"{i} {j}:{way}\n" for (i, j), way in ways.items())
+        )
+        for name in ("train/2", "train/10", "test/11"):
+            (home / f"{name}.opt").write_text("0.5\n1.0\n2.0\n")
+    elif layout == "dote":
+        text = "".join(f"{i},{j},{most}\n" for i, j, most in links)
+        (home / "Mesh_int.pickle.nnet").write_text(text)
+    else:
+        matrix = np.zeros((4, 4))
+        for i, j, most in links:
+            matrix[i, j] = most
+        text = "\n".join(",".join(map(str, row)) for row in matrix)
+        (home / "Mesh_int.txt").write_text(text)
+    return home, demands
+
+
+@pytest.mark.parametrize("layout", ["figret", "dote", "matrix"])
+def test_a_public_folder_becomes_an_experiment_that_runs(folder, layout, capsys):
+    home, demands = te_folder(folder, layout)
+    assert main(["import", "te", str(home)]) == 0
+    problem = load("Mesh.toml").problem(seed=0)
+    network = problem.network
+    pairs = [tuple(map(int, one.name.split(" > "))) for one in network.demands]
+    sent = np.array([[one[i, j] for i, j in pairs] for one in demands])
+    assert problem.demands == pytest.approx(sent)  # 2.hist before 10.hist, train before test
+    ends = [tuple(map(int, link)) for link in network.links]
+    assert network.capacities.tolist() == [10.0 + tail for tail, _ in ends]
+    if layout == "figret":
+        assert len(network.tunnels.paths) == 36
+        optima = pd.read_csv("Mesh-data/optima.csv")["optimum"]
+        assert main(["import", "te", str(home), "share", "--relative"]) == 0
+        share = load("share.toml").problem(seed=0)
+        assert share.demands == pytest.approx(sent / optima.to_numpy()[:, None])
+    (folder / "Mesh.toml").write_text((folder / "Mesh.toml").read_text() + "rounds = 4\n" * 0)
+    assert main(["run", "Mesh.toml", "--learner", "SinhaVaze", "--rounds", "4", "--quiet"]) == 0
+    assert len(pd.read_csv("out/decisions.csv")) == 4
+    assert "--force" in refused_command(capsys, "import", "te", home)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "names"),
+    [
+        (lambda home: (home / "Mesh.json").write_bytes(b"\x80\x04N."), "pickle"),
+        (lambda home: (home / "Mesh.json").rename(home / "Mesh.pkl"), "pickle"),
+        (lambda home: (home / "Mesh.json").write_text('{"links": [{"source": 0}]}'), "Mesh.json"),
+        (lambda home: (home / "train/2.hist").write_text("DMs GO HERE"), "2.hist"),
+        (lambda home: (home / "train/2.hist").write_text("1 2 3\n"), "2.hist"),
+        (lambda home: (home / "train/2.opt").write_text("1.0\n"), ".opt"),
+        (lambda home: (home / "tunnels.txt").write_text("0 1;0-1\n"), "line 1"),
+        (lambda home: (home / "tunnels.txt").write_text("0 1:0-1\n"), "tunnels.txt"),
+    ],
+)
+def test_a_public_folder_in_another_format_is_refused(folder, spoil, names, capsys):
+    home, _ = te_folder(folder, "figret")
+    spoil(home)
+    assert names in refused_command(capsys, "import", "te", home)
+    assert not (folder / "Mesh.toml").exists()
+    assert "train" in refused_command(capsys, "import", "te", folder)
+    assert "te" in refused_command(capsys, "import", "wan", home)
