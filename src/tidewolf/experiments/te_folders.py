@@ -81,9 +81,8 @@ class TrafficFolder(NamedTuple):
             if optima is None:
                 raise InvalidInput("Relative demands need a .opt file for each .hist file.")
             demands = demands / optima[:, None, None]
-        used = (self.demands > 0.0).any(axis=0)
-        np.fill_diagonal(used, False)
-        pairs = [(int(i), int(j)) for i, j in np.argwhere(used)]
+        used = np.argwhere(self.demands.max(axis=0) > 0.0).tolist()
+        pairs = [(int(i), int(j)) for i, j in used if i != j]
         if self.tunnels is not None:
             for pair in (pair for pair in pairs if pair not in self.tunnels):
                 raise InvalidInput(f"tunnels.txt has no path from {pair[0]} to {pair[1]}: add one.")
@@ -158,7 +157,7 @@ def _links(folder: Path) -> list[tuple[int, int, float]]:
         names = "NAME.json, NAME_int.pickle.nnet or NAME_int.txt"
         raise InvalidInput(f"{folder}: expected the links in {names}{more}.")
     path = found[0]
-    text = _text(path)
+    text, rows = _text(path), list[Any]()
     try:
         if path in graphs:
             graph = json.loads(text)

@@ -339,18 +339,16 @@ class Follower:
 
 
 def _require_unchanged(before: Table, now: Table | None) -> None:
-    rows, times = len(before.values), None if now is None else now.times
-    lost = now is None or now.columns != before.columns or not len(now.values)
-    if lost or now is None or (times is None) != (before.times is None):
-        places = np.zeros(0)
-    elif times is None or before.times is None:
-        places, lost = np.arange(rows), len(now.values) < rows
-        same = np.ones(rows, dtype=bool)
-    else:
-        lost = times.dtype.kind != before.times.dtype.kind or times[-1] < before.times[-1]
-        past = times[: np.searchsorted(times, before.times[-1], "right")] if not lost else times[:0]
-        places = np.searchsorted(before.times, past)
-        same = before.times[places] == past
+    rows, lost = len(before.values), True
+    places, same = np.arange(rows), np.ones(rows, dtype=bool)
+    if now is not None and now.columns == before.columns and len(now.values):
+        if now.times is None or before.times is None:
+            lost = len(now.values) < rows or now.times is not before.times
+        elif now.times.dtype.kind == before.times.dtype.kind:
+            lost = bool(now.times[-1] < before.times[-1])
+            past = now.times[now.times <= before.times[-1]]
+            places = np.searchsorted(before.times, past)
+            same = before.times[places] == past
     if lost or now is None:
         words = f"lost its last rows, or has other columns: {rows:,} of its rows were taken"
         raise InvalidInput(f"{before.file} {words}. Put them back, and only add rows.")
