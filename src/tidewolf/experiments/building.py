@@ -32,7 +32,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -70,7 +70,7 @@ from tidewolf.networks.from_files import (
     read_tunnels,
 )
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
+from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
 if TYPE_CHECKING:
@@ -743,37 +743,3 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
         header = read_header(path, experiment.files)
         return column_names(header[int(is_time(header[0])) :] if header else (), str(path))
     return read_rows(path, experiment.place("stream", "costs"), gaps=True).columns
-
-
-# --- paths of decisions ---------------------------------------------------------------------------
-
-
-class Route(NamedTuple):
-    commodity: str
-    path: str
-    share: float
-    volume: float
-
-
-def routes_of(
-    K: ConvexSet, network: Network | None, x: Array, demands: Array | None = None
-) -> list[Route] | None:
-    """The paths of one decision, heaviest first, with volumes of these demands; None if it is no
-    flow.
-    """
-    if network is not None:
-        paths = network.path_shares(x, demands)
-        return [Route(path.commodity, path.name, path.share, path.volume) for path in paths]
-    if not isinstance(K, FlowPolytope | MultiFlow):
-        return None
-    flows: Any = zip(K.demands, K.paths(x), strict=True) if isinstance(K, MultiFlow) else None
-    return [
-        Route(
-            f"{path.nodes[0]} > {path.nodes[-1]}",
-            " > ".join(map(str, path.nodes)),
-            path.weight / demand,
-            path.weight,
-        )
-        for demand, paths in flows or [(1.0, K.paths(x))]
-        for path in (paths if demand > 0.0 else ())
-    ]

@@ -40,12 +40,13 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice
-from tidewolf.experiments.building import RoundReader, make_learner, read_point, routes_of
+from tidewolf.experiments.building import RoundReader, make_learner, read_point
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.live.rows import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import with_info
+from tidewolf.networks.routes import routes_of
 from tidewolf.session import Session
 from tidewolf.sets import MultiFlow
 from tidewolf.storage.database import SQLite, explained
