@@ -371,6 +371,7 @@ def test_the_commented_file_explains_every_key_and_no_other(of_network):
     files = settings_of(FileFormat)
     known = {*(File.model_fields.keys() - {"left_out"}), *TABLES, *network}
     known |= {*Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
+    known.add("objective")
     settings = {"calls_per_round", "season", "experts"}
     if of_network:
         known, settings = known - {"weights", "budgets"}, {*settings, "headroom"}

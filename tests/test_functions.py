@@ -143,8 +143,9 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             over += [float(low[t, j] - x.reshape(-1)[place]) for place, j in asked]
             units = np.eye(x.size)[[place for place, _ in asked]].reshape(-1, *x.shape)
             return largest(np.array(over), np.concatenate([units, -units]))
-        case MaxUtilization(incidence, demands, capacities, pairs, limit):
-            rows = incidence * demands[t, np.asarray(pairs)] / np.asarray(capacities)[:, None]
+        case MaxUtilization(incidence, demands, capacities, pairs, limit, _):
+            now = np.asarray(capacities) if capacities.ndim == 1 else np.asarray(capacities)[t]
+            rows = incidence * demands[t, np.asarray(pairs)] / now[:, None]
             return largest(rows @ x - limit[t], rows)
         case LoadCost(incidence, demands, costs, pairs):
             row = (costs[t] @ incidence) * demands[t, np.asarray(pairs)]

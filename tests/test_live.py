@@ -214,7 +214,7 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(launcher, net
         assert [again.line() for _ in range(7)] == expected[2:9]
         again.send_no_more()
         assert json.loads(again.line() or "")["line"] == 8  # it ends in the middle
-        assert again.end()[0] == 0
+        assert again.end()[0] == 3
 
 
 @pytest.mark.parametrize(("kills", "seed"), [(5, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
@@ -288,7 +288,7 @@ def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(launcher, network
         shown = b""
         while b"oved" not in shown:  # the line that says why comes last
             shown += os.read(ours, 1 << 16)
-        assert live.end(signal.SIGTERM) == (0, "Stopped after 1 row; the same command resumes.\n")
+        assert live.end(signal.SIGTERM) == (3, "Stopped after 1 row; the same command resumes.\n")
     os.close(theirs)
     os.close(ours)
     lines = shown.decode().replace("\r", "").splitlines()
@@ -449,6 +449,58 @@ def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path):
         one.poll()
 
 
+def test_a_table_of_the_last_hours_is_read_again_each_time_it_is_written(tmp_path):
+    one = follower(tmp_path, costs="time,a\n1,5\n2,6\n3,7\n")
+    assert [grown.line.time.stamp for grown in one.poll()] == [1, 2, 3]
+    path = tmp_path / "costs.csv"
+    for text, new in (
+        ("time,a\n2,6\n3,7\n4,8\n", [4]),
+        ("time,a\n3,7\n4,8\n", []),
+        ("time,a\n4,8\n5,9\n6,1\n", [5, 6]),
+        ("time,a\n8,3\n", [8]),  # none of the last ones
+    ):
+        path.write_text(text)
+        assert [grown.line.time.stamp for grown in one.poll()] == new
+    for text, where in (
+        ("time,a\n8,4\n9,1\n", "line 2"),  # a row that was taken changed
+        ("time,a\n7,4\n8,3\n9,1\n", "line 2"),  # one came late
+        ("time,a\n7,4\n", "costs"),  # the last one is gone
+    ):
+        path.write_text(text)
+        one._failures = 3
+        with pytest.raises(InvalidInput, match=where):
+            one.poll()
+
+
+def test_numbers_that_a_row_lacks_are_the_last_ones_also_after_a_kill(network):
+    given = network.read_text().replace("[stream]", '[stream]\ngaps = "last"')
+    network.write_text(given.replace('season = "1d"\nexperts = ["last"]\n', ""))
+    whole = [row(0), row(1), row(2), row(3)]
+    whole[1]["capacities"] = whole[0]["capacities"]
+    whole[2]["costs"]["SEA > SFO"] = whole[1]["costs"]["SEA > SFO"]
+    whole[3]["costs"]["SEA > DEN"] = whole[2]["costs"]["SEA > DEN"]
+    whole[3]["capacities"][3] = whole[2]["capacities"][3]
+    lacking = json.loads(json.dumps(whole))
+    del lacking[1]["capacities"], lacking[3]["costs"]["SEA > DEN"]
+    lacking[2]["costs"]["SEA > SFO"] = lacking[3]["capacities"][3] = None
+    reader = RoundReader(tw.experiments.load(network))
+
+    def taken(rows, name):
+        found = []
+        for one in rows:  # a process each
+            with LiveRunner(reader, live_learner(reader), network.with_name(name)) as runner:
+                found.append(runner.take(parse(json.dumps(one))))
+        return found
+
+    answers = taken(whole, "whole.db")
+    assert taken(lacking, "lacking.db") == answers
+    assert taken(lacking[2:], "lacking.db") == answers[2:]  # sent again
+    with LiveRunner(reader, live_learner(reader), network.with_name("new.db")) as runner:
+        with pytest.raises(InvalidInput):
+            runner.take(parse(json.dumps(lacking[2])))  # nothing came before
+        assert runner.rounds == 0
+
+
 MANY = """
 [set]
 graph = "links.csv"
@@ -564,7 +616,7 @@ def test_what_the_command_refuses(network, monkeypatch, capsys):
     rows.write_text("9" * 5000 + "\n" + text(row(0)))
     with rows.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        assert command(network) == 0
+        assert command(network) == 3
     refused, answer = map(json.loads, capsys.readouterr().out.splitlines())
     assert (refused["line"], answer["round"]) == (1, 2)
     network.write_text(NETWORK.replace("[stream]", '[stream]\ncontext = "costs.csv"'))

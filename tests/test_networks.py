@@ -1,7 +1,7 @@
 """Tunnels: the k shortest paths, in order, and what is made of them."""
 
 import math
-from itertools import permutations
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from refused import refused
 from tidewolf.core import errors
-from tidewolf.networks import Tunnels
-from tidewolf.networks.network import PathFinder
+from tidewolf.core.errors import InvalidInput
+from tidewolf.networks import Network, Tunnels
+from tidewolf.networks.tunnels import PathFinder
 from tidewolf.sets import SimplexProduct
 
 DIAMOND = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("s", "t"), ("a", "b")]
@@ -116,6 +117,54 @@ def test_networkx_graphs():
 def test_an_error_names_the_setting(graph, pairs, k, error, setting):
     with refused(error, setting):
         Tunnels(graph, pairs, k)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_disjoint_paths_are_as_many_as_can_be_and_the_shortest_together(seed):
+    networkx = pytest.importorskip("networkx")
+    rng = np.random.default_rng(seed)
+    every = [(i, j) for i in range(6) for j in range(6) if i != j]
+    chosen = rng.choice(len(every), 14, replace=False)
+    links = [(*every[i], float(rng.integers(1, 9))) for i in chosen]
+    graph = networkx.DiGraph()
+    graph.add_weighted_edges_from(links)
+    if not graph.has_node(0) or not graph.has_node(5) or not networkx.has_path(graph, 0, 5):
+        return
+    most = len(list(networkx.edge_disjoint_paths(graph, 0, 5)))
+    simple = [[*pairwise(path)] for path in networkx.all_simple_paths(graph, 0, 5)]
+    length = {link[:2]: link[2] for link in links}
+    for k in range(1, most + 2):
+        tunnels = Tunnels(links, [(0, 5)], k, disjoint=True)
+        used = [link for path in tunnels.paths for link in path.links]
+        assert len(tunnels.paths) == min(k, most)
+        assert len(set(used)) == len(used)
+        best = min(
+            sum(length[link] for path in some for link in path)
+            for some in combinations(simple, min(k, most))
+            if len({link for path in some for link in path}) == sum(map(len, some))
+        )
+        assert sum(path.length for path in tunnels.paths) == pytest.approx(best)
+
+
+def test_tunnels_that_share_their_narrowest_link_are_reported():
+    narrow = [
+        ("s", "a", 1.0, 2.0),
+        ("a", "b", 1.0, 5.0),
+        ("b", "t", 1.0, 5.0),
+        ("a", "t", 1.0, 5.0),
+    ]
+    network = Network(narrow, source="s", target="t", paths="k-shortest")
+    assert network.tunnels.shared_bottlenecks == (("s > t", 0),)
+    assert any("s > a" in note and "disjoint" in note for note in network.notes)
+    wide = [("s", "a", 1.0, 9.0), *narrow[1:3], ("a", "t", 1.0, 4.0)]
+    other = Network(wide, source="s", target="t", paths="k-shortest")
+    assert other.tunnels.shared_bottlenecks == ()
+    alone = Network(narrow, source="s", target="t", paths="k-shortest", disjoint=True)
+    assert len(alone.tunnels.paths) == 1
+    assert alone.tunnels.shared_bottlenecks == ()
+    with pytest.raises(InvalidInput) as error:
+        Network(narrow, source="s", target="t", disjoint=True)
+    assert error.value.setting == "disjoint"
 
 
 def test_max_utilization_is_load_over_capacity():

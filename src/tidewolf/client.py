@@ -333,9 +333,9 @@ class Client:
         demands : array or mapping, optional
             The demand of each commodity of a network.
         weights : array or mapping, optional
-            How much of the budget a unit of each entry uses.
-        budgets : float, optional
-            The budget.
+            How much of the budget a unit of each entry uses; several rows as a list.
+        budgets : float or array, optional
+            The budget, one for each row.
 
         Raises
         ------
@@ -547,7 +547,10 @@ def _observation(
     body = {key: _numbers(x, key) for key, x in given.items() if x is not None}
     limits, gradients = body.get("constraint_value"), given["constraint_gradient"]
     if isinstance(limits, list) and gradients is not None:
-        body["constraint_gradient"] = _rows(gradients, len(limits))
+        body["constraint_gradient"] = _rows(gradients, len(limits), "constraint_gradient")
+    budgets = body.get("budgets")
+    if isinstance(budgets, list) and len(budgets) > 1 and "weights" in body:
+        body["weights"] = _rows(given["weights"], len(budgets), "weights")
     return body
 
 
@@ -566,10 +569,10 @@ def _numbers(x: Any, what: str) -> Any:
     return array.tolist() if array.ndim == 0 else array.reshape(-1).tolist()
 
 
-def _rows(x: Any, limits: int) -> Any:
-    array = np.asarray(to_numpy(as_array(x, "constraint_gradient")), dtype=np.float64)
+def _rows(x: Any, limits: int, what: str) -> Any:
+    array = np.asarray(to_numpy(as_array(x, what)), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
-        raise errors.WrongShape(f"constraint_gradient needs {limits} rows, not {array.shape}.")
+        raise errors.WrongShape(f"{what} needs {limits} rows, not {array.shape}.", setting=what)
     return array.reshape(limits, -1).tolist()
 
 

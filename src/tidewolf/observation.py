@@ -9,8 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arguments import listed, shown
-from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, norm, require_finite
+from tidewolf.core.arguments import as_items, listed, shown
+from tidewolf.core.arrays import (
+    as_array,
+    as_count,
+    as_number,
+    as_point,
+    like,
+    namespace,
+    norm,
+    require_finite,
+)
 from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongShape, WrongType
@@ -30,7 +39,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
 from tidewolf.functions.combined import Charged, Sum
-from tidewolf.functions.linear import Affine, Capacity, Linear
+from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.methods import capabilities
@@ -46,15 +55,15 @@ _TEACHES = {
     FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}",
     Bandit: f"loss_value= and constraint_value=, or {_FUNCTIONS}",
 }
-# Keywords that make functions: one of the first, and at most one of the second.
-_LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint"}
+# Keywords that make functions: one of the first, and any of the second.
+_LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint", "weights", "budgets"}
 
 
 def accepted(learner: Learner[Any]) -> str:
     needs = learner.needs
     return (
         f"{type(learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}. "
-        "A linear loss and capacities may be given as costs= and capacities=."
+        "A linear loss and constraints may be given as costs=, capacities=, weights= with budgets=."
     )
 
 
@@ -66,7 +75,8 @@ def given_feedback(
     if isinstance(feedback, Feedback) and not given:
         return _checked(learner, feedback)
     if feedback is None:
-        if len(names & _LOSSES) == 1 and len(names & _LIMITS) <= 1 and names <= _LOSSES | _LIMITS:
+        whole = len(names & {"weights", "budgets"}) != 1
+        if len(names & _LOSSES) == 1 and whole and names <= _LOSSES | _LIMITS:
             return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
             values = (as_array([given[name]], name) for name in ("loss_value", "constraint_value"))
@@ -93,11 +103,17 @@ def _checked(learner: Learner[Any], feedback: Feedback) -> Feedback:
 def given_functions(learner: Learner[Any], given: dict[str, Any]) -> FullInformation:
     loss: Any = given.get("loss")
     constraint: Any = given.get("constraint")
+    limits = list[Any]()
     if "costs" in given:
         loss = Linear._unchecked(C=point(learner, given["costs"], "costs")[None, ...])
+    if "weights" in given:
+        limits.append(_weighted(learner, given["weights"], given["budgets"]))
     if "capacities" in given:
         c = point(learner, given["capacities"], "capacities")
-        constraint = Capacity._unchecked(c=c[None, ...])
+        limits.append(Capacity._unchecked(c=c[None, ...]))
+    if limits:
+        more = constraint if isinstance(constraint, list | tuple) else [constraint]
+        constraint = [*limits, *([] if constraint is None else more)]
     if isinstance(loss, Batch):
         constraint = as_constraints(constraint, loss)
     return FullInformation(loss, constraint)
@@ -133,6 +149,19 @@ def charged(
             above.append(Affine._unchecked(A=row[None, ...], b=like(plan, row)))
     parts = (seen.losses, *above)
     return FullInformation(Charged(parts=parts, names=tuple(budgets)), seen.constraints)
+
+
+def _weighted(learner: Learner[Any], weights: Any, budgets: Any) -> Batch:
+    """<weights, x> <= budgets: one row, or a row for each of several budgets."""
+    b = as_array(budgets, "budgets")
+    rows = [weights] if b.ndim == 0 else as_items(weights, "weights", "[[1.0, 2.0], [0.0, 1.0]]")
+    if b.ndim > 1 or (b.ndim == 1 and len(rows) != b.shape[0]):
+        expected = "one number, or one for each row of weights"
+        words = f"Expected budgets as {expected}; {len(rows)} rows and {shown(budgets)} were given."
+        raise WrongShape(words, setting="budgets")
+    A = namespace(learner.K.center).stack([point(learner, row, "weights") for row in rows])
+    b = like(b, A)
+    return weighted_rows(A, b[None]) if b.ndim == 0 else weighted_rows(A[None, ...], b[None, ...])
 
 
 def _one_round(learner: Learner[Any], given: dict[str, Any]) -> FirstOrder:

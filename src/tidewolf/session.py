@@ -850,6 +850,8 @@ class Session(Generic[S]):
         played: Array | None = None,
         costs: Array | None = None,
         capacities: Array | None = None,
+        weights: Array | None = None,
+        budgets: float | Array | None = None,
         loss: Batch | None = None,
         constraint: Batch | Sequence[Batch] | None = None,
         loss_gradient: Array | None = None,
@@ -860,7 +862,8 @@ class Session(Generic[S]):
     ) -> None:
         """Learn from the feedback on a decision: of the current round, or of a pending one.
 
-        Give one of these: `costs` and `capacities`; functions, as `loss` and `constraint`;
+        Give one of these: `costs`, `capacities`, and `weights` with `budgets`; functions, as `loss`
+        and `constraint`;
         gradients, as `loss_gradient` and `constraint_value`, with `constraint_gradient` if that
         value is positive; for bandit learners `loss_value` and `constraint_value`; or a feedback
         object. A round without capacities, or without a constraint, is unconstrained. If the input
@@ -882,6 +885,11 @@ class Session(Generic[S]):
             Series is put in the order of the set's `names`.
         capacities : array, Series or mapping, optional
             An upper limit on each entry.
+        weights : array, Series or mapping, optional
+            A constraint <weights, x> <= budgets; several are a list of rows. Beside capacities and
+            a constraint, all hold.
+        budgets : float or array, optional
+            What the weighted sum may be at most; one for each row if there are several.
         loss, constraint : Batch, optional
             The functions of one round, or of several rounds that shared the point. (For bandit
             learners: of the points of `learner.acts`.) Several constraints per round are a list of
@@ -931,7 +939,7 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        others = (feedback, played, loss, constraint, spend)
+        others = (feedback, played, loss, constraint, spend, weights, budgets)
         is_plain = all(each is None for each in others)
         if is_plain and loss_value is None:
             if loss_gradient is None:
@@ -947,6 +955,8 @@ class Session(Generic[S]):
         given = {
             "costs": costs,
             "capacities": capacities,
+            "weights": weights,
+            "budgets": budgets,
             "loss": loss,
             "constraint": constraint,
             "loss_gradient": loss_gradient,

@@ -261,14 +261,51 @@ def new(
     problem = problem or (NETWORK if path.stem == NETWORK else "routing")
     is_network = problem == NETWORK
     files = network_template(path) if is_network else {path: template(path.stem, problem).encode()}
+    _write(files, force)
+    if not quiet:
+        done = f"{path} is written; edit it, then: tidewolf run {path}"
+        typer.echo(_NETWORK.format(path=path, data=data_folder(path)) if is_network else done)
+
+
+def _write(files: dict[Path, bytes], force: bool) -> None:
     for file in (file for file in reversed(files) if file.exists() and not force):
         raise InvalidInput(f"{file} exists already; use another name, or --force.")
     for file, content in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.write(file, content)
-    if not quiet:
-        done = f"{path} is written; edit it, then: tidewolf run {path}"
-        typer.echo(_NETWORK.format(path=path, data=data_folder(path)) if is_network else done)
+
+
+def import_command(
+    kind: Annotated[str, typer.Argument(metavar="te", help="What FOLDER is: traffic engineering.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of one network.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="NAME.toml is written; as FOLDER.")
+    ] = None,
+    relative: Annotated[
+        bool, flag("Divide demands by the optimum of their round: a loss of 1 is optimal.")
+    ] = False,
+    force: Annotated[bool, flag("Overwrite existing files.", "--force")] = False,
+) -> None:
+    """Write an experiment file for a folder of a public traffic-engineering repository.
+
+    Reads the layout of FIGRET and DOTE: the network (NAME.json, NAME_int.pickle.nnet or
+    NAME_int.txt), tunnels.txt, train/*.hist and test/*.hist, *.opt. Pickles are refused. The
+    objective is the utilisation of the fullest link. Tables are written to NAME-data; its
+    optima.csv has the least possible loss of each round.
+
+    \b
+    Examples:
+      tidewolf import te Data/GEANT
+      tidewolf import te Data/GEANT geant --relative
+    """
+    from tidewolf.experiments.te_folders import TrafficFolder
+
+    if kind != "te":
+        raise InvalidInput(f"Expected te, folders of traffic engineering, not {kind!r}.")
+    name = folder.resolve().name if name is None else name
+    path = Path(name if name.endswith(".toml") else f"{name}.toml")
+    _write(TrafficFolder.read(folder).files(path, relative), force)
+    typer.echo(f"{path} is written; next: tidewolf run {path}")
 
 
 _NETWORK = """\
@@ -631,6 +668,7 @@ def tidewolf(
       tidewolf list               what there is to run; with a name, its settings
       tidewolf run routing        six learners side by side: a table and a page
       tidewolf new network        an experiment file for your own data
+      tidewolf import te FOLDER   one for a public traffic-engineering folder
       tidewolf compare my.toml    which caution to choose
       tidewolf check my:MySet     test a set, function or learner of your own
       tidewolf sweep routing      many runs in one table; a kill loses nothing
@@ -642,7 +680,8 @@ def tidewolf(
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
-    *(run_command, resume, report, new, sweep_command, compare_command, commands.live_command),
+    *(run_command, resume, report, new, import_command, sweep_command, compare_command),
+    commands.live_command,
     *(commands.serve_command, commands.backup_command, commands.restore_command),
     *(commands.paper_command, commands.check_command, doctor_command, list_command),
 )

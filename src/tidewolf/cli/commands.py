@@ -77,9 +77,10 @@ def live_command(
     Everything is kept in DB: killed at any moment, the same command resumes (bit for bit on the
     same machine). The same row twice is the same row and gets the same answer. The same time with
     other values, or a line that is not a row, is answered with {"error", "line"} and changes
-    nothing. --follow takes the tables of [stream] instead; a row counts once every table has it.
-    With --once it takes the rows that are there and prints the next decision. The first of the
-    file's learners decides, Ensemble if it names none.
+    nothing; the exit code is 3 then. With gaps = "last" under [stream] a row may lack numbers, or
+    have null: they are the last ones. --follow takes the tables of [stream] instead; a row counts
+    once every table has it. With --once it takes the rows that are there and prints the next
+    decision. The first of the file's learners decides, Ensemble if it names none.
 
     \b
     Examples:
@@ -111,6 +112,8 @@ def live_command(
         if signal.SIGINT in stop.signals:
             raise errors.Interrupted(report)
         sys.stderr.write(f"{report}\n")
+    if out.refused:
+        raise typer.Exit(3)
 
 
 def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
@@ -184,11 +187,13 @@ def _follow(
 class _Screen:
     def __init__(self, as_json: bool) -> None:
         self._as_text = sys.stdout.isatty() and not as_json
+        self.refused = 0
 
     def decision(self, text: str) -> None:
         self._write(_in_words(json.loads(text)) if self._as_text else text)
 
     def refusal(self, sentence: str, line: int) -> None:
+        self.refused += 1
         sys.stderr.write(f"Line {line}: {sentence}\n")
         if not self._as_text:
             self._write(json.dumps({"error": sentence, "line": line}, ensure_ascii=False))

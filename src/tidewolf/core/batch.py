@@ -300,6 +300,9 @@ class Stream(Value):
     budgets : Batch or mapping, optional
         What is spent in each round above its plan, by the names of the budgets: signed, so that
         rounds compensate for one another. A batch alone is called "budget". None: there are none.
+    forecast : tuple of Batch, optional
+        The losses and constraints that were predicted for each round before it, as functions, such
+        as for `experts.Resolve("forecast")`: (losses, constraints), or another Stream.
 
     Examples
     --------
@@ -330,6 +333,7 @@ class Stream(Value):
     arrives: Int64s | None = None
     played: Array | None = None
     budgets: Mapping[str, Batch] | None = None
+    forecast: Any = None
     stamps: NDArray | None = field(default=None, init=False)
     """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
@@ -358,6 +362,8 @@ class Stream(Value):
             found["played"] = self._rows(played, "played", self.shape)
         if self.budgets is not None:
             found["budgets"] = as_budgets(self.budgets, losses)
+        if self.forecast is not None:
+            found["forecast"] = self._checked_forecast(self.forecast)
         self.__dict__.update(found)
 
     def _rows(self, array: Array, name: str, shape: Shape = ()) -> Array:
@@ -406,6 +412,19 @@ class Stream(Value):
             raise InvalidInput(f"{words}; {never}.", setting="arrives")
         return frozen(np.where(array >= len(self), NEVER, array).astype(np.int64))
 
+    def _checked_forecast(self, given: Any) -> Any:
+        from tidewolf.core.feedback import FullInformation  # which is made of batches
+
+        if isinstance(given, Stream):
+            given = given.losses, given.constraints
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            words = f"A forecast must be (losses, constraints), or a Stream, not {shown(given)}."
+            raise WrongType(words, setting="forecast")
+        parts = given[0], as_constraints(given[1], self.losses)
+        for batch in parts:
+            _require_batch(batch, "forecast", self.losses)
+        return FullInformation(*parts)
+
     @property
     def late(self) -> bool:
         """Whether some round's feedback does not come at its own end."""
@@ -428,7 +447,8 @@ class Stream(Value):
         """What is known before round t, counted from 0; None if the stream says nothing of
         it.
         """
-        if all(part is None for part in (self.time, self.context, self.advice, self.unavailable)):
+        given = (self.time, self.context, self.advice, self.unavailable, self.forecast)
+        if all(part is None for part in given):
             return None
         t = arrays.as_count(t, "The round", least=0, most=max(0, len(self) - 1))
         time = None if self.time is None or np.isnan(self.time[t]) else float(self.time[t])
@@ -438,9 +458,14 @@ class Stream(Value):
         advice = {name: rows[t, ...] for name, rows in (self.advice or {}).items()}
         advice = {name: point for name, point in advice.items() if is_present(point)}
         out = None if self.unavailable is None else self.unavailable[t]
-        if time is None and context is None and not advice and out is None:
+        ahead = self.forecast
+        if time is None and context is None and not advice and out is None and ahead is None:
             return None
-        return RoundInfo.unchecked(time, context, NamedPoints(advice) if advice else None, out)
+        info = RoundInfo.unchecked(time, context, NamedPoints(advice) if advice else None, out)
+        if ahead is None:
+            return info
+        one = slice(t, t + 1)
+        return info._replace(forecast=ahead._make(batch.view(one) for batch in ahead))
 
     @property
     def unseen(self) -> int:
@@ -474,6 +499,8 @@ class Stream(Value):
         if self.budgets is not None:
             parts = {name: batch[rounds] for name, batch in self.budgets.items()}
             cut["budgets"] = NamedPoints(parts)
+        if self.forecast is not None:
+            cut["forecast"] = self.forecast._make(batch[rounds] for batch in self.forecast)
         if self.arrives is not None:
             own, start = self.arrives[rounds], rounds.indices(len(self))[0]
             cut["arrives"] = frozen(np.where(own == NEVER, NEVER, own - start))

@@ -47,6 +47,7 @@ from tidewolf.evaluation.formatting import (
     short_number,
 )
 from tidewolf.evaluation.tracking import Breach, Breaches, time_texts
+from tidewolf.functions import MaxUtilization
 from tidewolf.methods.capabilities import Expert, LimitBound
 
 if TYPE_CHECKING:
@@ -653,14 +654,17 @@ class Outcome(NamedTuple):
     name: str
     loss: float
     violation: float
+    did: str = "cost"
 
 
 def verdict(runs: Sequence[Run], names: Sequence[str]) -> str:
     """One sentence on runs of one stream, the first of which is ours; lower is better."""
     if not runs or not runs[0].rounds:
         return ""
+    fills = isinstance(runs[0].stream.losses, MaxUtilization)
+    did = "filled the fullest link" if fills else "cost"
     outcomes = [
-        Outcome(name, float(run.losses.mean()), float(run.violations.mean()))
+        Outcome(name, float(run.losses.mean()), float(run.violations.mean()), did)
         for run, name in zip(runs, names, strict=True)
     ]
     first, others = outcomes[0], outcomes[1:]
@@ -671,7 +675,7 @@ def verdict(runs: Sequence[Run], names: Sequence[str]) -> str:
 
 
 def beside(first: Outcome, other: Outcome) -> str:
-    cost = f"{first.name} cost {_compared(first.loss, other.loss)} {other.name}"
+    cost = f"{first.name} {first.did} {_compared(first.loss, other.loss)} {other.name}"
     ours, theirs = first.violation, other.violation
     if ours == theirs == 0.0:
         return f"{cost}, and neither violated a constraint (lower is better)."
@@ -691,10 +695,11 @@ def _alone(run: Run, own: Outcome) -> str:
     if own.violation > 0.0:
         violated = f"violated constraints by {short_number(own.violation)} per round on average"
     if run.regret is None:
-        return f"{own.name} cost {number(own.loss)} per round and {violated} (lower is better)."
+        cost = f"{own.name} {own.did} {number(own.loss)} per round"
+        return f"{cost} and {violated} (lower is better)."
     best = own.loss - run.regret[1] / run.rounds
     than = f"{_compared(own.loss, best)} the best fixed decision in hindsight"
-    return f"{own.name} cost {than} and {violated} (lower is better)."
+    return f"{own.name} {own.did} {than} and {violated} (lower is better)."
 
 
 def _compared(own: float, other: float) -> str:

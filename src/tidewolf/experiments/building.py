@@ -1,13 +1,14 @@
 """Build what a file describes: sets, functions, learners, and the problem of an experiment.
 
-    f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        or
+    f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        and
         g_t(x) = <weights_t, x> - budgets_t
 
-or functions by name. Columns of tables belong to coordinates by name. Those of a network are links
-and commodities (networks/from_files.py), and decisions are shares of the demands: costs and weights
-are multiplied by what is sent, capacities hold for the sum of it. Those of another set that is made
-of links are those links. Elsewhere the first table that has a column for each coordinate names
-them, and other tables use the same names.
+or functions by name. Several constraints of a round become their largest, each distinguished.
+Columns of tables belong to coordinates by name. Those of a network are links and commodities
+(networks/from_files.py), and decisions are shares of the demands: costs and weights are multiplied
+by what is sent, capacities hold for the sum of it. Those of another set that is made of links are
+those links. Elsewhere the first table that has a column for each coordinate names them, and other
+tables use the same names.
 
 An error gets the line and column of the setting that it carries.
 
@@ -31,14 +32,14 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from tidewolf import problems as _problems
 from tidewolf.core.arguments import match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Batch, Stream, Unlimited
+from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
@@ -50,21 +51,25 @@ from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.functions.linear import weighted_rows
 from tidewolf.functions.negative import breaks, warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import (
     CAPACITY,
+    COST,
     LENGTH,
     LinkColumns,
     NetworkFiles,
+    TunnelRow,
     find_node,
     of_graph,
     one_column,
     read_commodities,
+    read_tunnels,
 )
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
+from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
 if TYPE_CHECKING:
@@ -72,7 +77,7 @@ if TYPE_CHECKING:
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 TABLES = ("costs", "capacities", "weights", "budgets", "demands")
-_OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "lengths")
+_OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE = "advice "
 _BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
@@ -193,7 +198,9 @@ def make_learner(
 # --- sets over the links of a graph ---------------------------------------------------------------
 
 
-def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordinates:
+def coordinates_of(
+    choice: Choice, entries: int | None, place: Place, objective: str = COST
+) -> Coordinates:
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
@@ -202,9 +209,18 @@ def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordin
         if isinstance(path := given.get("commodities"), str):
             path = require_file(Path(path), place.within("commodities"))
             of_network["commodities"] = read_commodities(path, place.format)
+        if (tunnels := given.get("tunnels")) is not None:
+            of_network["tunnels"] = _tunnels(tunnels, place.within("tunnels"))
+            for key in given.keys() & keys.CHOOSES_PATHS:
+                where = place.within(key).words()
+                raise InvalidInput(f"{where}with tunnels there is no {key}: leave one of them out.")
         with located(place, known):
-            files = of_graph(*columns, **of_network)
+            files = of_graph(*columns, **of_network)._replace(objective=objective)
         return Coordinates(files.network.K, on_network=files)
+    if objective != COST:
+        where = place._replace(path=("stream", "objective")).words()
+        words = f"the objective {objective} needs a network, a [set] with a graph and ends"
+        raise InvalidInput(f"{where}{words}, not {choice.name}.")
     if "graph" in known:
         columns, of_set = _graph(given, known, place), keys.keys_of(make)
         with located(place, known):
@@ -218,6 +234,12 @@ def coordinates_of(choice: Choice, entries: int | None, place: Place) -> Coordin
     if "n" in known and entries is not None:
         choice = Choice.of(choice.name, {"n": entries, **given})
     return Coordinates(build_choice(choice, place))
+
+
+def _tunnels(given: Any, place: Place) -> list[TunnelRow]:
+    if isinstance(given, str):
+        return read_tunnels(require_file(Path(given), place), place.format)
+    return [TunnelRow(*row) for row in given]
 
 
 def _graph(
@@ -344,9 +366,10 @@ class Coordinates:
     ) -> tuple[Batch, Batch]:
         """The losses and limits of tables of equal length, or of the functions that are named."""
         losses: Batch | None = None
-        limits: Batch | None = None
+        limits = list[Batch]()
         if self.on_network is not None and read:
-            losses, limits = self.on_network.functions(read, paths)
+            losses, of_links = self.on_network.functions(read, paths)
+            limits += [] if isinstance(of_links, Unlimited) else [of_links]
         elif self.on_network is None:
             values = {
                 name: self._ordered(table, self.columns(table, paths[name]))
@@ -354,17 +377,17 @@ class Coordinates:
                 if name != "budgets"
             }
             losses = Linear(values["costs"]) if "costs" in values else None
-            if "capacities" in values:
-                limits = Capacity(values["capacities"])
-            elif "weights" in values:
+            if "weights" in values:
                 budgets = one_column(read["budgets"], paths["budgets"], "budgets")
-                limits = Affine(values["weights"], budgets)
+                limits.append(Affine(values["weights"], budgets))
+            if "capacities" in values:
+                limits.append(Capacity(values["capacities"]))
         if tables.losses is not None:
             losses = build_choice(tables.losses, place.within("losses"), self.read)
         if tables.constraints is not None:
-            limits = build_choice(tables.constraints, place.within("constraints"), self.read)
+            limits.append(build_choice(tables.constraints, place.within("constraints"), self.read))
         assert losses is not None
-        return losses, Unlimited(losses.shape, len(losses)) if limits is None else limits
+        return losses, limits[0] if len(limits) == 1 else as_constraints(limits, losses)
 
     def _ordered(self, table: Table, columns: Int64s) -> Floats:
         return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
@@ -434,7 +457,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         for name, path in paths.items()
     }
     entries = len(read["costs"].columns) if "costs" in read else None
-    coordinates = coordinates_of(choice, entries, experiment.place("set"))
+    coordinates = coordinates_of(choice, entries, experiment.place("set"), tables.objective)
     if (files := coordinates.on_network) is not None:
         read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
     aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
@@ -539,16 +562,19 @@ class RoundReader:
         self.experiment = experiment
         columns = _columns(experiment, stream)
         entries = None if columns is None else len(columns)
-        self._prepare(coordinates_of(choice, entries, experiment.place("set")), columns or ())
+        coordinates = coordinates_of(choice, entries, experiment.place("set"), stream.objective)
+        self._prepare(coordinates, columns or ())
         if columns is not None and self.K.shape != (len(columns),) and self.network is None:
             self.names = _names(self.K)  # columns name the entries of a matrix in rows alone
 
     @classmethod
-    def of_set(cls, choice: Choice, place: Place, names: Sequence[str] = ()) -> Self:
+    def of_set(
+        cls, choice: Choice, place: Place, names: Sequence[str] = (), objective: str = COST
+    ) -> Self:
         """A reader for a set alone, without tables: its entries have these names, or else the
         set's own, or their places.
         """
-        coordinates = coordinates_of(choice, None, place)
+        coordinates = coordinates_of(choice, None, place, objective)
         files = coordinates.on_network
         links = coordinates.on_links if files is None else files.columns
         if names and links is not None:
@@ -608,31 +634,52 @@ class RoundReader:
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
         """The loss and the constraint of a round.
 
-        A row has costs, and perhaps capacities, or weights and budgets (one number), and demands:
-        each numbers by name, or a list in the order of links (of entries, if there are none).
-        Messages call it `source`.
+        A row has costs, and perhaps capacities, weights with budgets (one number, or a list of
+        rows and a budget for each), and demands: each numbers by name, or a list in the order of
+        links (of entries, if there are none). Messages call it `source`.
         """
         network, keys = self.network, {name for name in TABLES if name in row}
         if "costs" not in keys and (network is None or not keys):
             raise InvalidInput(f"{source} has no costs; it has {', '.join(row) or 'nothing'}.")
         if ("weights" in keys) != ("budgets" in keys):
             raise InvalidInput(f"{source} needs weights and budgets together.")
-        if network is None and ("demands" in keys or {"capacities", "weights"} <= keys):
-            given = ", ".join(sorted(keys))
-            raise InvalidInput(f"{source}: only a network takes {given} together.")
-        numbers = {name: self._numbers(name, row[name], f"{source}, {name}") for name in keys}
+        if network is None and "demands" in keys:
+            raise InvalidInput(f"{source} has demands, which only a network takes: leave them out.")
+        rows: Any = row.get("weights")
+        several = isinstance(rows, list | tuple) and bool(rows)
+        several = several and isinstance(rows[0], list | tuple | Mapping)
+        numbers = {
+            name: self._numbers(name, row[name], f"{source}, {name}")
+            for name in keys
+            if not several or name not in ("weights", "budgets")
+        }
+        if several:
+            numbers |= self._weighted(rows, row["budgets"], source)
         if (files := self._coordinates.on_network) is not None:
             if "demands" in keys and (numbers["demands"] < 0.0).any():
                 raise InvalidInput(f"{source}: expected demands of at least 0.")
             return files.of_numbers(numbers)
-        shape = (1, *self.K.shape)
+        shape, limits = (1, *self.K.shape), list[Batch]()
         loss = Linear._unchecked(C=numbers["costs"].reshape(shape))
-        if "capacities" in numbers:
-            return loss, Capacity._unchecked(c=numbers["capacities"].reshape(shape))
         if "weights" in numbers:
-            weights, budget = numbers["weights"].reshape(shape), numbers["budgets"]
-            return loss, Affine._unchecked(A=weights, b=budget)
-        return loss, self._unlimited
+            budgets = numbers["budgets"]
+            weights = numbers["weights"].reshape(*budgets.shape, *self.K.shape)
+            limits.append(weighted_rows(weights, budgets))
+        if "capacities" in numbers:
+            limits.append(Capacity._unchecked(c=numbers["capacities"].reshape(shape)))
+        return loss, as_constraints(limits, loss) if limits else self._unlimited
+
+    def _weighted(self, rows: Sequence[Any], budgets: Any, source: str) -> dict[str, Floats]:
+        """Several weighted rows of one round, (1, rows, links or entries), and their budgets."""
+        found = [
+            self._numbers("weights", each, f"{source}, weights, row {i}").reshape(-1)
+            for i, each in enumerate(rows, start=1)
+        ]
+        limits = _floats(budgets if isinstance(budgets, list | tuple) else [budgets])
+        if len(limits) != len(found) or not np.isfinite(limits).all():
+            expected = f"a number for each of {len(found)} rows of weights"
+            raise InvalidInput(f"{source}, budgets: expected {expected}, not {shown(budgets)}.")
+        return {"weights": np.array([found]), "budgets": limits[None, :]}
 
     def _numbers(self, name: str, given: Any, where: str) -> Floats:
         """Finite numbers in the order of entries, links or commodities."""
@@ -695,37 +742,3 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
         header = read_header(path, experiment.files)
         return column_names(header[int(is_time(header[0])) :] if header else (), str(path))
     return read_rows(path, experiment.place("stream", "costs"), gaps=True).columns
-
-
-# --- paths of decisions ---------------------------------------------------------------------------
-
-
-class Route(NamedTuple):
-    commodity: str
-    path: str
-    share: float
-    volume: float
-
-
-def routes_of(
-    K: ConvexSet, network: Network | None, x: Array, demands: Array | None = None
-) -> list[Route] | None:
-    """The paths of one decision, heaviest first, with volumes of these demands; None if it is no
-    flow.
-    """
-    if network is not None:
-        paths = network.path_shares(x, demands)
-        return [Route(path.commodity, path.name, path.share, path.volume) for path in paths]
-    if not isinstance(K, FlowPolytope | MultiFlow):
-        return None
-    flows: Any = zip(K.demands, K.paths(x), strict=True) if isinstance(K, MultiFlow) else None
-    return [
-        Route(
-            f"{path.nodes[0]} > {path.nodes[-1]}",
-            " > ".join(map(str, path.nodes)),
-            path.weight / demand,
-            path.weight,
-        )
-        for demand, paths in flows or [(1.0, K.paths(x))]
-        for path in (paths if demand > 0.0 else ())
-    ]

@@ -29,6 +29,7 @@ from tidewolf.files.reading import PLAIN, FileFormat, as_format
 from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
+from tidewolf.networks.from_files import COST, OBJECTIVES
 from tidewolf.problems import Problem
 
 # Which files of decisions there may be.
@@ -39,7 +40,6 @@ DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 # The learner of a session that names none.
 USUAL = Choice.of("Ensemble", {"experts": ["last"]})
-_LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
 _TIMES = "the time of rounds: give a number of rounds, or tables with a column called time."
 # From how many days on, and how many rounds per day, a day is taken as the season.
 _DAYS, _PER_DAY = 3, 4
@@ -92,8 +92,9 @@ def _values(value: Any, what: str) -> tuple[Any, ...]:
 class Tables:
     """A stream from files: losses, constraints and side information.
 
-    The losses are <costs_t, x> or a choice of functions; the limits are x <= capacities_t, or
-    <weights_t, x> <= budgets_t, or a choice of functions that are to be at most 0, or none.
+    The losses are <costs_t, x>, the largest utilisation of a link of a network, or a choice of
+    functions; the limits are any of x <= capacities_t, <weights_t, x> <= budgets_t, and a choice
+    of functions that are to be at most 0.
 
     Parameters
     ----------
@@ -117,6 +118,9 @@ class Tables:
     advice : tuple of tuple of str or Path, default ()
         Tables of points that others proposed before each round, by name, of the shape of
         `costs`; a row with an empty cell is absent.
+    objective : str, default 'cost'
+        What the loss of a network is: "cost", cost times volume; or "max-utilization", load
+        over capacity of the fullest link, without costs.
     gaps : str, default 'refuse'
         What is done about cells without a number, and about rows that one table has and another
         has not: "refuse" them, play such rounds "unseen" (no learner learns from them), or take
@@ -141,15 +145,19 @@ class Tables:
     advice: Annotated[
         tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"incumbent": "incumbent.csv"}')
     ] = ()
+    objective: Annotated[str, Text(choices=OBJECTIVES)] = COST
     gaps: Annotated[str, Text(choices=GAPS)] = "refuse"
 
     def __post_init__(self) -> None:
         validate(self)
         names = {*TABLES, "losses", "constraints"} - {"demands"}
         given = {name for name in names if getattr(self, name) is not None}
-        if given >= {"costs", "losses"} or given - {"costs", "losses"} not in _LIMITS:
-            limits = "capacities, or weights and budgets, or constraints, or none"
+        if given >= {"costs", "losses"} or len(given & {"weights", "budgets"}) == 1:
+            limits = "any of capacities, weights together with budgets, and constraints"
             raise InvalidInput(f"A stream has costs or losses, and as its limits {limits}.")
+        if self.objective != COST and given & {"costs", "losses"}:
+            words = f"With the objective {self.objective} there are no costs: leave them out."
+            raise InvalidInput(words, setting="objective")
 
 
 @final
@@ -465,7 +473,8 @@ def _require_info(learner: Learner[Any], stream: Stream) -> None:
         if isinstance(one, Season) and one.seconds is not None and stream.time is None:
             setting, sentence = "season", f"A season of {one.period} needs {_TIMES}"
         elif isinstance(one, Resolve) and data == "forecast":
-            sentence = "A recorded stream holds no forecasts to re-solve with: take last."
+            words = "The stream holds no forecasts to re-solve with: take last, or give them."
+            sentence = words * (stream.forecast is None)
         elif isinstance(one, Resolve) and isinstance(data, str) and data != "last":
             sentence = f"The data of {data} ago needs {_TIMES}" * (stream.time is None)
         elif isinstance(one, Named) and one.name not in names:

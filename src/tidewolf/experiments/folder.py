@@ -80,13 +80,13 @@ from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
 from tidewolf.evaluation.tracking import Decisions, entry_names, is_broken, time_texts
 from tidewolf.experiments import jobs
-from tidewolf.experiments.building import Route, routes_of
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.experiments.keys import Choice, read
 from tidewolf.functions import Capacity, LoadLimit
 from tidewolf.networks import PathShare
+from tidewolf.networks.routes import Route, routes_of
 from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow
 

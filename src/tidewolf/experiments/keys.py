@@ -31,7 +31,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, final, get_args, get_origin
 
 from tidewolf import baselines as _baselines
 from tidewolf import functions as _functions
@@ -46,7 +46,7 @@ from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
 from tidewolf.experts.season import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
-from tidewolf.networks.network import LinkRows
+from tidewolf.networks.tunnels import LinkRows
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
@@ -218,6 +218,32 @@ class NodesFile(settings.Text):
     """The name of a table of nodes."""
 
 
+class TunnelsFile(NodesFile):
+    """The name of a table of tunnels, or their rows."""
+
+    words: ClassVar[str] = "the name of a table, or a list of [pair, path, name]"
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return value if isinstance(value, tuple) else super().__call__(value, what)
+
+    def read(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return value or None
+        rows = value if isinstance(value, list) and value else [None]
+        return freeze(rows) if all(map(self._is_row, rows)) else None
+
+    @staticmethod
+    def _is_row(row: Any) -> bool:
+        texts = isinstance(row, list) and len(row) in (2, 3) and isinstance(row[1], str | list)
+        return texts and all(isinstance(each, str) for each in (row[0], *row[2:]))
+
+
+_TUNNELS = key(
+    "tunnels",
+    TunnelsFile("A table of own tunnels in place of `paths`: pair, path, and perhaps name."),
+)
+# The settings of a network that tunnels replace.
+CHOOSES_PATHS = frozenset(("paths", "k", "disjoint"))
 _NODES = key(
     "nodes", NodesFile("A table with the name, longitude and latitude of each node, for the page.")
 )
@@ -255,6 +281,7 @@ def kind_keys(kind: type) -> Keys:
     if "graph" in known and carries_flow(known):
         one_flow = {"source", "target"} <= known.keys()
         more = (_DIRECTED, _NODES, *(_ONE_FLOW if one_flow else ()))
+        more += (_TUNNELS,) if kind is Network else ()
         known |= {each.name: each for each in more if each.name not in known}
     return known
 
@@ -295,6 +322,8 @@ def with_defaults(choice: Choice, known: Keys) -> Choice:
         for name, setting in known.items()
         if name != "seed" and read_plain(setting, setting.default) is not None
     } | choice.given
+    if "tunnels" in given:
+        given = {name: at for name, at in given.items() if name not in CHOOSES_PATHS}
     return Choice.of(choice.name, {name: given[name] for name in known if name in given})
 
 

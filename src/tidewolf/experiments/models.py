@@ -57,6 +57,7 @@ Seed = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 Positive = Annotated[float, Field(gt=0.0)]
 Node = Annotated[str, Field(min_length=1)] | int
 KeyPath = list[str | int]
+Objective = Literal["cost", "max-utilization"]
 
 NO_FILES = "a request names no files: give the rows themselves"
 # Sets within sets.
@@ -240,6 +241,12 @@ class _Commodity(Strict):
     demand: Any = None
 
 
+class _Tunnel(Strict):
+    pair: str = ""
+    path: str | list[Node]
+    name: str = ""
+
+
 def _inline_network(table: Mapping[str, Any]) -> dict[str, Any]:
     """The table of a network with links as [tail, head, length, capacity, name] and commodities as
     [source, target, demand]; `lengths` is among them then.
@@ -307,15 +314,22 @@ def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> lis
 
 
 def _with_commodities(table: dict[str, Any]) -> dict[str, Any]:
-    """With commodities as [source, target, demand]; what is no list is left to be refused."""
-    given = table.get("commodities")
-    if isinstance(given, str):
-        raise refused(f"{NO_FILES}.", "commodities")
-    if isinstance(given, list):
-        table["commodities"] = [
-            [*_row(_Commodity, row, "commodities", i).values()] if isinstance(row, Mapping) else row
-            for i, row in enumerate(given)
-        ]
+    """With commodities as [source, target, demand] and tunnels as [pair, path, name]; what is no
+    list is left to be refused.
+    """
+    models: tuple[tuple[str, type[Strict]], ...] = (
+        ("commodities", _Commodity),
+        ("tunnels", _Tunnel),
+    )
+    for key, model in models:
+        given = table.get(key)
+        if isinstance(given, str):
+            raise refused(f"{NO_FILES}.", key)
+        if isinstance(given, list):
+            table[key] = [
+                [*_row(model, row, key, i).values()] if isinstance(row, Mapping) else row
+                for i, row in enumerate(given)
+            ]
     return table
 
 
@@ -426,6 +440,8 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 
 def _of_network(given: Mapping[str, Any]) -> int:
+    if "tunnels" in given:
+        return len(given["tunnels"])
     each = given.get("k", 3) if given.get("paths") == "k-shortest" else _ways(given)
     return _commodities(given) * int(each)
 
@@ -507,6 +523,7 @@ class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[
     """A stream from tables; the names of their files, or functions by kind."""
 
     advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
+    objective: Objective = "cost"
     gaps: Literal["refuse", "unseen", "last"] = "refuse"
     losses: Functions | None = None
     constraints: Functions | None = None

@@ -123,6 +123,8 @@ paths = "away"                  # which links may carry it:
 #                               #   "all"         every link: detours, too; slower
 #                               #   "k-shortest"  tunnels: the k shortest paths, a column each
 # k = 3                         # so many tunnels per commodity
+# disjoint = true               # those share no link
+# tunnels = "tunnels.csv"       # or own tunnels, in place of these three: pair,path,name
 
 
 # The rounds: tables with one row per round, a column `time` if rounds have times, and one column
@@ -138,6 +140,7 @@ capacities = "{{data}}/capacities.csv"
 # demands = "{{data}}/demands.csv"
 #                               # what commodities send, a column each ("SEA > NYC"): demands that
 #                               # move. Needs commodities = ... above, or one column for the one
+# objective = "max-utilization" # keep the fullest link low, in place of costs
 {_KNOWN_BEFORE}
 
 # The learners (tidewolf list; tidewolf list Ensemble has all settings). Without any [[learners]]:
@@ -172,6 +175,7 @@ _PROBLEM = f"""\
 # weights = "weights.csv"       # or, in place of capacities: the sum of weight times share ...
 # budgets = "budgets.csv"       # ... is at most the round's budget, one column
 # demands = "demands.csv"       # of a network whose demands move: a column per commodity
+# objective = "cost"            # of a network; "max-utilization": keep the fullest link low
 {_KNOWN_BEFORE}#
 # ... or, for losses or limits, functions by name (tidewolf list), their arrays as lists or as names
 # of tables, rounds first (NPZ and NPY for more than two axes):
@@ -198,6 +202,8 @@ _PROBLEM = f"""\
 # commodities = "pairs.csv"     # in place of these three
 # paths = "away"
 # k = 3
+# disjoint = false
+# tunnels = "tunnels.csv"       # in place of these three
 # lengths = "km"
 # nodes = "nodes.csv"           # name,longitude,latitude: the page then draws a map
 # directed = true

@@ -30,6 +30,7 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.explanation import record
 from tidewolf.functions.combined import Chain, limit_names
 from tidewolf.functions.linear import Capacity
+from tidewolf.functions.loads import MaxUtilization
 from tidewolf.methods import capabilities
 from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.base import Learner, bound_so_far
@@ -173,6 +174,15 @@ class LastRound:
             for i in np.argsort(-np.maximum(now, then), kind="stable")[: MOST // 2].tolist()
         )
 
+    def fullest(self, x: Array) -> tuple[str, ...]:
+        """The fullest link at x, if the loss is its utilisation."""
+        loss = self.loss
+        if not isinstance(loss, MaxUtilization) or not loss.names or self.feedback is None:
+            return ()
+        used = _pieces(loss, x)
+        link = f"{loss.names[int(used.argmax())]}, {100.0 * float(used.max()):.3g} % used"
+        return (f"As in round {self.feedback.round}, the fullest link would be {link}.",)
+
     def changes(self, old: LastRound, x: Array, before: Array) -> dict[str, Any]:
         """How this round differs from an earlier one: the largest changes of costs of the entries
         that moved, and of capacities of those that are nearly full.
@@ -244,7 +254,7 @@ def explained(
         proved=bound_so_far(learner, state) if state.t and hasattr(learner, "bound_of") else None,
         overrides=getattr(latest, "overrides", None),
         pending=pending,
-        notes=(*learner.notes(state), *notes),
+        notes=(*newest.fullest(x), *learner.notes(state), *notes),
     )
 
 

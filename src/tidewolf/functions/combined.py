@@ -26,7 +26,7 @@ from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
 from tidewolf.functions.base import row_norms, rows
 from tidewolf.functions.linear import Affine, Capacity, Linear
-from tidewolf.functions.loads import LoadLimit
+from tidewolf.functions.loads import LoadLimit, MaxUtilization
 from tidewolf.functions.smooth import Quadratic
 
 
@@ -434,8 +434,8 @@ def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
     if pieces is None and isinstance(name := getattr(one, "name", None), str):
         return (name,)
     names = getattr(K, "names", None) if isinstance(one, Capacity) else None
-    if isinstance(one, LoadLimit):
-        names = one.names
+    if isinstance(one, LoadLimit | MaxUtilization):
+        names = one.names or None
     return (None,) * count if names is None or len(names) != count else tuple(names)
 
 

@@ -184,6 +184,15 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return to_numpy(namespace(pieces).argmax(pieces, axis=1))
 
 
+def weighted_rows(A: Array, b: Array) -> Affine | MaxAffine:
+    """<A_t, x> <= b_t, of finite arrays with rounds first; of several rows per round, which are the
+    second axis of b too, the largest.
+    """
+    kind: Any = Affine if b.ndim == 1 else MaxAffine
+    found: Affine | MaxAffine = kind._unchecked(A=A, b=b)
+    return found
+
+
 # Maxima of affine pieces:  f_t(x) = max_j <A_tj, x> - b_tj.
 #
 # A subgradient is A_tj of an active piece j; among several the first. As a constraint: every <A_tj,

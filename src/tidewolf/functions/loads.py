@@ -152,6 +152,14 @@ class LinkLoads(OverPaths, LargestPiece):
     def _offsets(self) -> Floats:
         """What is subtracted, (rounds, links) or (rounds, 1)."""
 
+    def _divisors(self) -> Floats | None:
+        """What loads are divided by, (rounds, links), if it changes from round to round."""
+        return None
+
+    def _require_names(self, names: tuple[str, ...]) -> None:
+        if names and len(names) != self._links:
+            raise WrongShape(f"Expected a name for each of {self._links} links.", setting="names")
+
     def pieces(self, x: Array) -> Array:
         """What each link carries, less its offset, as (rounds, links)."""
         return like(self._carried(x) - self._offsets(), x)
@@ -161,7 +169,9 @@ class LinkLoads(OverPaths, LargestPiece):
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         on, demands, w = self._loads, self._host("demands"), to_numpy(weights)
-        fullest = self._fullest(x)
+        fullest, divisors = self._fullest(x), self._divisors()
+        if divisors is not None:
+            w = w / divisors[np.arange(len(self)), fullest]
         if len(self) == 1:
             some = slice(on.starts[fullest[0]], on.starts[fullest[0] + 1])
             gradient = np.zeros(self.shape)
@@ -182,6 +192,8 @@ class LinkLoads(OverPaths, LargestPiece):
         starts = np.concatenate([[0], np.cumsum(counts)])
         number = np.arange(starts[-1]) + np.repeat(on.starts[links] - starts[:-1], counts)
         data = on.load[number] * demands[np.repeat(rounds, counts), on.pair[number]]
+        if (divisors := self._divisors()) is not None:
+            data = data / np.repeat(divisors[rounds, links], counts)
         return csr_array((data, on.path[number], starts), shape=(len(links), self.shape[0]))
 
     def halfspaces(self) -> Halfspaces:
@@ -389,8 +401,7 @@ class LoadLimit(LinkLoads):
         super().__post_init__()
         self._require_demands()
         self._match("capacities", (len(self), self._links), self.demands)
-        if self.names and len(self.names) != self._links:
-            raise WrongShape(f"Expected a name for each of {self._links} links.", setting="names")
+        self._require_names(self.names)
 
     @classmethod
     def one(
@@ -437,7 +448,7 @@ class LoadLimit(LinkLoads):
 
 # The fullest link when demands are split over paths:
 #
-#     f_t(x) = max_l  sum_p incidence[l, p] demands[t, pairs[p]] x_p / capacities[l]  -  limit_t
+#     f_t(x) = max_l  sum_p incidence[l, p] demands[t, pairs[p]] x_p / capacities[t, l]  -  limit_t
 #
 # with x_p the share of the demand of pair pairs[p] that takes path p. As a constraint: no link is
 # fuller than limit_t.
@@ -459,11 +470,13 @@ class MaxUtilization(LinkLoads):
     demands : array
         The demand of each pair, (rounds, pairs).
     capacities : array
-        The capacity of each link, above 0.
+        The capacity of each link, above 0: of shape (links,), or (rounds, links) if it changes.
     pairs : array
         For each path the pair it serves, a column of `demands`.
     limit : array, default 0.0
         The limit: a number, or one per round.
+    names : tuple of str, default ()
+        The names of the links; may be empty.
 
     Examples
     --------
@@ -475,13 +488,12 @@ class MaxUtilization(LinkLoads):
     array([2. , 0. , 0.5])
     """
 
-    by_round = ("demands", "limit")
-
     incidence: PathIncidence
     demands: PairDemands
     capacities: Annotated[Array, base.Uncopied()]
     pairs: PairOfPath
     limit: Annotated[Array, base.Uncopied()] = 0.0
+    names: Annotated[tuple[str, ...], Names()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -490,7 +502,9 @@ class MaxUtilization(LinkLoads):
             spread = np.full(len(self), float(self.limit))
             object.__setattr__(self, "limit", like(spread, self.demands))
         self._match("limit", (len(self),), self.demands)
-        self._match("capacities", (self._links,), self.demands)
+        rounds = (len(self),) * (self.capacities.ndim == 2)
+        self._match("capacities", (*rounds, self._links), self.demands)
+        self._require_names(self.names)
         capacities = to_numpy(self.capacities)
         if (capacities <= 0).any():
             words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
@@ -508,13 +522,31 @@ class MaxUtilization(LinkLoads):
     def _offsets(self) -> Floats:
         return np.asarray(self._host("limit")[:, None])
 
+    @property
+    def by_round(self) -> tuple[str, ...]:
+        return ("demands", "limit", *["capacities"] * (self.capacities.ndim == 2))
+
+    def _divisors(self) -> Floats | None:
+        return self._host("capacities") if self.capacities.ndim == 2 else None
+
     def _scaled(self, load: Floats, link: NDArray) -> Floats:
+        if self.capacities.ndim == 2:
+            return load
         return load / to_numpy(self.capacities).astype(np.float64)[link]
+
+    def _carried(self, x: Array) -> Floats:
+        carried, divisors = super()._carried(x), self._divisors()
+        return carried if divisors is None else carried / divisors
+
+    def _carried_at(self, points: Array) -> Floats:
+        carried, divisors = super()._carried_at(points), self._divisors()
+        return carried if divisors is None else carried / divisors
 
     @classmethod
     def examples(cls) -> Sequence[MaxUtilization]:
         (incidence, demands, _, pairs), second = example_loads()
         return (
+            cls(incidence, demands, np.array([[2.0, 4.0, 0.5]] * 3) + np.eye(3), pairs),
             cls(incidence, demands, [2.0, 4.0, 0.5], pairs, [0.5, 0.25, 1.0]),
             cls.one([[1.0]], [2.0], [1.0], [0]),
             cls(second[0], [[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0], second[3]),

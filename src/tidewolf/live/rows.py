@@ -12,10 +12,11 @@ The next row is expected at the last time plus the median of the last few differ
 missing row shifts nothing.
 
 `Follower` takes rows from tables that grow on disk. A row counts once every table has it, or a
-later one; a line of a CSV file counts once its end is there. Past rows must stay as they were: a
-table that became shorter, or whose past rows changed, is refused by name and line. A table that
-cannot be read, or is shorter, is read again a few times first, because it may be in the middle of
-a write.
+later one; a line of a CSV file counts once its end is there. A table may be rewritten in place, and
+if its rows have times, it may lose its first rows, such as one of the last day. Past rows that are
+there must stay as they were: a table whose last rows are gone, or whose past rows changed, is
+refused by name and line. A table that cannot be read, or is shorter, is read again a few times
+first, because it may be in the middle of a write.
 """
 
 from __future__ import annotations
@@ -246,6 +247,7 @@ class Follower:
         # what differs after one of the files was written to
         self._changed: list[tuple[int, int, int]] | None = None
         self._given = self._failures = 0
+        self._last: Any = None  # the time of the last row that was given
 
     def poll(self) -> list[Grown]:
         """The rows that are new in all tables.
@@ -315,7 +317,12 @@ class Follower:
         }
         aligned, found = align(cut, self._gaps), list[Grown]()
         first = next(iter(aligned.tables.values()))
-        for i in range(self._given, len(first.values)):
+        start = self._given
+        if first.times is not None:  # the first rows may be gone
+            known = self._last is not None
+            start = int(np.searchsorted(first.times, self._last, "right")) if known else 0
+            self._last = first.times[-1] if len(first.times) else self._last
+        for i in range(start, len(first.values)):
             numbers = {
                 name: dict(zip(table.columns, table.values[i].tolist(), strict=True))
                 for name, table in aligned.tables.items()
@@ -331,13 +338,20 @@ class Follower:
 
 
 def _require_unchanged(before: Table, now: Table | None) -> None:
-    rows = len(before.values)
-    if now is None or len(now.values) < rows or now.columns != before.columns:
-        lost = f"became shorter, or has other columns: {rows:,} of its rows were taken"
-        raise InvalidInput(f"{before.file} {lost}. Put them back, and only add rows.")
-    values = now.values[:rows]
-    same = ((values == before.values) | (np.isnan(values) & np.isnan(before.values))).all(axis=1)
-    if before.times is not None and now.times is not None:
-        same &= now.times[:rows] == before.times
+    rows, lost = len(before.values), True
+    places, same = np.arange(rows), np.ones(rows, dtype=bool)
+    if now is not None and now.columns == before.columns and len(now.values):
+        if now.times is None or before.times is None:
+            lost = len(now.values) < rows or now.times is not before.times
+        elif now.times.dtype.kind == before.times.dtype.kind:
+            lost = bool(now.times[-1] < before.times[-1])
+            past = now.times[now.times <= before.times[-1]]
+            places = np.searchsorted(before.times, past)
+            same = before.times[places] == past
+    if lost or now is None:
+        words = f"lost its last rows, or has other columns: {rows:,} of its rows were taken"
+        raise InvalidInput(f"{before.file} {words}. Put them back, and only add rows.")
+    values, was = now.values[: len(places)], before.values[places]
+    same &= ((values == was) | (np.isnan(values) & np.isnan(was))).all(axis=1)
     for i in np.flatnonzero(~same)[:1].tolist():
         raise InvalidInput(f"{now.places[i]} was changed after it was taken. Put it back.")

@@ -39,12 +39,13 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice
-from tidewolf.experiments.building import RoundReader, make_learner, read_point, routes_of
+from tidewolf.experiments.building import RoundReader, make_learner, read_point
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.live.rows import WINDOW, Line, Time, expected
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import with_info
+from tidewolf.networks.routes import routes_of
 from tidewolf.session import Session
 from tidewolf.sets import MultiFlow
 from tidewolf.storage.database import SQLite, explained
@@ -73,6 +74,19 @@ def given_demands(
         return [float(one) for one in said.values()]
     plain = {plain_name(str(name)): value for name, value in said.items()}
     return [float(plain.get(plain_name(one.name), one.volume)) for one in network.demands]
+
+
+def with_last(numbers: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a row; those that it lacks, or that are null, are the last ones."""
+
+    def filled(now: Any, last: Any) -> Any:
+        if isinstance(now, Mapping) and isinstance(last, Mapping):
+            return {**last, **{name: at for name, at in now.items() if at is not None}}
+        if isinstance(now, list) and isinstance(last, list) and len(now) == len(last):
+            return [filled(*each) for each in zip(now, last, strict=True)]
+        return last if now is None else now
+
+    return {key: filled(numbers.get(key), before.get(key)) for key in {**before, **numbers}}
 
 
 def paths_of(
@@ -141,6 +155,8 @@ class Row(NamedTuple):
     # the time of the next round, if a line gave it
     announced: Time | None = None
     answer: str | None = None
+    # the numbers of the round, if those that a later row lacks are filled with the last ones
+    numbers: Mapping[str, Any] = {}
 
 
 @final
@@ -193,6 +209,7 @@ class LiveRunner:
     ) -> None:
         self.reader, self.learner, self._read_only = reader, learner, read_only
         self._by_clock = follows_clock(learner)
+        self._fills = getattr(reader.experiment.stream, "gaps", "") == "last"
         path = as_path(database, "The database").resolve()
         self._log: RowLog | None = None
         if read_only and not path.exists():
@@ -283,7 +300,11 @@ class LiveRunner:
         if not line.is_row:
             return self._announce(line, self._log)
         number = self._number(line, self._log)
-        losses, limits = self.reader.functions(line.numbers, "The row")
+        numbers = line.numbers
+        if self._fills:
+            before = self._log.read(number - 1).get(number - 1, Row(0))
+            numbers = with_last(numbers, before.numbers)
+        losses, limits = self.reader.functions(numbers, "The row")
         played = line.played
         if played is not None:
             played = self.reader.point(played, "What was played")
@@ -303,9 +324,10 @@ class LiveRunner:
             for batch, least in ((losses, -math.inf), (limits, 0.0))
             for value in [float(batch.values(x)[0])]
         )
-        demands = given_demands(self.reader, line.numbers, self._last.demands)
+        demands = given_demands(self.reader, numbers, self._last.demands)
         info = self._with_time(info, expected(times))
         row = Row(number, line.time, content, cost, violation, demands, info)
+        row = row._replace(numbers=numbers if self._fills else {})
         self._log.write(self._last._replace(answer=self.answer()), row)
         self.session.observe(loss=losses, constraint=limits, played=played)
         self._times, self._last, self._text = times, row, None

@@ -59,6 +59,8 @@ def encoded(batch: Batch) -> Encoded | None:
             return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)
         case LoadCost() if _is_plain(batch.demands) and _is_plain(batch.costs):
             return _as_encoded(evaluate.LINEAR, batch._a, None)
+        case LinkLoads() if batch._divisors() is not None:
+            return None
         case LinkLoads() if _is_plain(batch.demands) and _is_plain(batch._offsets()):
             return _loads_encoded(batch)
     return None

@@ -3,9 +3,13 @@ commodities, and tables of costs, capacities and demands with one row per round.
 
     links         tail, head, and perhaps length, capacity and name; `lengths` names another column
     commodities   source, target, and perhaps demand
+    tunnels       pair, path, and perhaps name: "SEA > NYC", "SEA > DEN > NYC", "north"
     costs         a column a link; absent: the lengths, in every round
     capacities    a column for each link that has one; for others the edge list's, or none
     demands       a column a commodity: what moves; absent: the static demands
+
+The loss is cost times volume, and capacities are constraints. With the objective "max-utilization"
+the loss is the utilisation of the fullest link, and there are no costs.
 
 The column of a link is called as the link is in the graph's file (a column name, link or id), or
 "tail > head". If every link carries both ways, a column that is called one way serves the way back,
@@ -16,7 +20,8 @@ the links in their order.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,12 +37,18 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.reading import PLAIN
 from tidewolf.files.table import GAPS, GIVEN, align, require_seen
-from tidewolf.functions import Affine, Max
+from tidewolf.functions import Max
+from tidewolf.functions.linear import weighted_rows
 from tidewolf.networks.network import Network, is_pairs
+from tidewolf.networks.tunnels import PathRows, Tunnel
 from tidewolf.sets.graphs import commodities_of
 
 # Columns of an edge list that are read where they are there.
 LENGTH, CAPACITY = "length", "capacity"
+# What a table of tunnels calls pairs and names, and what one of a run calls them.
+_TUNNEL_COLUMNS = (("pair", "commodity"), ("name", "tunnel"))
+# What the loss of a network is: cost times volume, or how full the fullest link is.
+COST, MAX_UTILIZATION = OBJECTIVES = ("cost", "max-utilization")
 
 
 def find_node(
@@ -107,6 +118,7 @@ class NetworkFiles(NamedTuple):
 
     network: Network
     columns: LinkColumns
+    objective: str = COST
 
     def functions(
         self, tables: Mapping[str, Table], sources: Mapping[str, object]
@@ -129,7 +141,8 @@ class NetworkFiles(NamedTuple):
         """The losses and limits of finite numbers of shape (rounds, links), those there are of
         costs (else the lengths), capacities (else the graph's) and weights; demands (rounds,
         commodities) and budgets (rounds,). If there are weights, what links carry times theirs is
-        at most the budget.
+        at most the budget; several rows of them are (rounds, rows, links), with budgets of each.
+        With the objective max-utilization capacities are no constraints.
         """
         network, rounds = self.network, len(next(iter(numbers.values())))
 
@@ -137,13 +150,24 @@ class NetworkFiles(NamedTuple):
             return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
 
         sent = given("demands", network.volumes)
-        losses = network._checked_losses(given("costs", network.lengths), sent)
         capacities = given("capacities", network.capacities)
-        limits = network._checked_limits(capacities, sent, "demands" in numbers)
+        losses: Batch
+        limits: Batch
+        if self.objective == MAX_UTILIZATION:
+            if "costs" in numbers:
+                words = "With the objective max-utilization there are no costs: leave them out."
+                raise InvalidInput(words, setting="costs")
+            losses = network._checked_utilization(capacities, sent)
+            limits = Unlimited(network.K.shape, rounds)
+        else:
+            losses = network._checked_losses(given("costs", network.lengths), sent)
+            limits = network._checked_limits(capacities, sent, "demands" in numbers)
         if "weights" not in numbers:
             return losses, limits
-        weights = network._checked_losses(numbers["weights"], sent)
-        spent = Affine._unchecked(A=weights.C, b=numbers["budgets"])
+        weights, budgets = numbers["weights"], numbers["budgets"]
+        each = np.repeat(sent, weights.shape[1] if budgets.ndim == 2 else 1, axis=0)
+        A = network._checked_losses(weights.reshape(-1, weights.shape[-1]), each).C
+        spent = weighted_rows(A.reshape(*budgets.shape, -1), budgets)
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
     def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:
@@ -191,6 +215,8 @@ class NetworkFiles(NamedTuple):
     @property
     def notes(self) -> tuple[str, ...]:
         graph, notes = self.columns.graph, list(self.network.notes)
+        if self.objective == MAX_UTILIZATION:
+            notes.insert(0, "The loss is the utilisation of the fullest link: 1 is full.")
         if graph.loops:
             notes.append(f"Links from a node to itself are left out: {graph.loops}.")
         if graph.unread:
@@ -208,10 +234,13 @@ class NetworkFiles(NamedTuple):
             ends = (network.demands[0].sources, network.demands[0].targets)
             what = "One flow from {} to {}".format(*(" and ".join(map(str, end)) for end in ends))
         if network.tunnels is not None:
+            which = f"{len(network.tunnels.paths):,} tunnels"
+        if network.paths == "k-shortest":
             which = f"the {network.k} shortest paths"
         elif cut:
             which = f"the {links - cut} of {links} links that lead away and on,"
-        return f"{what} over {which} of {Path(self.columns.name).name}."
+        low = ", the fullest link kept low" if self.objective == MAX_UTILIZATION else ""
+        return f"{what} over {which} of {Path(self.columns.name).name}{low}."
 
 
 def one_column(table: Table, source: object, what: str) -> Floats:
@@ -252,11 +281,14 @@ def from_files(
     demand: float = 1.0,
     paths: str = "away",
     k: int = 3,
+    disjoint: bool = False,
+    tunnels: str | PathLike[str] | None = None,
     lengths: str | None = None,
     directed: bool | None = None,
     costs: str | PathLike[str] | Any | None = None,
     capacities: str | PathLike[str] | Any | None = None,
     demands: str | PathLike[str] | Any | None = None,
+    objective: str = COST,
     gaps: str = "refuse",
     format: FileFormat = PLAIN,
 ) -> NetworkStream:
@@ -281,6 +313,10 @@ def from_files(
         tunnels.
     k : int, default 3
         How many tunnels a commodity has.
+    disjoint : bool, default False
+        Whether the k shortest paths of a commodity share no link.
+    tunnels : str or path, optional
+        Or a table of own tunnels, with columns pair, path and perhaps name, in place of `paths`.
     lengths : str, optional
         The column of the edge list with the lengths. None: `length`, where it is there.
     directed : bool, optional
@@ -291,6 +327,9 @@ def from_files(
         The table of what links may carry, a column a link. None: those of the edge list.
     demands : str, path or DataFrame, optional
         The table of what commodities send, a column each. None: the static demands.
+    objective : str, default "cost"
+        What the loss is: "cost", cost times volume under capacities; or "max-utilization", load
+        over capacity of the fullest link, without costs.
     gaps : str, default "refuse"
         What becomes of empty cells: "refuse", "unseen" or "last".
     format : FileFormat
@@ -320,6 +359,7 @@ def from_files(
     in_memory = is_frame(graph) or is_graph(graph)
     path = GIVEN if in_memory else as_path(graph, "The path of a graph")
     gaps, numbers = Text(choices=GAPS)(gaps, "gaps"), [] if lengths is None else [lengths]
+    objective = Text(choices=OBJECTIVES)(objective, "objective")
     read = read_graph(
         graph, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
     )
@@ -327,8 +367,11 @@ def from_files(
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
     elif is_frame(commodities):
         commodities = commodities_of(commodities, "The commodities")
-    settings = {"demand": demand, "paths": paths, "k": k}
+    settings: dict[str, Any] = {"demand": demand, "paths": paths, "k": k, "disjoint": disjoint}
+    if tunnels is not None:
+        settings["tunnels"] = read_tunnels(as_path(tunnels, "The path of tunnels"), format)
     files = of_graph(read, str(path), source, target, commodities, lengths, **settings)
+    files = files._replace(objective=objective)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     sources = {
         name: f"The frame of {name}" if is_frame(each) else as_path(each, f"The table of {name}")
@@ -356,10 +399,12 @@ def of_graph(
     target: Any = None,
     commodities: Sequence[tuple[Any, ...]] | None = None,
     lengths: str | None = None,
+    tunnels: Sequence[TunnelRow] = (),
     **settings: Any,
 ) -> NetworkFiles:
     """The network of these settings on a graph that was read from a file, with `length` and
-    `capacity` among its numbers if it has them; nodes are found by their names.
+    `capacity` among its numbers if it has them; nodes are found by their names. Tunnels replace
+    the setting `paths`.
     """
     nodes = {str(node): node for link in graph.links for node in link}
 
@@ -390,8 +435,66 @@ def of_graph(
             )
             for i, (sender, receiver, *rest) in enumerate(commodities, start=1)
         ]
+    if tunnels:
+        beside = dict[Any, list[int]]()
+        for i, link in enumerate(graph.links):
+            beside.setdefault(link, []).append(i)
+        settings["paths"] = [_tunnel(row, graph.names, beside, node) for row in tunnels]
     one = ends(source, "the source"), ends(target, "the target")
     return NetworkFiles(Network(link_rows, *one, commodities, **settings), LinkColumns(graph, name))
+
+
+class TunnelRow(NamedTuple):
+    """A tunnel as a table has it; a path is text such as "SEA > DEN > NYC", or its nodes."""
+
+    pair: str
+    path: Any
+    name: str = ""
+    # where it stands, for errors
+    where: str = ""
+
+
+def _tunnel(
+    row: TunnelRow,
+    names: Sequence[str],
+    beside: Mapping[Any, Sequence[int]],
+    node: Callable[[Any, str], Hashable],
+) -> Tunnel:
+    """The nodes and links of a row. Of parallel links a path takes the first, unless it names
+    another: "SEA > NYC by SEA-NYC-2".
+    """
+    is_text = isinstance(row.path, str)
+    text, _, by = row.path.partition(" by ") if is_text else (row.path, "", "")
+    try:
+        places = [str(at).strip() for at in (text.split(">") if is_text else text)]
+        path = [node(at, "the tunnels") for at in places]
+        (found,), ends = PathRows()([path], "tunnels"), link_name((path[0], path[-1]))
+        if plain_name(row.pair) not in ("", plain_name(ends)):
+            raise InvalidInput(f"the path leads as {ends}, not as {row.pair}: correct one of them.")
+        named, links = {each.strip() for each in by.split(",")}, list[int]()
+        for step in pairwise(path):
+            if step not in beside:
+                raise InvalidInput(f"no link leads from {step[0]} to {step[1]}.")
+            links.append(next((i for i in beside[step] if names[i] in named), beside[step][0]))
+        return found._replace(links=tuple(links), name=row.name)
+    except InvalidInput as error:
+        where = f"{row.where}: " if row.where else f"the tunnel {row.name or text!r}: "
+        raise type(error)(f"{where}{error}", setting="tunnels") from None
+
+
+def read_tunnels(path: Path, format: FileFormat = PLAIN) -> list[TunnelRow]:
+    """The rows (pair, path, name) of a file, or of a tunnels.csv that a run has written."""
+    rows = read_records(path, ("path",), format=format)
+    if not rows:
+        raise InvalidInput(f"{path} has column names and no rows.")
+    called = {name.lower(): name for name in reversed(rows[0].cells.header)}
+    pair, name = (called.get(one, called.get(two)) for one, two in _TUNNEL_COLUMNS)
+    if pair is None:
+        raise InvalidInput(f"{path}, line 1: expected the columns pair, path and perhaps name.")
+    return [
+        TunnelRow(row.text(pair), row.text("path"), row.text(name) if name else "", row.where)
+        for row in rows
+    ]
 
 
 def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, ...]]:

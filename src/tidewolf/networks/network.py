@@ -5,38 +5,26 @@ A decision is, for each commodity j, a share of its demand on every link, or on 
     load_tl(x)  =  sum_e incidence[l, e] demand_{t, owner(e)} x_e          volume on link l
     f_t(x)      =  sum_l cost_tl load_tl(x)                                what the round costs
     g_t(x)      =  max_l ( load_tl(x) - capacity_tl ) / unit               in shares of all demands
+    u_t(x)      =  max_l load_tl(x) / capacity_tl                          how full the fullest is
 
-over the links that have a capacity; unit is the sum of the commodities' demands. What may carry
-what is the caller's choice:
+over the links that have a capacity; unit is the sum of the commodities' demands. Either f_t is the
+loss and g_t the constraint, or u_t is the loss. What may carry what is the caller's choice:
 
     away          links that lead away from a commodity's source: head farther than tail, or as far
                   and nearer to the target. No cycle is left, so no decision goes round in circles.
                   Other links are cut, and `cut` says which, and why. A graph without cycles keeps
                   every link.
     all           every link, as a flow of at most the whole demand on each; cycles are no trouble
-    k-shortest    the k shortest paths of each commodity: tunnels
+    k-shortest    the k shortest paths of each commodity: tunnels, link-disjoint ones if asked for
+    own paths     tunnels of the caller's
 
-| commodities | away | all | k-shortest |
+| commodities | away | all | k-shortest, own |
 |---|---|---|---|
 | one, from a source to a target | FlowPolytope | CapacitatedFlow | SimplexProduct |
 | one, of several sources or targets | CapacitatedFlow (*) | CapacitatedFlow | - |
 | many | MultiFlow | Product of CapacitatedFlow | SimplexProduct |
 
 (*) over what leads away from one of the sources on a way to one of the targets
-
-Tunnels are a few short paths for each pair of nodes, over which the pair's demand is split:
-
-    x_p = share of the demand of pair(p) that takes path p        x in a simplex for each pair
-    load_l = sum_p incidence[l, p] demand[pair(p)] x_p
-
-Paths are the k shortest without loops (Yen 1971), found by SciPy, pair after pair, shortest first;
-a pair with fewer of them has fewer. What is decided lives in `splits`, a `SimplexProduct`; how full
-the fullest link is, is a `functions.MaxUtilization`.
-
-Of equally long paths the one with fewer links comes first, then the one whose links come first in
-the list. If paths with equally many links tie for the last place, SciPy chooses among them. SciPy
-takes one link per pair of nodes, so each further parallel link passes a node of its own. Each link
-is 2^-32 of the shortest one longer than it is, so that fewer links decide between ties.
 
     away  = { (u, v) : (dist(s, v), -dist(v, t)) > (dist(s, u), -dist(u, t)) in the order of words }
         farther from the source, or as far and nearer to the target: no cycle is left
@@ -50,343 +38,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise, product
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast, final
+from itertools import product
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
+from tidewolf.core.arguments import all_different, listed, shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import CyclicGraph, InvalidInput, UnreachableTarget, WrongShape, WrongType
-from tidewolf.core.frames import Edges, columns_in_order, edges_of, in_order
-from tidewolf.core.settings import Check, Count, Number, Text
+from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongShape
+from tidewolf.core.frames import columns_in_order, in_order
+from tidewolf.core.settings import Check, Count, Flag, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
-from tidewolf.core.values import Value
 from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
-from tidewolf.sets import CapacitatedFlow, ConvexSet, Product, SimplexProduct, graph_tools
+from tidewolf.networks.tunnels import GraphSetting, OnLinks, PathRows, Tunnels, no_way
+from tidewolf.sets import CapacitatedFlow, ConvexSet, Product, graph_tools
 from tidewolf.sets.flows import FlowPolytope, MultiFlow, Path
-from tidewolf.sets.graphs import (
-    Commodities,
-    Commodity,
-    Links,
-    Node,
-    node_number,
-    number_nodes,
-    numbers_of,
-)
+from tidewolf.sets.graphs import Commodities, Commodity, Node, node_number, numbers_of
 
 PATHS = ("away", "all", "k-shortest")
 # Lists of limited links whose incidence is kept.
 MOST_SHARED = 16
-
-
-class Tunnel(NamedTuple):
-    """A path between two nodes.
-
-    Parameters
-    ----------
-    nodes : tuple of hashable
-        The nodes it passes, from its source to its target.
-    links : tuple of int
-        The places of its links in the network, in order.
-    length : float
-        How long it is.
-
-    Examples
-    --------
-    >>> tunnels = tw.networks.Tunnels([("s", "a"), ("a", "t"), ("s", "t")], [("s", "t")])
-    >>> tunnels.paths[1]
-    Tunnel(nodes=('s', 'a', 't'), links=(0, 1), length=2.0)
-    """
-
-    nodes: tuple[Hashable, ...]
-    links: tuple[int, ...]
-    length: float
-
-
-class LinkRow(NamedTuple):
-    tail: Hashable
-    head: Hashable
-    length: float = 1.0
-    capacity: float | None = None
-    name: str = ""
-
-
-class LinkRows(Check):
-    """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
-    frame.
-    """
-
-    words: ClassVar[str] = (
-        "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
-        "optional"
-    )
-
-    def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
-        graph, such = edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
-        rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
-        link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
-        if not link_rows:
-            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
-        return link_rows
-
-    def read(self, value: Any) -> str | tuple[Any, ...] | None:
-        if isinstance(value, str):
-            return value or None
-        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
-        return tuple(map(tuple, value)) if listed else None
-
-
-GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
-
-
-class _Pairs(Links):
-    words: ClassVar[str] = "a list of [source, target] pairs"
-    key: ClassVar[str] = "pairs"
-
-    def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
-        pairs = super().__call__(value, what)
-        if not pairs or len(set(pairs)) < len(pairs):
-            several = [pair for pair in pairs if pairs.count(pair) > 1][:1]
-            found = f"{shown(several[0])} is there twice" if pairs else "there is none"
-            raise InvalidInput(f"{what} must be pairs (source, target), each once; {found}.")
-        return pairs
-
-
-class OnLinks(Value):
-    graph: Any
-
-    @cached_property
-    def links(self) -> tuple[Link, ...]:
-        """The links, (tail, head)."""
-        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
-
-    @cached_property
-    def nodes(self) -> tuple[Hashable, ...]:
-        """The nodes, in the order in which links name them."""
-        return tuple(dict.fromkeys(node for link in self.links for node in link))
-
-    @cached_property
-    def lengths(self) -> Floats:
-        """The length of each link."""
-        return frozen(np.array([link_row.length for link_row in self._link_rows]))
-
-    @property
-    def _link_rows(self) -> tuple[LinkRow, ...]:
-        return cast(tuple[LinkRow, ...], self.graph)  # what its check makes of it
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Tunnels(OnLinks):
-    """The k shortest paths between pairs of nodes, and the splits of demands over them.
-
-    Parameters
-    ----------
-    graph : iterable of tuple
-        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
-        name behind those, each in its direction; lengths are 1 if none are given, and a
-        capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
-        `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
-        polars with such columns beside tail and head.
-    pairs : iterable of tuple of Hashable
-        Which nodes send to which: (source, target), each once; or such a frame.
-    k : int, default 3
-        The largest number of paths per pair.
-
-    Examples
-    --------
-    >>> links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC")]
-    >>> tunnels = tw.networks.Tunnels(links, [("SEA", "NYC"), ("SEA", "DEN")])
-    >>> tunnels.names
-    ('SEA > NYC via DEN', 'SEA > NYC via CHI', 'SEA > DEN')
-    >>> tunnels.splits
-    SimplexProduct(sizes=(2, 1))
-    >>> f = tunnels.max_utilization([[2.0, 1.0]], capacities=[4.0, 4.0, 1.0, 1.0])
-    >>> f.values(tunnels.splits.center)
-    array([1.])
-    """
-
-    graph: GraphSetting
-    pairs: Annotated[Iterable[Link], _Pairs()]
-    k: Annotated[int, Count()] = 3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self._ways  # refuses pairs that no path joins
-
-    def __repr__(self) -> str:
-        return (
-            f"Tunnels({len(self.links):,} links, {len(self._ways):,} pairs, {len(self.paths):,} "
-            "paths)"
-        )
-
-    @cached_property
-    def capacities(self) -> Floats | None:
-        """The capacity of each link; None if some link has none."""
-        known = [link_row.capacity for link_row in self._link_rows if link_row.capacity is not None]
-        return frozen(np.array(known)) if len(known) == len(self._link_rows) else None
-
-    @cached_property
-    def paths(self) -> tuple[Tunnel, ...]:
-        """The paths of all pairs, pair after pair, shortest first."""
-        found = []
-        for way in (way for ways in self._ways for way in ways):
-            nodes = self.links[way[0]][0], *(self.links[link][1] for link in way)
-            found.append(Tunnel(nodes, way, float(sum(self.lengths[list(way)].tolist()))))
-        return tuple(found)
-
-    @cached_property
-    def splits(self) -> SimplexProduct:
-        """The set of decisions: a share for each path; those of a pair sum to 1."""
-        return SimplexProduct([len(ways) for ways in self._ways], self.names)
-
-    @property
-    def path_pair(self) -> Int64s:
-        """The pair that each path serves, by its place."""
-        return self.splits.owner
-
-    @cached_property
-    def incidence(self) -> Any:
-        """The sparse matrix (links, paths) with a 1 where a path uses a link."""
-        from scipy.sparse import csr_array
-
-        links = np.array([link for path in self.paths for link in path.links])
-        paths = np.repeat(np.arange(len(self.paths)), [len(path.links) for path in self.paths])
-        shape = (len(self._link_rows), len(self.paths))
-        return csr_array((np.ones(len(links)), (links, paths)), shape=shape)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What each path is called, such as "SEA > NYC via DEN"; no two are called the same."""
-        ends = (f"{nodes[0]} > {nodes[-1]}" for nodes, *_ in self.paths)
-        between = (", ".join(map(str, nodes[1:-1])) for nodes, *_ in self.paths)
-        named = zip(ends, between, strict=True)
-        # parallel links make copies
-        return all_different(f"{end} via {via}" if via else end for end, via in named)
-
-    def max_utilization(self, demands: Array, capacities: Array | None = None) -> MaxUtilization:
-        """The largest utilisation per round, as a function of the splits.
-
-        Parameters
-        ----------
-        demands : array or DataFrame
-            What each pair sends, of shape (rounds, pairs); the columns of a frame are found by the
-            names of the pairs, such as "SEA > NYC".
-        capacities : array, optional
-            The capacity of each link, above 0. None: those of the graph.
-
-        Returns
-        -------
-        MaxUtilization
-            The functions, on points of `splits`.
-
-        Raises
-        ------
-        InvalidInput
-            If no capacities are given and some link of the graph has none.
-        """
-        capacities = self.capacities if capacities is None else capacities
-        if capacities is None:
-            raise InvalidInput("Some link has no capacity: give capacities.", setting="capacities")
-        demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
-        of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
-        if (columns := int(of_pairs.demands.shape[1])) != len(self._ways):
-            expected = f"a column for each of {len(self._ways)} pairs"
-            raise WrongShape(f"demands must have {expected}, not {columns}.", setting="demands")
-        return of_pairs
-
-    @cached_property
-    def _ways(self) -> list[list[Way]]:
-        nodes, tails, heads = number_nodes(self.links)
-        numbers = numbers_of(nodes)
-        finder = PathFinder(len(nodes), tails.tolist(), heads.tolist(), self.lengths.tolist())
-        ways = list[list[Way]]()
-        for pair in self.pairs:
-            source, target = (node_number(node, numbers, "A pair:", "pairs") for node in pair)
-            if source == target:
-                raise InvalidInput(f"A pair has {shown(pair[0])} as both ends.", setting="pairs")
-            ways.append(finder.shortest_paths(source, target, self.k))
-            if not ways[-1]:
-                raise _no_way(*pair, "pairs")
-        return ways
-
-
-def _of_graph(graph: Edges) -> list[LinkRow]:
-    """The edges of a graph, in their order; undirected ones both ways."""
-    link_rows = []
-    for edge in graph.edges:
-        length, capacity = edge.get("length", "weight"), edge.get("capacity")
-        name = "" if graph.columns is None else str(edge.get("name") or "")
-        length = 1.0 if length is None else length
-        link_rows.append(LinkRow(edge.tail, edge.head, length, capacity, name))
-        if not graph.directed:
-            link_rows.append(link_rows[-1]._replace(tail=edge.head, head=edge.tail))
-    return link_rows
-
-
-def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
-    try:
-        link_row = LinkRow(*(() if isinstance(row, str) else row))
-        hash((link_row.tail, link_row.head))
-    except TypeError:
-        such = "(tail, head, length, capacity)"
-        raise WrongType(f"Link {i} of {what} must be {such}, not {shown(row)}.") from None
-    tail, head, length, capacity, name = link_row
-    called = f"{what}: link {i} ({shown(tail)} > {shown(head)})"
-    if capacity is not None:
-        capacity = as_number(capacity, f"{called}, its capacity", least=0.0)
-    length = as_number(length, f"{called}, its length", above=0.0)
-    return LinkRow(tail, head, length, capacity, as_text(name, f"{called}, its name"))
-
-
-# --- ways ----------------------------------------------------------------------------------------
-
-# A path: the places of its links, in order.
-Way: TypeAlias = tuple[int, ...]
-
-
-class PathFinder:
-    """The links of a network with numbered nodes, as a matrix of lengths."""
-
-    def __init__(
-        self, nodes: int, tails: Sequence[int], heads: Sequence[int], lengths: Sequence[float]
-    ) -> None:
-        from scipy.sparse import csr_array
-
-        self._lengths, self._links = lengths, dict[tuple[int, int], int]()
-        entries = list[tuple[int, int, float]]()
-        longer = 2.0**-32 * min(lengths, default=0.0)
-        for link, (tail, head, length) in enumerate(zip(tails, heads, lengths, strict=True)):
-            if (tail, head) in self._links:
-                entries.append((tail, nodes, 0.0))
-                tail, nodes = nodes, nodes + 1
-            self._links[tail, head] = link
-            entries.append((tail, head, length + longer))
-        rows, columns, values = np.array(entries).T
-        places = rows.astype(np.int32), columns.astype(np.int32)
-        self._graph = csr_array((values, places), shape=(nodes, nodes))
-
-    def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
-        """Up to k paths, shortest first; none if the source does not reach the target."""
-        from scipy.sparse.csgraph import yen
-
-        def rank(path: Way) -> tuple[float, int, Way]:
-            return math.fsum(self._lengths[link] for link in path), len(path), path
-
-        _, before = yen(self._graph, source, target, k, return_predecessors=True)
-        return sorted((self._way(row.tolist(), source, target) for row in before), key=rank)
-
-    def _way(self, before: list[int], source: int, target: int) -> Way:
-        nodes = [target]
-        while nodes[-1] != source:
-            nodes.append(before[nodes[-1]])
-        steps = pairwise(reversed(nodes))
-        return tuple(self._links[step] for step in steps if step in self._links)
 
 
 def leading_away(
@@ -411,16 +86,8 @@ def shortest_path_dag(
     try:
         kept = graph_tools.useful([links[i] for i in away], source=source, target=target)
     except InvalidInput:
-        raise _no_way(source, target, "target") from None
+        raise no_way(source, target, "target") from None
     return [away[i] for i in kept]
-
-
-def _no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:
-    ends = f"from {shown(source)} to {shown(target)}"
-    return UnreachableTarget(f"No way leads {ends}. Leave it out, or add links.", setting=setting)
-
-
-# --- networks -------------------------------------------------------------------------------------
 
 
 class Demand(NamedTuple):
@@ -533,6 +200,12 @@ class _Ends(Check):
         return tuple((node, float(share)) for node, share in pairs) if is_pairs(pairs) else None
 
 
+class _WhichPaths(Text):
+    def __call__(self, value: Any, what: str) -> Any:
+        own = value is not None and not isinstance(value, str)
+        return PathRows()(value, what) if own else super().__call__(value, what)
+
+
 def is_pairs(value: Any) -> bool:
     return (
         isinstance(value, list | tuple)
@@ -568,11 +241,14 @@ class Network(OnLinks):
         Or many, each (source, target, demand); or a frame with such columns.
     demand : float, default 1.0
         How much the one commodity sends.
-    paths : str, default 'away'
+    paths : array, default 'away'
         Which links or paths may be used: "away" for the links that lead away from a commodity's
         source, "all" for every link, "k-shortest" for the k shortest paths of each commodity.
+        Or the paths themselves, as `Tunnels` takes them.
     k : int, default 3
         The largest number of tunnels per commodity.
+    disjoint : bool, default False
+        Whether the k shortest paths of a commodity share no link.
 
     Examples
     --------
@@ -593,20 +269,25 @@ class Network(OnLinks):
     target: Annotated[Any, _Ends()] = None
     commodities: Annotated[Iterable[Commodity | tuple[Any, ...]] | None, Commodities()] = None
     demand: Annotated[float, Number(above=0.0)] = 1.0
-    paths: Annotated[str, Text(choices=PATHS)] = "away"
+    paths: Annotated[Any, _WhichPaths(choices=PATHS)] = "away"
     k: Annotated[int, Count()] = 3
+    disjoint: Annotated[bool, Flag()] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         given = {self.source is None, self.target is None, self.commodities is not None}
         if len(given) > 1:
             raise InvalidInput("Give a network source and target, or else commodities.")
+        if self.disjoint and self.paths != "k-shortest":
+            words = 'Link-disjoint paths are tunnels: give paths = "k-shortest", too.'
+            raise InvalidInput(words, setting="disjoint")
         _ = self.K
 
     def __repr__(self) -> str:
         several = len(self.demands)
         sent = self.demands[0].name if several == 1 else f"{several:,} commodities"
-        return f"Network({len(self.links):,} links, {sent}, paths={self.paths!r})"
+        paths = repr(self.paths) if isinstance(self.paths, str) else f"{len(self.paths)} tunnels"
+        return f"Network({len(self.links):,} links, {sent}, paths={paths})"
 
     @cached_property
     def link_names(self) -> tuple[str, ...]:
@@ -706,14 +387,30 @@ class Network(OnLinks):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Notes in sentences: which links are not used, and why."""
+        """Notes in sentences: which links are not used, and why; which tunnels share a
+        bottleneck.
+        """
+        return (*self._notes_on_cut, *self._notes_on_bottlenecks)
+
+    @property
+    def _notes_on_bottlenecks(self) -> Iterator[str]:
+        shared = () if self.tunnels is None else self.tunnels.shared_bottlenecks
+        if shared:
+            pairs = [f"{pair} ({self.link_names[link]})" for pair, link in shared]
+            apart = self.paths == "k-shortest" and not self.disjoint
+            more = " Paths that share no link: disjoint = true." * apart
+            words = "All tunnels of a commodity share their bottleneck, which no split relieves"
+            yield f"{words}: {listed(pairs)}.{more}"
+
+    @property
+    def _notes_on_cut(self) -> tuple[str, ...]:
         if not self.cut:
             return ()
         reasons = dict[str, list[str]]()
         for link, reason in self.cut:
             reasons.setdefault(reason, []).append(link)
         why = "; ".join(f"{listed(links)}: {reason}" for reason, links in reasons.items())
-        more = "With a larger k more are" if self.tunnels else 'With paths = "all" every link is'
+        more = "With more tunnels more are" if self.tunnels else 'With paths = "all" every link is'
         count = f"{len(self.cut)} of {len(self.links)} links"
         return (f"{count} are not used: {why}. {more} used.",)
 
@@ -799,6 +496,47 @@ class Network(OnLinks):
             shared[key] = LoadLimit(self.incidence[limited], *zeros, self.owner, names)
         of_round = {"demands": frozen(sent / self.unit), "capacities": frozen(capacities)}
         return LoadLimit._unchecked(**vars(shared[key]) | of_round)
+
+    def max_utilization(self, capacities: Array, demands: Array | None = None) -> MaxUtilization:
+        """The utilisation of the fullest link, load over capacity, as losses.
+
+        Parameters
+        ----------
+        capacities : array or DataFrame
+            What each link may carry, above 0, of shape (rounds, links); infinite if nothing limits
+            it. The columns of a frame are found by name, those of `link_names`.
+        demands : array or DataFrame, optional
+            What each commodity sends, of shape (rounds, commodities), or by name. None: `volumes`
+            in every round.
+
+        Returns
+        -------
+        MaxUtilization
+            The functions, on points of `K`.
+
+        Examples
+        --------
+        >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
+        >>> network.max_utilization([[5.0], [3.2]]).values(network.K.center)
+        array([0.8 , 1.25])
+        """
+        capacities = self._rows(capacities, "capacities", infinite=True)
+        return self._checked_utilization(capacities, self._sent(demands, len(capacities)))
+
+    def _checked_utilization(self, capacities: Floats, sent: Floats) -> MaxUtilization:
+        limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
+        if not len(limited):
+            words = "The largest utilisation needs a capacity of a link that is used: give one."
+            raise InvalidInput(words, setting="capacities")
+        for row, link in np.argwhere(capacities[:, limited] <= 0.0)[:1].tolist():
+            found = f"{capacities[row, limited[link]]:g} for {self.link_names[limited[link]]}"
+            words = f"Utilisation needs capacities above 0, not {found} in round {row + 1}"
+            raise InvalidInput(f"{words}: give a small one.", setting="capacities")
+        names = tuple(self.link_names[link] for link in limited)
+        room = np.ascontiguousarray(capacities[:, limited])
+        room = room[0] if (room == room[0]).all() else room  # which kernels read
+        incidence = self.incidence[limited]
+        return MaxUtilization(incidence, np.array(sent), room, self.owner, names=names)
 
     @cached_property
     def _shared_limits(self) -> dict[bytes, LoadLimit]:
@@ -947,13 +685,14 @@ class Network(OnLinks):
                 raise InvalidInput(f"The commodity {same}; leave it out.", setting=setting)
         if self.paths == "away":
             return self._leading_away()
-        if self.paths == "k-shortest":
+        if self.paths != "all":
             if not all(len(each.sources) == len(each.targets) == 1 for each in self.demands):
                 words = 'Tunnels have one source and one target: use paths = "all", or commodities.'
                 raise InvalidInput(words, setting="paths")
-            tunnels = Tunnels([each[:3] for each in self._link_rows], self._ends, self.k)
+            own = None if self.paths == "k-shortest" else self.paths
+            tunnels = Tunnels(self._link_rows, self._ends, self.k, self.disjoint, own)
             unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
-            reason = f"is on none of the {self.k} shortest paths"
+            reason = "is on no tunnel" if own else f"is on none of the {self.k} shortest paths"
             cut = tuple(Cut(self.link_names[i], reason) for i in unused)
             return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels)
         count, several = len(self.links), len(self.demands) > 1

@@ -104,6 +104,7 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
     from tidewolf.sets import MultiFlow
 
     K: Any = run.learner.K
+    losses: Any = run.stream.losses
     limits: Any = run.stream.constraints
     graph, kept = _graph(K, net), run.trajectory
     if graph is None or kept is None:
@@ -118,8 +119,11 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
         limited = [net.link_names.index(name) for name in limits.names]
     elif isinstance(limits, Capacity) and net is not None:
         capacities, limited = limits.c, np.asarray(net.incidence.tocsc().indices)
+    elif isinstance(losses, MaxUtilization) and losses.names and net is not None:
+        capacities, demands = np.atleast_2d(losses.capacities), np.asarray(losses.demands)
+        limited, unit = [net.link_names.index(name) for name in losses.names], 1.0
     elif isinstance(limits, MaxUtilization) and isinstance(K, MultiFlow):
-        capacities = np.asarray(limits.capacities)[None, :]
+        capacities = np.atleast_2d(limits.capacities)
         demands = np.asarray(limits.demands)[:, np.asarray(limits.pairs)]
     elif isinstance(limits, Capacity) and not isinstance(K, MultiFlow):
         capacities = np.asarray(limits.c).reshape(-1, len(pairs))
@@ -347,7 +351,7 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
 
 def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
     """The heaviest paths of the last part of a run; None for sets without paths."""
-    from tidewolf.experiments.building import routes_of
+    from tidewolf.networks.routes import routes_of
 
     trajectory = each.run.trajectory
     assert trajectory is not None

@@ -107,6 +107,12 @@ class Built:
             raise NotAMember(f"{what} should be a point of the set, and is off by {by:g}.")
 
 
+class Objective(models.Strict):
+    """What the loss of a network is."""
+
+    objective: models.Objective = "cost"
+
+
 class Description(models.Described, Request):
     """A session: its set, its learner, and how it is served.
 
@@ -129,6 +135,9 @@ class Description(models.Described, Request):
     set: models.SetTable = Field(description="As [set] of an experiment file; graphs inline.")
     names: list[Annotated[str, Field(min_length=1)]] | None = Field(
         None, description="Names of the entries, in order."
+    )
+    stream: Objective = Field(
+        Objective(), description="As [stream] of an experiment file: the objective of a network."
     )
     learners: models.One[models.Learner] | None = Field(
         None, description="Who decides; Ensemble by default."
@@ -206,7 +215,8 @@ class Description(models.Described, Request):
         """
         with np.errstate(all="ignore"):  # sets refuse what is not finite
             names = tuple(self.names or ())
-            reader = RoundReader.of_set(self.set, Place(_REQUEST, ("set",)), names)
+            place = Place(_REQUEST, ("set",))
+            reader = RoundReader.of_set(self.set, place, names, self.stream.objective)
             defaults = {"seed": _one(self.seeds or 0)}
             if self.rounds is not None:
                 defaults["horizon"] = self.rounds

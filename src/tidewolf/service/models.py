@@ -130,7 +130,7 @@ class Observation(Request):
     costs: Numbers = None
     capacities: Numbers = None
     demands: OneOrMore = None
-    weights: Numbers = None
+    weights: Several = None
     budgets: OneOrMore = None
     budget: Finite | None = None
     loss_gradient: Numbers = None

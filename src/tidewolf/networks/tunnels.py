@@ -1,0 +1,445 @@
+"""Tunnels are a few short paths for each pair of nodes, over which the pair's demand is split:
+
+    x_p = share of the demand of pair(p) that takes path p        x in a simplex for each pair
+    load_l = sum_p incidence[l, p] demand[pair(p)] x_p
+
+Paths are the caller's own, or the k shortest without loops (Yen 1971), found by SciPy, pair after
+pair, shortest first; a pair with fewer of them has fewer. Link-disjoint ones are a flow of the
+least total length with at most 1 on each link (Suurballe 1974). What is decided lives in `splits`,
+a `SimplexProduct`; how full the fullest link is, is a `functions.MaxUtilization`.
+
+Of equally long paths the one with fewer links comes first, then the one whose links come first in
+the list. If paths with equally many links tie for the last place, SciPy chooses among them. SciPy
+takes one link per pair of nodes, so each further parallel link passes a node of its own. Each link
+is 2^-32 of the shortest one longer than it is, so that fewer links decide between ties.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast, final
+
+import numpy as np
+
+from tidewolf.core.arguments import all_different, as_items, as_text, shown
+from tidewolf.core.arrays import as_number, frozen
+from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
+from tidewolf.core.frames import Edges, columns_in_order, edges_of
+from tidewolf.core.settings import Check, Count, Flag
+from tidewolf.core.types import Array, Floats, Int64s, Link
+from tidewolf.core.values import Value
+from tidewolf.functions import MaxUtilization
+from tidewolf.sets import CapacitatedFlow, SimplexProduct
+from tidewolf.sets.graphs import Links, node_number, number_nodes, numbers_of
+
+
+class Tunnel(NamedTuple):
+    """A path between two nodes.
+
+    Parameters
+    ----------
+    nodes : tuple of hashable
+        The nodes it passes, from its source to its target.
+    links : tuple of int
+        The places of its links in the network, in order.
+    length : float
+        How long it is.
+    name : str, default ""
+        What it is called; empty: as its nodes are.
+
+    Examples
+    --------
+    >>> tunnels = tw.networks.Tunnels([("s", "a"), ("a", "t"), ("s", "t")], [("s", "t")])
+    >>> tunnels.paths[1]
+    Tunnel(nodes=('s', 'a', 't'), links=(0, 1), length=2.0, name='')
+    """
+
+    nodes: tuple[Hashable, ...]
+    links: tuple[int, ...]
+    length: float
+    name: str = ""
+
+
+class LinkRow(NamedTuple):
+    tail: Hashable
+    head: Hashable
+    length: float = 1.0
+    capacity: float | None = None
+    name: str = ""
+
+
+class LinkRows(Check):
+    """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
+    frame.
+    """
+
+    words: ClassVar[str] = (
+        "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
+        "optional"
+    )
+
+    def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
+        graph, such = edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
+        rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
+        link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
+        if not link_rows:
+            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
+        return link_rows
+
+    def read(self, value: Any) -> str | tuple[Any, ...] | None:
+        if isinstance(value, str):
+            return value or None
+        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
+        return tuple(map(tuple, value)) if listed else None
+
+
+GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
+
+
+class _Pairs(Links):
+    words: ClassVar[str] = "a list of [source, target] pairs"
+    key: ClassVar[str] = "pairs"
+
+    def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
+        pairs = super().__call__(value, what)
+        if not pairs or len(set(pairs)) < len(pairs):
+            several = [pair for pair in pairs if pairs.count(pair) > 1][:1]
+            found = f"{shown(several[0])} is there twice" if pairs else "there is none"
+            raise InvalidInput(f"{what} must be pairs (source, target), each once; {found}.")
+        return pairs
+
+
+class PathRows(Check):
+    """Paths, each the nodes that it passes, or a `Tunnel`; by name, or as a list."""
+
+    words: ClassVar[str] = "nothing that a file can say"
+
+    def __call__(self, value: Any, what: str) -> tuple[Tunnel, ...]:
+        by_name = isinstance(value, Mapping)
+        such = '[["SEA", "DEN", "NYC"]] or {"north": ["SEA", "DEN", "NYC"]}'
+        items = value.items() if by_name else (("", each) for each in as_items(value, what, such))
+        found = list[Tunnel]()
+        for name, path in items:
+            if isinstance(path, Tunnel):
+                found.append(path)
+                continue
+            nodes = tuple(as_items(path, f"A path of {what}", such))
+            if len(nodes) < 2 or len(set(nodes)) < len(nodes):
+                words = f"Each path of {what} passes two nodes or more, each once"
+                raise InvalidInput(f"{words}, not {shown(path)}.")
+            found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
+        for name, count in Counter(path.name for path in found if path.name).items():
+            if count > 1:
+                raise InvalidInput(f"{what}: {count} paths are called {name!r}; rename one.")
+        return tuple(found)
+
+    def read(self, value: Any) -> None:
+        return None
+
+
+class OnLinks(Value):
+    graph: Any
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """The links, (tail, head)."""
+        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
+
+    @cached_property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which links name them."""
+        return tuple(dict.fromkeys(node for link in self.links for node in link))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """The length of each link."""
+        return frozen(np.array([link_row.length for link_row in self._link_rows]))
+
+    @property
+    def _link_rows(self) -> tuple[LinkRow, ...]:
+        return cast(tuple[LinkRow, ...], self.graph)  # what its check makes of it
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Tunnels(OnLinks):
+    """Paths between pairs of nodes, the k shortest or given ones, and the splits of demands over
+    them.
+
+    Parameters
+    ----------
+    graph : iterable of tuple
+        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
+        name behind those, each in its direction; lengths are 1 if none are given, and a
+        capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
+        `capacity` as attributes, an undirected edge a link each way; or a frame of pandas or
+        polars with such columns beside tail and head.
+    pairs : iterable of tuple of Hashable
+        Which nodes send to which: (source, target), each once; or such a frame.
+    k : int, default 3
+        The largest number of paths per pair.
+    disjoint : bool, default False
+        Whether the paths of a pair share no link: as many as there are up to k, of the least
+        total length.
+    paths : array, optional
+        The paths themselves, each the nodes that it passes; by name if it is a mapping. None:
+        the k shortest of each pair.
+
+    Examples
+    --------
+    >>> links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC")]
+    >>> tunnels = tw.networks.Tunnels(links, [("SEA", "NYC"), ("SEA", "DEN")])
+    >>> tunnels.names
+    ('SEA > NYC via DEN', 'SEA > NYC via CHI', 'SEA > DEN')
+    >>> tunnels.splits
+    SimplexProduct(sizes=(2, 1))
+    >>> f = tunnels.max_utilization([[2.0, 1.0]], capacities=[4.0, 4.0, 1.0, 1.0])
+    >>> f.values(tunnels.splits.center)
+    array([1.])
+    >>> tw.networks.Tunnels(links, [("SEA", "NYC")], paths={"north": ["SEA", "CHI", "NYC"]}).names
+    ('north',)
+    """
+
+    graph: GraphSetting
+    pairs: Annotated[Iterable[Link], _Pairs()]
+    k: Annotated[int, Count()] = 3
+    disjoint: Annotated[bool, Flag()] = False
+    paths: Annotated[Any, PathRows()] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        own = None if self.paths is None else self._own_ways(self.paths)
+        ways = self._ways() if own is None else own
+        object.__setattr__(self, "paths", tuple(path for some in ways for path in some))
+
+    def __repr__(self) -> str:
+        pairs, paths = len(self.splits.sizes), len(self.paths)
+        return f"Tunnels({len(self.links):,} links, {pairs:,} pairs, {paths:,} paths)"
+
+    @cached_property
+    def capacities(self) -> Floats | None:
+        """The capacity of each link; None if some link has none."""
+        known = [link_row.capacity for link_row in self._link_rows if link_row.capacity is not None]
+        return frozen(np.array(known)) if len(known) == len(self._link_rows) else None
+
+    @cached_property
+    def splits(self) -> SimplexProduct:
+        """The set of decisions: a share for each path; those of a pair sum to 1."""
+        counts = Counter((path.nodes[0], path.nodes[-1]) for path in self.paths)
+        return SimplexProduct([counts[pair] for pair in self.pairs], self.names)
+
+    @property
+    def path_pair(self) -> Int64s:
+        """The pair that each path serves, by its place."""
+        return self.splits.owner
+
+    @cached_property
+    def incidence(self) -> Any:
+        """The sparse matrix (links, paths) with a 1 where a path uses a link."""
+        from scipy.sparse import csr_array
+
+        links = np.array([link for path in self.paths for link in path.links])
+        paths = np.repeat(np.arange(len(self.paths)), [len(path.links) for path in self.paths])
+        shape = (len(self._link_rows), len(self.paths))
+        return csr_array((np.ones(len(links)), (links, paths)), shape=shape)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each path is called, such as "SEA > NYC via DEN"; no two are called the same."""
+        found = list[str]()
+        for nodes, _, _, name in self.paths:
+            via = ", ".join(map(str, nodes[1:-1]))
+            found.append(name or f"{nodes[0]} > {nodes[-1]}{f' via {via}' if via else ''}")
+        return all_different(found)  # parallel links make copies
+
+    @cached_property
+    def shared_bottlenecks(self) -> tuple[tuple[str, int], ...]:
+        """The pairs whose paths, two or more, all have the same narrowest link, and that link, by
+        its place: no split of the pair relieves it.
+        """
+        room = [np.inf if row.capacity is None else row.capacity for row in self._link_rows]
+        found = list[tuple[str, int]]()
+        for j, (source, target) in enumerate(self.pairs):
+            own = [self.paths[i].links for i in np.flatnonzero(self.path_pair == j)]
+            least = [min(room[link] for link in links) for links in own]
+            narrow = [
+                {link for link in links if room[link] == most}
+                for links, most in zip(own, least, strict=True)
+            ]
+            if len(own) > 1 and (shared := set.intersection(*narrow)):
+                found.append((f"{source} > {target}", min(shared)))
+        return tuple(found)
+
+    def max_utilization(self, demands: Array, capacities: Array | None = None) -> MaxUtilization:
+        """The largest utilisation per round, as a function of the splits.
+
+        Parameters
+        ----------
+        demands : array or DataFrame
+            What each pair sends, of shape (rounds, pairs); the columns of a frame are found by the
+            names of the pairs, such as "SEA > NYC".
+        capacities : array, optional
+            The capacity of each link, above 0. None: those of the graph.
+
+        Returns
+        -------
+        MaxUtilization
+            The functions, on points of `splits`.
+
+        Raises
+        ------
+        InvalidInput
+            If no capacities are given and some link of the graph has none.
+        """
+        capacities = self.capacities if capacities is None else capacities
+        if capacities is None:
+            raise InvalidInput("Some link has no capacity: give capacities.", setting="capacities")
+        demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
+        of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
+        if (columns := int(of_pairs.demands.shape[1])) != (pairs := len(self.splits.sizes)):
+            expected = f"a column for each of {pairs} pairs"
+            raise WrongShape(f"demands must have {expected}, not {columns}.", setting="demands")
+        return of_pairs
+
+    def _ways(self) -> list[list[Tunnel]]:
+        nodes, tails, heads = number_nodes(self.links)
+        numbers = numbers_of(nodes)
+        finder = PathFinder(len(nodes), tails.tolist(), heads.tolist(), self.lengths.tolist())
+        find = finder.disjoint_paths if self.disjoint else finder.shortest_paths
+        ways = list[list[Tunnel]]()
+        for pair in self.pairs:
+            source, target = (node_number(node, numbers, "A pair:", "pairs") for node in pair)
+            if source == target:
+                raise InvalidInput(f"A pair has {shown(pair[0])} as both ends.", setting="pairs")
+            ways.append([self._tunnel(way) for way in find(source, target, self.k)])
+            if not ways[-1]:
+                raise no_way(*pair, "pairs")
+        return ways
+
+    def _own_ways(self, paths: Iterable[Tunnel]) -> list[list[Tunnel]]:
+        """The given paths with their links, pair after pair."""
+        first, ways = dict[Link, int](), {pair: list[Tunnel]() for pair in self.pairs}
+        for i, link in enumerate(self.links):
+            first.setdefault(link, i)
+        for path in paths:
+            steps = [*pairwise(path.nodes)]
+            links = path.links or tuple(first.get(step, -1) for step in steps)
+            called = f"The path {path.name or ' > '.join(map(str, path.nodes))}"
+            for step, at in zip(steps, links, strict=True):
+                if not 0 <= at < len(self.links) or self.links[at] != step:
+                    words = f"{called}: no link leads from {step[0]} to {step[1]}."
+                    raise InvalidInput(words, setting="paths")
+            if (pair := (path.nodes[0], path.nodes[-1])) not in ways:
+                words = (
+                    f"{called} leads from {pair[0]} to {pair[1]}, which is no pair: leave it out."
+                )
+                raise InvalidInput(words, setting="paths")
+            ways[pair].append(self._tunnel(links, path.name))
+        for source, target in (pair for pair, own in ways.items() if not own):
+            raise InvalidInput(
+                f"No path leads from {source} to {target}: add one.", setting="paths"
+            )
+        return [*ways.values()]
+
+    def _tunnel(self, way: Way, name: str = "") -> Tunnel:
+        nodes = self.links[way[0]][0], *(self.links[link][1] for link in way)
+        return Tunnel(nodes, way, float(sum(self.lengths[list(way)].tolist())), name)
+
+
+def _of_graph(graph: Edges) -> list[LinkRow]:
+    """The edges of a graph, in their order; undirected ones both ways."""
+    link_rows = []
+    for edge in graph.edges:
+        length, capacity = edge.get("length", "weight"), edge.get("capacity")
+        name = "" if graph.columns is None else str(edge.get("name") or "")
+        length = 1.0 if length is None else length
+        link_rows.append(LinkRow(edge.tail, edge.head, length, capacity, name))
+        if not graph.directed:
+            link_rows.append(link_rows[-1]._replace(tail=edge.head, head=edge.tail))
+    return link_rows
+
+
+def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
+    try:
+        link_row = LinkRow(*(() if isinstance(row, str) else row))
+        hash((link_row.tail, link_row.head))
+    except TypeError:
+        such = "(tail, head, length, capacity)"
+        raise WrongType(f"Link {i} of {what} must be {such}, not {shown(row)}.") from None
+    tail, head, length, capacity, name = link_row
+    called = f"{what}: link {i} ({shown(tail)} > {shown(head)})"
+    if capacity is not None:
+        capacity = as_number(capacity, f"{called}, its capacity", least=0.0)
+    length = as_number(length, f"{called}, its length", above=0.0)
+    return LinkRow(tail, head, length, capacity, as_text(name, f"{called}, its name"))
+
+
+# --- ways ----------------------------------------------------------------------------------------
+
+# A path: the places of its links, in order.
+Way: TypeAlias = tuple[int, ...]
+
+
+class PathFinder:
+    """The links of a network with numbered nodes, as a matrix of lengths."""
+
+    def __init__(
+        self, nodes: int, tails: Sequence[int], heads: Sequence[int], lengths: Sequence[float]
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        self._lengths, self._links = lengths, dict[tuple[int, int], int]()
+        self._ends = [*zip(tails, heads, strict=True)]
+        entries = list[tuple[int, int, float]]()
+        longer = 2.0**-32 * min(lengths, default=0.0)
+        for link, (tail, head, length) in enumerate(zip(tails, heads, lengths, strict=True)):
+            if (tail, head) in self._links:
+                entries.append((tail, nodes, 0.0))
+                tail, nodes = nodes, nodes + 1
+            self._links[tail, head] = link
+            entries.append((tail, head, length + longer))
+        rows, columns, values = np.array(entries).T
+        places = rows.astype(np.int32), columns.astype(np.int32)
+        self._graph = csr_array((values, places), shape=(nodes, nodes))
+
+    def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
+        """Up to k paths, shortest first; none if the source does not reach the target."""
+        from scipy.sparse.csgraph import yen
+
+        _, before = yen(self._graph, source, target, k, return_predecessors=True)
+        return sorted((self._way(row.tolist(), source, target) for row in before), key=self._rank)
+
+    def disjoint_paths(self, source: int, target: int, k: int) -> list[Way]:
+        """Up to k paths that share no link, of the least total length, shortest first."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import maximum_flow
+
+        one_each = np.ones(len(self._ends), dtype=np.int32)
+        graph = coo_array((one_each, np.array(self._ends).T), shape=self._graph.shape).tocsr()
+        count = min(k, int(maximum_flow(graph, source, target).flow_value))
+        if count == 0:
+            return []
+        supplies: dict[Hashable, float] = {source: float(count), target: -float(count)}
+        K = CapacitatedFlow.from_edges(self._ends, supplies=supplies, upper=1.0)
+        paths = K.paths(np.round(K.lmo(np.array(self._lengths))))
+        return sorted((path.arcs for path in paths), key=self._rank)
+
+    def _rank(self, path: Way) -> tuple[float, int, Way]:
+        return math.fsum(self._lengths[link] for link in path), len(path), path
+
+    def _way(self, before: list[int], source: int, target: int) -> Way:
+        nodes = [target]
+        while nodes[-1] != source:
+            nodes.append(before[nodes[-1]])
+        steps = pairwise(reversed(nodes))
+        return tuple(self._links[step] for step in steps if step in self._links)
+
+
+def no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:
+    ends = f"from {shown(source)} to {shown(target)}"
+    return UnreachableTarget(f"No way leads {ends}. Leave it out, or add links.", setting=setting)
