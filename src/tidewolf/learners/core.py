@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -251,6 +251,7 @@ class Core(KeepsPending[State]):
         found = ask_all(
             *(self.K, self.advisers, self.names[first:], state.advisers, kept),
             *(info, number, state.oracle_budget, vertices, state.mixer),
+            partial(self.limit_price, state),
         )
         accounts, calls, no_calls = state.accounts, round(found.calls.sum()), np.zeros(first)
         if self.advisers:
