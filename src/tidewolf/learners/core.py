@@ -124,6 +124,11 @@ class Core(KeepsPending[State]):
         """The names of the experts that are mixed; none for a single descent."""
         return ()
 
+    @property
+    def prior(self) -> Floats:
+        """The weights of the experts before the first round of losses that declare curvature."""
+        return np.full(len(self.names), 1.0 / len(self.names))
+
     @cached_property
     def context(self) -> Context | None:
         return next((one for one in self.experts if isinstance(one, Context)), None)
@@ -427,8 +432,10 @@ class Core(KeepsPending[State]):
             if len(alphas) == len(observed):
                 fed = by_values(self.K, observed, self._groups, weighed)
                 # a sum of n such losses is mixable at alpha/n
-                gap = log_experts(len(self.names)) * weighed.rounds / min(alphas)
-                mixer = mixer.at_least(weighed.loss_weight * gap)
+                rate = min(alphas) / (weighed.rounds * weighed.loss_weight)
+                if mixer.gap == 0.0 and not mixer.totals.any():
+                    mixer = mixer.with_prior(self.prior, rate)
+                mixer = mixer.at_least(log_experts(len(self.names)) / rate)
             for one, seen in zip(observed, fed, strict=True):
                 accounts = accounts.after(one, seen.losses, weighed)
         except InvalidInput:  # an expert proposed a point where the loss has no value
