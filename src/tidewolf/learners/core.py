@@ -432,10 +432,10 @@ class Core(KeepsPending[State]):
             if len(alphas) == len(observed):
                 fed = by_values(self.K, observed, self._groups, weighed)
                 # a sum of n such losses is mixable at alpha/n
-                rate = min(alphas) / (weighed.rounds * weighed.loss_weight)
+                per_nat = weighed.rounds * weighed.loss_weight / min(alphas)
                 if mixer.gap == 0.0 and not mixer.totals.any():
-                    mixer = mixer.with_prior(self.prior, rate)
-                mixer = mixer.at_least(log_experts(len(self.names)) / rate)
+                    mixer = mixer.with_prior(self.prior, per_nat)
+                mixer = mixer.at_least(log_experts(len(self.names)) * per_nat)
             for one, seen in zip(observed, fed, strict=True):
                 accounts = accounts.after(one, seen.losses, weighed)
         except InvalidInput:  # an expert proposed a point where the loss has no value

@@ -66,9 +66,9 @@ class Mixer(NamedTuple):
         """The same with eta at most Lam/gap."""
         return self if self.gap >= gap else self._replace(gap=gap)
 
-    def with_prior(self, prior: Floats, rate: float) -> Mixer:
-        """Before the first round, these weights in place of equal ones, as eta is at most this."""
-        return self._replace(totals=frozen(-np.log(prior * len(prior)) / rate))
+    def with_prior(self, prior: Floats, per_nat: float) -> Mixer:
+        """Before the first round, these weights in place of equal ones, if 1/eta is this."""
+        return self._replace(totals=frozen(-np.log(prior * len(prior)) * per_nat))
 
     @property
     def rate(self) -> float:
