@@ -124,6 +124,10 @@ def table() -> Table:
     else:
         rows.append(("trained policy, two seeds", f"{ABSENT}: no torch", "", ""))
     rows.append(row("tidewolf `Ensemble`", _ensemble(problem, {})))
+    leader = tw.Ensemble(K, experts=[tw.experts.Leader()])
+    rows.append(
+        row("tidewolf `Ensemble`, with `Leader`", tw.run(leader, problem.stream).losses[COUNTED])
+    )
     twelve = windows(raw, range(WINDOW, len(raw)), WINDOW, lambda w: w.mean(axis=0))
     even = np.vstack([np.tile(K.center, (WINDOW, 1)), most_even(losses, K, twelve)])
     rows.append(

@@ -5,7 +5,14 @@ That the others refuse is
 `test_learners.py::test_a_learner_refuses_the_sets_it_cannot_play_on`.
 """
 
-from tidewolf.baselines import ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WarmUp
+from tidewolf.baselines import (
+    CLASP,
+    ProjectedPrimalDual,
+    ProximalPenalty,
+    Resolve,
+    SinhaVaze,
+    WarmUp,
+)
 from tidewolf.learners import BanditPrimalDual
 from tidewolf.sets import Polyhedral, Projectable
 
@@ -16,7 +23,7 @@ def takes(kind, K):
     """
     if kind is BanditPrimalDual:
         return K.inner_radius is not None
-    if kind in (Resolve, WarmUp):
+    if kind in (CLASP, Resolve, WarmUp):
         return isinstance(K, Polyhedral)
     if kind in (ProjectedPrimalDual, ProximalPenalty, SinhaVaze):
         return isinstance(K, Polyhedral | Projectable)

@@ -356,7 +356,7 @@ def test_an_expert_with_weight_again_is_solved_for_again(K):
     for t in range(1, 160):
         weights = np.array([1e-5 if t < 130 else 2e-4, 0.5])
         for _ in range(2):  # as it is if entries turn out to be unavailable
-            state = adviser.weighed(K, state, weights, t)
+            state = adviser.weighed(K, state, weights, t, lambda: 0.0)
             found = adviser.propose(K, state, None, t, 0, ())
             state = found.state
         assert found.points[1] is not None

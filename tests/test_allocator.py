@@ -36,7 +36,7 @@ def frame(rows: int = 40, seed: int = 0) -> pd.DataFrame:
 
 def test_it_is_a_session_of_an_ensemble():
     X, K = returns(), tw.sets.CappedSimplex(4, 0.5)
-    session = tw.Session(tw.Ensemble(K, caution=3.0))
+    session = tw.Session(tw.Ensemble(K, caution=3.0, experts=[tw.experts.Static()]))
     held = []
     for row in X:
         held.append(session.play())

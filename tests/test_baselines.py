@@ -308,6 +308,26 @@ def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(k
     assert run.oracle_calls == 0
 
 
+def test_clasp_projects_on_the_set_and_the_last_constraint():
+    """By the reference of a projection on the polytope that both are."""
+    K, rng = Simplex(4), np.random.default_rng(5)
+    learner = tw.baselines.CLASP(K)
+    state, G = learner.start(), 0.0
+    for t in range(1, 6):
+        c, room = rng.standard_normal(4), rng.uniform(0.3, 0.6, 4)
+        g = K.tangent(c)
+        G = max(G, float(np.linalg.norm(g)))
+        y = learner.act(state) - K.diameter / G / np.sqrt(t) * g
+        both = sets.Polytope(A_eq=np.ones((1, 4)), b_eq=[1.0], bounds=[(0.0, r) for r in room])
+        state = learner.update(state, FullInformation(Linear.one(c), Capacity.one(room)))
+        np.testing.assert_allclose(learner.act(state), ExactProjection(both)(y), atol=1e-6)
+    # no point has both entries below 0.2; that it is said twice of the first changes nothing
+    learner = tw.baselines.CLASP(Simplex(2))
+    limits = tw.functions.MaxAffine([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]], [[0.2, 0.2, 0.2]])
+    state = learner.update(learner.start(), FullInformation(Linear.one([1.0, 0.0]), limits))
+    np.testing.assert_allclose(learner.act(state), [0.5, 0.5], atol=1e-6)
+
+
 # --- linear programs ------------------------------------------------------------------------------
 
 

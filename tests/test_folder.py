@@ -193,7 +193,7 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
 
 EVERY = {**learners.every(), **baselines.every()}
 REFUSED = {
-    *(("completion", name) for name in ("Resolve", "WarmUp")),
+    *(("completion", name) for name in ("CLASP", "Resolve", "WarmUp")),
     *(("portfolio", name) for name in ("DriftPlusPenalty", "ProximalPenalty", "Resolve", "WarmUp")),
 }
 PLACES = ("routing", "adversarial", "completion", "portfolio")

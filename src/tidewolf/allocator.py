@@ -29,6 +29,7 @@ from tidewolf.core.frames import is_frame, read_frame
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.metrics import Experts
+from tidewolf.experts import Static
 from tidewolf.functions.linear import Affine, Linear, MaxAffine
 from tidewolf.functions.smooth import LogWealth
 from tidewolf.learners.ensemble import Ensemble
@@ -100,7 +101,7 @@ class OnlineAllocator(_Estimator):
         None: no cap.
     learner : callable, optional
         A function of the set of weights that returns a learner, such as `tw.LyapunovDescent`. None:
-        an `Ensemble` with this caution.
+        an `Ensemble` with this caution and `experts.Static()`.
     portfolio_params : dict, optional
         Settings of the portfolios that `predict` makes, as skfolio's optimisers take them.
     previous_weights : float, mapping or array, optional
@@ -249,7 +250,7 @@ class OnlineAllocator(_Estimator):
         K = self._set(assets, owners)
         learner: Any = self.learner
         if learner is None:
-            learner = Ensemble(K, caution=self.caution, max_move=self.max_move)
+            learner = Ensemble(K, caution=self.caution, max_move=self.max_move, experts=(Static(),))
         elif callable(learner):
             learner = learner(K)
         if not isinstance(learner, Learner):

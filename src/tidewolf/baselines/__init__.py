@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tidewolf.baselines.clasp import CLASP
 from tidewolf.baselines.online_frank_wolfe import OnlineFrankWolfe
 from tidewolf.baselines.projected_primal_dual import ProjectedPrimalDual
 from tidewolf.baselines.proximal_penalty import ProximalPenalty
@@ -12,6 +13,7 @@ from tidewolf.baselines.warm_up import WarmUp
 from tidewolf.methods.base import Learner
 
 __all__ = [
+    "CLASP",
     "OnlineFrankWolfe",
     "ProjectedPrimalDual",
     "ProximalPenalty",

@@ -1,15 +1,27 @@
 """What an `Ensemble` mixes beside its own descents.
 
-Advisers propose points before a round: `Resolve`, and by name `Named`. A context says what kind of
-round comes next, as weights of a few cells: `Season`, `Categories`. A learner with a context keeps
-a point for every cell and plays their mix, so it competes with the best policy
-(docs/theory/method.md).
+Advisers propose points before a round: `Resolve`, `Leader`, `Static`, and by name `Named`. A
+context says what kind of round comes next, as weights of a few cells: `Season`, `Categories`. A
+learner with a context keeps a point for every cell and plays their mix, so it competes with the
+best policy (docs/theory/method.md).
 """
 
 from tidewolf.experts.base import Adviser, Proposals
 from tidewolf.experts.context import Categories, Context
+from tidewolf.experts.leader import Leader
 from tidewolf.experts.named import Named
 from tidewolf.experts.resolve import Resolve
 from tidewolf.experts.season import Season
+from tidewolf.experts.static import Static
 
-__all__ = ["Adviser", "Categories", "Context", "Named", "Proposals", "Resolve", "Season"]
+__all__ = [
+    "Adviser",
+    "Categories",
+    "Context",
+    "Leader",
+    "Named",
+    "Proposals",
+    "Resolve",
+    "Season",
+    "Static",
+]

@@ -25,7 +25,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo, is_present
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Price, Proposals
 from tidewolf.methods.steps.hedge import Mixer
 
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
@@ -101,6 +101,7 @@ def ask_all(
     budget: float,
     vertices: tuple[Vertex, ...],
     mixer: Mixer,
+    price: Price,
 ) -> Advice:
     """Ask every adviser for the round of this number, but those whose points are `kept`."""
     asked, sizes = list[Proposals](), [len(adviser.names) for adviser in advisers]
@@ -112,7 +113,8 @@ def ask_all(
             found = Proposals(tuple(points), state)
         else:
             at, left = sum(sizes[: len(asked)]), math.floor(budget + 1e-9)
-            own = adviser.weighed(K, state, weights[at : at + len(adviser.names)], number)
+            own_weights = weights[at : at + len(adviser.names)]
+            own = adviser.weighed(K, state, own_weights, number, price)
             found = proposals_of(names[at], adviser, K, own, info, number, left, vertices)
         asked.append(found or Proposals((None,) * len(adviser.names), state))  # skipped
         budget -= asked[-1].calls

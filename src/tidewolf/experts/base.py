@@ -9,7 +9,8 @@ sleeps in that round. Points that are there are members of K.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
@@ -17,6 +18,9 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Vertex
+
+Price: TypeAlias = Callable[[], float]
+"""The weight of a violation, in units of the loss."""
 
 
 class Proposals(NamedTuple):
@@ -114,8 +118,10 @@ class Adviser(Value, ABC):
         """
         return self.observe(K, state, feedback, x)
 
-    def weighed(self, K: HasLMO, state: Any, weights: Floats, t: int) -> Any:
-        """The state before it is asked for round t, if these are the weights of its experts."""
+    def weighed(self, K: HasLMO, state: Any, weights: Floats, t: int, price: Price) -> Any:
+        """The state before it is asked for round t, if these are the weights of its experts, and
+        `price()` is the present weight of a violation against the loss.
+        """
         return state
 
     @abstractmethod

@@ -52,7 +52,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Price, Proposals
 from tidewolf.experts.recent import Drops, RecentRounds
 from tidewolf.experts.season import PeriodSetting, duration
 from tidewolf.functions.combined import Chain, chained
@@ -302,7 +302,9 @@ class Resolve(Adviser):
             return max(1, self.window - 1)
         return MOST_ROUNDS if isinstance(self.data, str) else self.data + self.window - 1
 
-    def weighed(self, K: HasLMO, state: ResolveState, weights: Floats, t: int) -> ResolveState:
+    def weighed(
+        self, K: HasLMO, state: ResolveState, weights: Floats, t: int, price: Price
+    ) -> ResolveState:
         if t == state.upcoming or self._by_columns(K) or self.model(K) is not None:
             return state
         before = state.light or (0,) * len(weights)

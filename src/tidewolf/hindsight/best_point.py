@@ -67,6 +67,7 @@ point
 again.
 """
 _STEPS = 40
+EVEN_ACCURACY = 1e-8
 MANY = 5_000
 """From so many pieces on HiGHS is asked for its interior-point method."""
 _VIOLATED = 2.0 * TOLERANCE
@@ -326,26 +327,46 @@ class BestPoint:
         """The variables of the point nearest to another one at which every piece of a program with
         one maximum is at most the level; None if PIQP finds none. Points are of this size.
         """
+        return self._quadratic(p, best, size, 1.0, np.zeros(len(self._description.lower)), level,
+                               accuracy)  # fmt: skip
+
+    def even(self, p: Program, ridge: float) -> Solved | None:
+        """The variables of a best point without limits, ridge/2 |x - center|^2 added at size 1:
+        the most even one, if there are several; None if PIQP finds none.
+        """
+        center = to_numpy(self.K.center).reshape(-1).astype(np.float64)
+        return self._quadratic(p, center, self.K.radius or 1.0, ridge, p.c, 0.0, EVEN_ACCURACY)
+
+    def _quadratic(
+        self, p: Program, point: Floats, size: float, ridge: float, costs: Floats, level: float,
+        accuracy: float,
+    ) -> Solved | None:  # fmt: skip
+        """min ridge/2 |x - point|^2/size^2 + <costs, v>, every piece at most the level; without
+        costs of maxima these are no variables.
+        """
         import piqp
         from scipy.sparse import csc_array, csr_array, eye_array
 
-        d, model = self._description, self._model(len(p.c))
-        assert p.pieces is not None
+        d, model, columns = self._description, self._model(len(p.c)), len(costs)
         assert p.rows is not None
         n, equal = len(d.lower), model.low == model.high
         lift = csr_array(eye_array(n) if d.lift is None else d.lift) * (self.unit / size)
         P = lift.T @ lift if d.lift is None else lift.T @ lift + 1e-10 * eye_array(n)
-        c = -(lift.T @ (best if d.shift is None else best - d.shift)) / size
-        rows = [p.pieces.A, p.rows.A, model.F[~equal]]
-        bounds = [p.pieces.b + level, p.b / p.rows.sizes, model.high[~equal]]
-        A = csc_array(model.F[equal])[:, :n] if equal.any() else None
+        P = csc_array(ridge * P)
+        P.resize((columns, columns))
+        c = costs.copy()
+        c[:n] -= ridge * (lift.T @ (point if d.shift is None else point - d.shift)) / size
+        rows, bounds = [p.rows.A, model.F[~equal]], [p.b / p.rows.sizes, model.high[~equal]]
+        if p.pieces is not None:
+            rows, bounds = [p.pieces.A, *rows], [p.pieces.b + level, *bounds]
+        A = csc_array(model.F[equal])[:, :columns] if equal.any() else None
         solver = piqp.SparseSolver()
         solver.settings.eps_abs = solver.settings.eps_rel = accuracy
         solver.settings.max_iter = _STEPS
         solver.setup(
-            csc_array(P), c, A, model.high[equal] if equal.any() else None,
-            csc_array(stack_rows([csr_array(each) for each in rows]))[:, :n], None,
-            np.concatenate(bounds), p.lower[:n], p.upper[:n],
+            P, c, A, model.high[equal] if equal.any() else None,
+            csc_array(stack_rows([csr_array(each) for each in rows]))[:, :columns], None,
+            np.concatenate(bounds), p.lower[:columns], p.upper[:columns],
         )  # fmt: skip
         solver.solve()  # whatever it reports: the point is checked
         v = np.asarray(solver.result.x)

@@ -86,7 +86,7 @@ class CuttingPlanes:
             below = proofs.combined(self.cuts, mu / positive(mu.sum()))
             self._ask(below.slope + task.below_constraints(lam).slope)
             proposed = Solution(best, lam, below=below)
-            if (value := task.lower_bound(proposed)) > lower:
+            if (value := self._proved(proposed, least)) > lower:
                 lower, found = value, proposed
             if self._converged(lower, upper, cut) or looks >= self.looks:
                 break
@@ -97,6 +97,10 @@ class CuttingPlanes:
             nearest = self._nearest(best, least + _LEVEL * max(gap, 0.0))
             x = least_at if nearest is None else nearest
         return found._replace(point=best)
+
+    def _proved(self, proposed: Solution, least: float) -> float:
+        """A lower bound: what the set's oracle proves; the model itself has this least value."""
+        return self.task.lower_bound(proposed)
 
     def _cut(self, x: Floats) -> Minorant:
         cut = self.task.tangent(x)

@@ -35,7 +35,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -123,6 +123,11 @@ class Core(KeepsPending[State]):
     def names(self) -> tuple[str, ...]:
         """The names of the experts that are mixed; none for a single descent."""
         return ()
+
+    @property
+    def prior(self) -> Floats:
+        """The weights of the experts before the first round of losses that declare curvature."""
+        return np.full(len(self.names), 1.0 / len(self.names))
 
     @cached_property
     def context(self) -> Context | None:
@@ -251,6 +256,7 @@ class Core(KeepsPending[State]):
         found = ask_all(
             *(self.K, self.advisers, self.names[first:], state.advisers, kept),
             *(info, number, state.oracle_budget, vertices, state.mixer),
+            partial(self.limit_price, state),
         )
         accounts, calls, no_calls = state.accounts, round(found.calls.sum()), np.zeros(first)
         if self.advisers:
@@ -426,8 +432,10 @@ class Core(KeepsPending[State]):
             if len(alphas) == len(observed):
                 fed = by_values(self.K, observed, self._groups, weighed)
                 # a sum of n such losses is mixable at alpha/n
-                gap = log_experts(len(self.names)) * weighed.rounds / min(alphas)
-                mixer = mixer.at_least(weighed.loss_weight * gap)
+                per_nat = weighed.rounds * weighed.loss_weight / min(alphas)
+                if mixer.gap == 0.0 and not mixer.totals.any():
+                    mixer = mixer.with_prior(self.prior, per_nat)
+                mixer = mixer.at_least(log_experts(len(self.names)) * per_nat)
             for one, seen in zip(observed, fed, strict=True):
                 accounts = accounts.after(one, seen.losses, weighed)
         except InvalidInput:  # an expert proposed a point where the loss has no value

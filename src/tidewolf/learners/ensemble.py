@@ -19,7 +19,8 @@ against policies, are those of methods/certificate.py.
 Losses that declare their curvature (exp(-alpha f) concave) are mixed by values: with
 L(z) = V f_t(z) + w g_t^+(z), l_i = L(z_i) - L(x), each expert is fed the gradient of L at its own
 z_i, A_i = sum (L(x_t) - L(z_i)), and eta <= alpha/V: rounds without a violation have no gap, and
-the run loses at most ln(m)/alpha to its best expert. The violation bound holds for values, too:
+the run loses at most ln(1/q_i)/alpha to expert i, q its prior: small steps, and staying, have most
+of it. The violation bound holds for values, too:
 V (f(x) - f(z)) + V <grad f(z), z - u> >= V <grad f(z), x - u>, so that rounds add up as before.
 """
 
@@ -31,12 +32,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, final
 
+import numpy as np
+
 from tidewolf.core.arguments import all_different, as_items, shown
+from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Check, Magnitude
+from tidewolf.core.types import Floats
 from tidewolf.experts import Adviser, Context, Named, Resolve, Season
 from tidewolf.experts.season import is_duration
 from tidewolf.learners.core import Core
@@ -56,6 +61,9 @@ from tidewolf.methods.settings import (
     StartAt,
     takes_start,
 )
+
+STAYING = 0.9
+"""The prior of an expert that stays, where losses declare their curvature."""
 
 
 @dataclass(frozen=True)
@@ -258,6 +266,19 @@ class Ensemble(Core):
     def names(self) -> tuple[str, ...]:
         """The names of all experts: descents, the context, advisers."""
         return self._called[0]
+
+    @cached_property
+    def prior(self) -> Floats:
+        """Where losses declare their curvature: one part of m for the context and each adviser; of
+        the rest `STAYING` for `Static`, if it is there, and descents have shares as 1/scale^2.
+        """
+        small, prior = np.array(self.scales) ** -2.0, np.full(len(self.names), 1.0)
+        stays = np.array([name == "static" for name in self.names])
+        moves = np.arange(len(prior)) < len(small)
+        rest, staying = float((stays | moves).sum()), STAYING if stays.any() else 0.0
+        prior[stays] = staying * rest
+        prior[moves] = (1.0 - staying) * rest * small / small.sum()
+        return frozen(prior / len(prior))
 
     def rounds_at_once(self, state: State) -> int:
         return 10**9

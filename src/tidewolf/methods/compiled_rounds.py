@@ -222,15 +222,11 @@ class ArrayState:
             self._state = self.undecided(upcoming)
         return self._state
 
-    def undecided(self, upcoming: Committed | None = None) -> State:
-        """The state after the rounds played, with what is committed for the next, if it is."""
-        kernel, since = self.kernel, self.since
-        for array in (self.numbers, self.weights, self.solves):
-            array.setflags(write=False)  # from here on they are parts of a state
-        arrays = self._arrays = Arrays.within(self.numbers, kernel.sizes)
-        s, (F, W) = arrays.s.tolist(), arrays.gradients
+    @property
+    def dual(self) -> DualState:
+        s, (F, W) = self.arrays.s.tolist(), self.arrays.gradients
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
-        dual = DualState(
+        return DualState(
             int(rounds),
             violation,
             Slopes(loss, limit),
@@ -239,9 +235,17 @@ class ArrayState:
             paid,
             s[names.IMPOSSIBLE] > 0.0,
             GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
-            since.dual.carried,
-            aim=None if since.dual.aim is None else _aim(s[names.LOG_WEIGHT : names.SCALARS]),
+            self.since.dual.carried,
+            aim=None if self.since.dual.aim is None else _aim(s[names.LOG_WEIGHT : names.SCALARS]),
         )
+
+    def undecided(self, upcoming: Committed | None = None) -> State:
+        """The state after the rounds played, with what is committed for the next, if it is."""
+        kernel, since = self.kernel, self.since
+        for array in (self.numbers, self.weights, self.solves):
+            array.setflags(write=False)  # from here on they are parts of a state
+        arrays = self._arrays = Arrays.within(self.numbers, kernel.sizes)
+        s, (F, W), dual = arrays.s.tolist(), arrays.gradients, self.dual
         descents, actives, weights = [], list[Active](), self.weights[:, : self.count]
         for i, (apart, _, moved) in enumerate(arrays.sums.tolist()):
             x, aimed = arrays.X[i], arrays.before[i]
@@ -622,6 +626,7 @@ class CompiledRounds:
         found = ask_all(
             *(learner.K, learner.advisers, learner.names[first:], states, [None] * len(states)),
             *(None, now.number, float(arrays.s[names.ORACLE_BUDGET]), tuple(vertices), mixer),
+            lambda: learner._weights.limit_price(now.dual),
         )
         for i, z in enumerate(found.points, first):
             arrays.awake[i] = z is not None

@@ -21,6 +21,9 @@ Where playing the mix of the members' points loses at most the mix loss (losses 
 concave: values of log wealth with eta <= 1/V), mix >= 0 and Delta stays: started at V Lam/alpha,
 the run loses at most V Lam/alpha to its best member.
 
+With a prior q, p_i ~ q_i exp(-eta L_i): L_i starts at -ln(q_i m)/eta, and that run loses at most
+V ln(1/q_i)/alpha to member i.
+
 If n rounds were played and are not observed yet (methods/late.py), Delta is at least n sigma:
 they were mixed without knowing of this one, and each may turn the weights as far. The guard holds
 for any Delta that is not smaller.
@@ -62,6 +65,10 @@ class Mixer(NamedTuple):
     def at_least(self, gap: float) -> Mixer:
         """The same with eta at most Lam/gap."""
         return self if self.gap >= gap else self._replace(gap=gap)
+
+    def with_prior(self, prior: Floats, per_nat: float) -> Mixer:
+        """Before the first round, these weights in place of equal ones, if 1/eta is this."""
+        return self._replace(totals=frozen(-np.log(prior * len(prior)) * per_nat))
 
     @property
     def rate(self) -> float:

@@ -1,0 +1,131 @@
+"""The best fixed point of weighted rounds, violations priced, and the most even of several.
+
+    z  =  argmin_{x in K}  sum_s omega_s ( f_s(x) + price g_s^+(x) )/sum omega,
+    ties: the nearest to the center
+
+If losses and constraints are piecewise linear, with few pieces, this is one quadratic program
+(`BestPoint.even`): a variable for each maximum, those of constraints at least 0, and a ridge
+|x - center|^2 so small that the objective loses at most RIDGE of its size. Else it is a level
+bundle method on values and subgradients (cutting_planes.py).
+
+The set is its linear description, or the convex combinations of the vertices that are known. No
+oracle call is made.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import like
+from tidewolf.core.batch import Batch, Unlimited
+from tidewolf.core.errors import TidewolfError
+from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
+from tidewolf.core.sparse import largest_of_rows, rows_times, stack_rows
+from tidewolf.core.types import Array, Floats
+from tidewolf.hindsight.best_point import BestPoint, Objective
+from tidewolf.hindsight.cutting_planes import CuttingPlanes
+from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, parts_of
+from tidewolf.sets.highs import HalfSpaces
+
+RIDGE = 1e-4
+MANY = 60_000
+"""Pieces from which on the bundle method is faster."""
+LOOKS, GAP = 40, 1e-5
+"""Evaluations of the bundle method at most, and the gap at which it ends."""
+
+
+class WeightedRounds(NamedTuple):
+    losses: Batch
+    limits: Batch | None
+    """None: there is no constraint"""
+    weights: Floats
+    """omega, of sum 1"""
+    price: float
+
+    def value_and_slope(self, x: Array) -> tuple[float, Floats]:
+        values, weights = flattened(self.losses.values(x)), like(self.weights, x)
+        slope = flattened(self.losses.subgradient(x, weights))
+        if self.limits is None:
+            return float(self.weights @ values), slope
+        over = np.maximum(flattened(self.limits.values(x)), 0.0)
+        priced = self.price * self.weights * (over > 0.0)
+        slope = slope + flattened(self.limits.subgradient(x, like(priced, x)))
+        return float(self.weights @ (values + self.price * over)), slope
+
+
+def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
+    """The point, a member of the set; None if no solver found one."""
+    center, losses, limits = solver.K.center, rounds.losses, rounds.limits
+    try:
+        loss, size = _pieces(losses, rounds.weights, center)
+        if loss is not None and limits is not None:
+            priced, _ = _pieces(limits, rounds.price * rounds.weights, None)
+            loss = None if priced is None else _both(loss, priced)
+        if loss is None or len(loss.e) > MANY:
+            best = _Bundle(solver, rounds).minimise(flattened(center)).point
+            return None if best is None else solver.member(best)
+        program = solver.prepared(loss, HalfSpaces(np.zeros((0, len(loss.c))), np.zeros(0)))
+        lower = program.lower.copy()
+        lower[len(lower) - (0 if limits is None else len(limits)) :] = 0.0
+        found = solver.even(program._replace(lower=lower), RIDGE * size / program.cost_unit)
+        return None if found is None else solver.member(solver.flat_point(found))
+    except TidewolfError:
+        return None
+
+
+def _pieces(batch: Batch, weights: Floats, center: Array | None) -> tuple[Objective | None, float]:
+    """The weighted sum as an objective, None if a part has other pieces than affine ones, and the
+    size of its slopes; with a center linear parts have no pieces.
+    """
+    c, tables, offsets, which = np.zeros(math.prod(batch.shape)), [], [np.zeros(0)], []
+    count, first, size = 0, 0, 0.0
+    for part in parts_of(batch):
+        omega = weights[first : first + len(part)]
+        first += len(part)
+        if isinstance(part, LinearTotal) and center is not None:
+            c += flattened(part.subgradient(center, like(omega, center)))
+        elif isinstance(part, PiecewiseLinear):
+            A, b, of = part.epigraph()
+            tables.append(rows_times(A, omega[of]))
+            offsets.append(omega[of] * b)
+            which.append(of + count)
+            count += len(part)
+            size += len(part) * float(largest_of_rows(tables[-1]).mean())
+        else:
+            return None, 0.0
+    size += float(np.abs(c).max())
+    rows = stack_rows(tables) if tables else np.zeros((0, len(c)))
+    whose = np.concatenate(which) if which else np.zeros(0, np.int64)
+    return Objective(c, rows, np.concatenate(offsets), whose, count), size
+
+
+def _both(loss: Objective, priced: Objective) -> Objective:
+    return Objective(
+        loss.c,
+        stack_rows([loss.d, priced.d]),
+        np.concatenate([loss.e, priced.e]),
+        np.concatenate([loss.which, priced.which + loss.maxima]),
+        loss.maxima + priced.maxima,
+    )
+
+
+class _Bundle(CuttingPlanes):
+    """Over the known vertices or the description, its end measured by the model."""
+
+    def __init__(self, solver: BestPoint, rounds: WeightedRounds) -> None:
+        K, n = solver.K, int(np.prod(solver.K.shape))
+        self.rounds, no = rounds, np.zeros(0)
+        super().__init__(
+            Task(K, rounds.losses, Unlimited(K.shape), np.zeros((0, n)), no, no.astype(np.int64))
+        )
+        self.solver, self.described, self.looks, self.gap = solver, True, LOOKS, GAP
+
+    def _cut(self, x: Floats) -> Minorant:
+        value, slope = self.rounds.value_and_slope(self.task.unflattened(x))
+        return Minorant(slope, value - float(slope @ x), np.abs(slope), abs(value), 1)
+
+    def _proved(self, proposed: Solution, least: float) -> float:
+        return least
