@@ -13,7 +13,6 @@ import math
 import time
 from array import array
 from collections.abc import Iterator
-from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -25,7 +24,6 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling, interpreting
-from tidewolf.core.matrices import one_thread
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import SAMPLE, Audit
@@ -46,12 +44,10 @@ from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import ProjectionRecord, diagnosed, kernel_of
 from tidewolf.methods.compiled_rounds import ArrayState, Progressed, whole
 from tidewolf.methods.kernel_functions import Records, StreamFunctions
-from tidewolf.sets.spectra import Spectral
+from tidewolf.sets.spectra import few_threads
 
 SHORT = 7_500
 """Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make."""
-SMALL = 512
-"""Rows and columns up to which products of matrices are made by one thread."""
 MOMENT = 0.2
 """Seconds, about, that a kernel plays before it returns."""
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
@@ -148,10 +144,8 @@ class Recording:
     def advance(self) -> Iterator[int]:
         compiled = compiled_rounds(self.learner, self.stream)
         moves = self._advance_one_by_one() if compiled is None else self._advance_compiled(compiled)
-        is_small = isinstance(self.learner.K, Spectral) and max(self.learner.K.shape) <= SMALL
         while True:
-            # threads that wait for one another at each small product take twenty times as long
-            with interpreting(self._is_short), one_thread() if is_small else nullcontext():
+            with interpreting(self._is_short), few_threads(self.learner.K):
                 done = next(moves, None)
             if done is None:
                 return
