@@ -158,9 +158,9 @@ class ArrayState:
         """One that the kernel may change, with these numbers for its own if they are given."""
         made = object.__new__(ArrayState)
         made.__dict__.update(self.__dict__)
-        made.numbers = np.empty_like(self.numbers) if numbers is None else numbers
-        if numbers is not self.numbers:
-            made.numbers[:] = self.numbers
+        made.numbers = self.numbers.copy() if numbers is None else numbers
+        if numbers is not None and numbers is not self.numbers:
+            numbers[:] = self.numbers
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
         made._arrays = made._x = made._state = None
