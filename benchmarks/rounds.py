@@ -13,15 +13,17 @@ A time is the least of several, in processor time, so that a busy machine counts
 import json
 import sys
 from collections.abc import Iterator
+from time import process_time
 from typing import Any
 
 import numpy as np
 
 import tidewolf as tw
-from benchmarks.cases import CASES
+from benchmarks.cases import CASES, flow, limited
 from benchmarks.measuring import Bar, fresh, least_us, number, peak, show
 from benchmarks.pages import Table
 from tidewolf.core.errors import InvalidInput
+from tidewolf.evaluation.recording import Recording
 
 US = {
     "simplex n = 10": 15.0,
@@ -52,6 +54,8 @@ LIVE_US = {"simplex n = 10": 10.0, "simplex n = 100": 16.0, "Ensemble": 60.0, "w
 """For live rounds in memory."""
 LIVE = 1000
 """Rounds of a live session, for small sets."""
+LONG, GROWTH = 100_000, 1.1
+"""Rounds of a long run, and the time of its last tenth beside the first."""
 BEYOND, GROWN = 64.0, 16.0
 """MB of a million rounds beyond their columns; MB that 270 more rounds on a large box may take."""
 
@@ -90,6 +94,7 @@ def bars() -> Iterator[Bar]:
         else:
             print(f"  {name}, a recorded round: {_shown(took)}; {note}")
     yield from ensemble_bars()
+    yield from growth_bars()
     for name in ("simplex n = 10", "simplex n = 100"):
         K, stream = CASES[name]()
         took = live(tw.LyapunovDescent(K), stream)
@@ -102,6 +107,27 @@ def bars() -> Iterator[Bar]:
         yield Bar(name, found["more"] - found["columns"], BEYOND, "MB", note=note)
     more = fresh("benchmarks.rounds:memory_of_a_large_box")["more"]
     yield Bar("box n = 1,000,000: 300 rounds beyond 30", more, GROWN, "MB")
+
+
+def growth_bars() -> Iterator[Bar]:
+    """The time of the last tenth of long runs beside that of their first."""
+    psd, rng = tw.sets.BoundedPSD(8), np.random.default_rng(0)
+    C = rng.normal(size=(LONG, 8, 8))
+    cases = {
+        "simplex n = 100": limited(tw.sets.Simplex(100), LONG, 0.05, 0.02),
+        "flow, 140 arcs": flow(5, 10, 3, LONG),
+        "positive semidefinite, 8 rows": (psd, tw.Stream(tw.functions.Linear(C + C.mT))),
+    }
+    for name, (K, stream) in cases.items():
+        tw.run(tw.LyapunovDescent(K), stream[:1000])
+        begun, rounds, seconds = process_time(), [0.0], [0.0]
+        for t in Recording(tw.LyapunovDescent(K), stream).advance():
+            rounds.append(t)
+            seconds.append(process_time() - begun)
+        ends = np.interp(np.array([0.0, 0.1, 0.9, 1.0]) * LONG, rounds, seconds)
+        share = (ends[3] - ends[2]) / (ends[1] - ends[0])
+        note = f"{1e6 * seconds[-1] / LONG:.3g} us per round"
+        yield Bar(f"{name}: last tenth of {LONG:,} rounds", share, GROWTH, "x", note=note)
 
 
 def ensemble_bars() -> Iterator[Bar]:

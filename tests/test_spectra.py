@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from threadpoolctl import threadpool_info, threadpool_limits
 
+import tidewolf as tw
 from covering import covered
 from tidewolf.core.errors import CheckFailed, NotFinite, WrongShape, WrongType
 from tidewolf.core.vertices import LowRank
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.kernels import lanczos
-from tidewolf.sets import BoundedPSD, Fantope, NuclearBall, SparsePlusLowRank, Spectraplex
+from tidewolf.sets import BoundedPSD, Fantope, NuclearBall, SparsePlusLowRank, Spectraplex, spectra
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -322,3 +324,29 @@ def test_without_a_promise_it_stops_at_the_tolerance_asked():
         reached.append((best + K.answer(-A).vertex.inner(-A)) / best)
         assert 1e-3 * tolerance <= reached[-1] <= tolerance
     assert reached == sorted(reached, reverse=True)
+
+
+# --- threads --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["play", "run", "session"])
+@pytest.mark.parametrize(("n", "threads"), [(6, {1}), (spectra.SMALL + 1, {2})])
+def test_small_products_are_made_by_one_thread_however_rounds_come(how, n, threads, monkeypatch):
+    K, found, own = BoundedPSD(n), set(), BoundedPSD.answer
+
+    def answer(*given):
+        found.update(one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas")
+        return own(*given)
+
+    monkeypatch.setattr(BoundedPSD, "answer", answer)
+    C = np.random.default_rng(0).normal(size=(2, n, n))
+    learner, stream = tw.LyapunovDescent(K), tw.Stream(tw.functions.Linear(C + C.mT))
+    with threadpool_limits(2, user_api="blas"):
+        if how == "session":
+            session = tw.Session(learner)
+            for costs in stream.losses.C:
+                session.play()
+                session.observe(loss_gradient=costs, constraint_value=-1.0)
+        else:
+            list(tw.play(learner, stream)) if how == "play" else tw.run(learner, stream)
+    assert found == threads

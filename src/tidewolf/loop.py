@@ -57,6 +57,7 @@ from tidewolf.methods.capabilities import (
 )
 from tidewolf.methods.kernel_functions import StreamFunctions
 from tidewolf.methods.late import next_round
+from tidewolf.sets.spectra import few_threads
 
 S = TypeVar("S", bound=Progress)
 
@@ -216,7 +217,8 @@ def _rounds(
             if told or explores:
                 needs = feedback_read(learner, functions.losses)
             values, seen = revealed(functions, x, needs, per_constraint)
-            state = learner.update(state, seen) if told else state
+            with few_threads(learner.K):
+                state = learner.update(state, seen) if told else state
         t += k
         yield Played(x, *values, state, seen=told)
 

@@ -64,6 +64,7 @@ from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import Overrides, next_round
 from tidewolf.observation import is_vector
 from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step
+from tidewolf.sets.spectra import few_threads
 
 if TYPE_CHECKING:
     from tidewolf.storage import Journal, SessionStore
@@ -1058,7 +1059,8 @@ class Session(Generic[S]):
         if played is None and learner.needs is Bandit:
             point = explaining.played_point(learner, before, seen, x)
         events.append(Observe(arrival, is_committed))
-        copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
+        with few_threads(learner.K):
+            copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         if number >= next_round(self._now):

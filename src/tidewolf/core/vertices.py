@@ -464,17 +464,18 @@ class SparseAtoms(Atoms):
 @light_kernel
 def sparse_inner(starts, indices, values, direction, products):  # type: ignore[no-untyped-def]
     """<row, direction> for the first rows, each in four sums."""
+    unsigned = indices.view(np.uint32)  # machine code need not look whether one is negative
     for row in range(len(products)):
-        start, end = starts[row], starts[row + 1]
-        whole, s0, s1, s2, s3 = start + (end - start) // 4 * 4, 0.0, 0.0, 0.0, 0.0
-        for p in range(start, whole, 4):
-            s0 += values[p] * direction[indices[p]]
-            s1 += values[p + 1] * direction[indices[p + 1]]
-            s2 += values[p + 2] * direction[indices[p + 2]]
-            s3 += values[p + 3] * direction[indices[p + 3]]
+        v, at = values[starts[row] : starts[row + 1]], unsigned[starts[row] : starts[row + 1]]
+        whole, s0, s1, s2, s3 = len(v) // 4 * 4, 0.0, 0.0, 0.0, 0.0
+        for p in range(0, whole, 4):
+            s0 += v[p] * direction[at[p]]
+            s1 += v[p + 1] * direction[at[p + 1]]
+            s2 += v[p + 2] * direction[at[p + 2]]
+            s3 += v[p + 3] * direction[at[p + 3]]
         total = (s0 + s2) + (s1 + s3)
-        for p in range(whole, end):
-            total += values[p] * direction[indices[p]]
+        for p in range(whole, len(v)):
+            total += v[p] * direction[at[p]]
         products[row] = total
 
 
@@ -510,10 +511,13 @@ def sparse_store(  # type: ignore[no-untyped-def]
 
 @light_kernel
 def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-untyped-def]
+    unsigned = indices.view(np.uint32)
     for row in range(len(weights)):
-        if weights[row] != 0.0:
-            for p in range(starts[row], starts[row + 1]):
-                point[indices[p]] += weights[row] * values[p]
+        weight = weights[row]
+        if weight != 0.0:
+            v, at = values[starts[row] : starts[row + 1]], unsigned[starts[row] : starts[row + 1]]
+            for p in range(len(v)):
+                point[at[p]] += weight * v[p]
 
 
 def _grown(array: NDArray, least: int) -> NDArray:

@@ -13,7 +13,6 @@ import math
 import time
 from array import array
 from collections.abc import Iterator
-from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -25,10 +24,9 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling, interpreting
-from tidewolf.core.matrices import one_thread
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import fingerprint
-from tidewolf.evaluation.certificate import Audit
+from tidewolf.evaluation.certificate import SAMPLE, Audit
 from tidewolf.evaluation.tracking import (
     Breaches,
     DecisionSink,
@@ -44,14 +42,12 @@ from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import ProjectionRecord, diagnosed, kernel_of
-from tidewolf.methods.compiled_rounds import Progressed
+from tidewolf.methods.compiled_rounds import ArrayState, Progressed, whole
 from tidewolf.methods.kernel_functions import Records, StreamFunctions
-from tidewolf.sets.spectra import Spectral
+from tidewolf.sets.spectra import few_threads
 
 SHORT = 7_500
 """Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make."""
-SMALL = 512
-"""Rows and columns up to which products of matrices are made by one thread."""
 MOMENT = 0.2
 """Seconds, about, that a kernel plays before it returns."""
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
@@ -119,7 +115,7 @@ class Recording:
         self._is_short = rounds == 0 or rounds * _entries(stream) <= SHORT
         with interpreting(self._is_short):
             play(learner, stream)  # refuses what cannot be played
-            self.state, self.audit = learner.start(), Audit(learner)
+            self._now, self.audit = learner.start(), Audit(learner)
         self.learner, self.stream, self.decisions = learner, stream, decisions
         self._source: str | Stream = source or stream
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.K)
@@ -131,8 +127,8 @@ class Recording:
         self.ends, self.measures = array("q"), array("d")  # of each update, see `updates`
         self.trajectory = TrajectorySummary(rounds, learner.K.shape)
         self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
-        if self._kernel is not None and self._kernel.exact:  # every projection moves y
-            self.audit.expect(rounds)
+        if self._kernel is not None and (self._kernel.exact or self.audit.most_kept < SAMPLE):
+            self.audit.expect(rounds)  # most projections move y
         self._gradients = GradientCheck(learner, stream)
         first, center = stream.constraints.view(slice(0, 1)), learner.K.center
         limits = first.pieces(center) if rounds else None
@@ -148,10 +144,8 @@ class Recording:
     def advance(self) -> Iterator[int]:
         compiled = compiled_rounds(self.learner, self.stream)
         moves = self._advance_one_by_one() if compiled is None else self._advance_compiled(compiled)
-        is_small = isinstance(self.learner.K, Spectral) and max(self.learner.K.shape) <= SMALL
         while True:
-            # threads that wait for one another at each small product take twenty times as long
-            with interpreting(self._is_short), one_thread() if is_small else nullcontext():
+            with interpreting(self._is_short), few_threads(self.learner.K):
                 done = next(moves, None)
             if done is None:
                 return
@@ -169,17 +163,24 @@ class Recording:
         kernel, n = self._kernel, math.prod(self.stream.shape)
         most = max(1, MOST_POINTS // n) if self.decisions is not None else MOST_AT_ONCE
         pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
+        spare: Floats | None = None  # of the state before the last, which nobody asked for
         while not self.done:
             given = functions.at(self.t)
             k = min(pace, most, functions.stop - self.t)
             clock = _clock()
-            if kernel.takes(self.state):
+            if isinstance(self._now, ArrayState) or kernel.takes(self._now):
                 self._prepare(records, functions.start)
-                start = kernel.begin(self.state)
-                found = kernel.play(start, given, self.t - functions.start, k, records)
+                start = self._now
+                if not isinstance(start, ArrayState):
+                    start = kernel.begin(start)
+                    spare = start.numbers if start.is_unseen else None
+                found = kernel.play(start, given, self.t - functions.start, k, records, spare)
                 spent = _clock() - clock
                 self.seconds += spent
                 self._take_records(records, found)
+                if found.done:
+                    is_free = start.is_unseen and start is not found.after
+                    spare = start.numbers if is_free and spare is not start.numbers else None
                 pace = min(2 * pace, MOST_AT_ONCE) if spent < MOMENT else max(1, pace // 2)
                 if not found.unusual:
                     yield self.t
@@ -228,7 +229,7 @@ class Recording:
         self.measures.extend(records.measures[: found.done].reshape(-1).tolist())
         if found.solves is not None:
             self.solves[now] = found.solves
-        self.t, self.state = stop, found.state
+        self.t, self._now = stop, found.after
         if found.look:
             self.audit.see(self.state)
 
@@ -259,7 +260,7 @@ class Recording:
         arrives = self.stream.arrives
         if arrives is not None and arrives[self.t] >= len(self.stream):
             self._count_slopes(played)
-        self.t, self.state = stop, played.state
+        self.t, self._now = stop, played.state
         sums = getattr(self.state, "budgets", None)
         if sums is not None and len(sums.multipliers) == len(self.multipliers):
             self.multipliers[:, now] = sums.multipliers[:, None]
@@ -295,6 +296,11 @@ class Recording:
         self.untold = (losses + loss, limits + norm(limit) * broken)
 
     @property
+    def state(self) -> Any:
+        """The state after the rounds so far, made of what the kernel left."""
+        return whole(self._now)
+
+    @property
     def each(self) -> Floats:
         """How much each of several limits was broken so far; empty if a round has one."""
         return np.asarray(self.breaches.sizes[0])
@@ -306,7 +312,7 @@ class Recording:
     @property
     def progress(self) -> RunProgress:
         loss, violation = (float(x[: self.t].sum()) for x in (self.losses, self.violations))
-        calls, solves = int(self.state.calls), solves_in(self.state)
+        calls, solves = int(self.calls[: self.t].sum()), int(self.solves[: self.t].sum())
         return RunProgress(self.t, len(self.stream), calls, loss, violation, solves)
 
     def save(self) -> bytes:
@@ -340,7 +346,7 @@ class Recording:
         try:
             found = _Snapshot(**saved.fields)
             recording._restore_rounds(found)
-            recording.state = learner.load(found.state.tobytes(), source=folder or file)
+            recording._now = learner.load(found.state.tobytes(), source=folder or file)
             for tracker, parts in zip(recording._trackers, found.trackers, strict=True):
                 tracker.restore(parts)
             recording.t, recording.seconds, recording.untold = found.t, found.seconds, found.untold

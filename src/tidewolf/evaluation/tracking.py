@@ -256,15 +256,14 @@ class Movement(Tracker):
 
 @final
 class Breaches(Tracker):
-    """`when`: in how many rounds each limit was broken, the worst, the first and the last; `sizes`:
-    by how much in all, and in its worst round.
+    """`when`: in how many rounds each limit was broken, the worst, the first and the last, which
+    count from 1 (0: none was); `sizes`: by how much in all, and in its worst round.
     """
 
     kept = ("when", "sizes")
 
     def __init__(self, limits: int) -> None:
-        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
-        self.when[0] = 0
+        self.when: Int64s = np.zeros((4, limits), dtype=np.int64)
         self.sizes: Floats = np.zeros((2, limits))
 
     def see(self, start: int, limits: Floats) -> None:
@@ -276,17 +275,17 @@ class Breaches(Tracker):
         rounds, worst_round, first, last = self.when
         found, worst = broken[:, these], self.sizes[1]
         rounds[these] += found.sum(axis=0)
-        began = first[these] < 0
-        first[these[began]] = start + found[:, began].argmax(axis=0)
-        last[these] = start + len(found) - 1 - found[::-1].argmax(axis=0)
+        began = first[these] == 0
+        first[these[began]] = start + 1 + found[:, began].argmax(axis=0)
+        last[these] = start + len(found) - found[::-1].argmax(axis=0)
         at = limits[:, these].argmax(axis=0)
         most = limits[at, these]
         worse = most > worst[these]
-        worst[these[worse]], worst_round[these[worse]] = most[worse], start + at[worse]
+        worst[these[worse]], worst_round[these[worse]] = most[worse], start + 1 + at[worse]
 
     def of(self, limit: int) -> Breach:
         rounds, *where = self.when[:, limit].tolist()
-        return Breach(rounds, float(self.sizes[1, limit]), *where)
+        return Breach(rounds, float(self.sizes[1, limit]), *(t - 1 for t in where))
 
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:

@@ -36,6 +36,10 @@ more than the entries of a vertex that waits for its row (0: none does) and the 
 |x - y|^2, atoms with weight.
 """
 PLACES = 8
+BLOCK = 1024
+"""Entries of points that are looked at together: a few such blocks stay near the processor, and
+loops over the slices of one become vector instructions.
+"""
 
 
 @kernel
@@ -92,6 +96,19 @@ def distance2(a, b):  # type: ignore[no-untyped-def]
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += (a[i] - b[i]) * (a[i] - b[i])
+    return total
+
+
+@kernel
+def subtract(a, b, out):  # type: ignore[no-untyped-def]
+    """`out` becomes a - b, returns |a - b|^2; the reference is that of `dot`, block by block."""
+    total = 0.0
+    for low in range(0, len(a), BLOCK):
+        high = min(low + BLOCK, len(a))
+        p, q, o = a[low:high], b[low:high], out[low:high]
+        for e in range(high - low):
+            o[e] = p[e] - q[e]
+        total += dot(o, o)
     return total
 
 
@@ -166,21 +183,18 @@ def correct_from(  # type: ignore[no-untyped-def]
     projection/search.py.
     """
     starts, indices, values = rows
-    for e in range(len(x)):
-        r[e] = x[e] - y[e]
+    apart2 = subtract(x, y, r)
     sparse_inner(starts, indices, values, r, slopes)
     taken = pairwise_steps(gram, weights, slopes, chosen, steps, stop)
     if taken == 0 and exact:
         used = 0
         for q in range(len(weights)):
             used += weights[q] > 0.0
-        return dot(r, r), used
+        return apart2, used
     used = rescale(weights)
     fill(x, 0.0)
     sparse_combine(starts, indices, values, weights, x)
-    for e in range(len(x)):
-        r[e] = x[e] - y[e]
-    return dot(r, r), used
+    return subtract(x, y, r), used
 
 
 @kernel

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import copy_to, dot, fill
+from tidewolf.kernels.active_set import BLOCK, copy_to, dot, fill
 
 MOST = 1e140
 """Pieces are at most so large; of others there is no value."""
@@ -86,12 +86,16 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
         return -1.0
     if kind == CAPACITY:
         fullest, most, strange = 0, x[0] - A[t, 0], 0
-        for i in range(n):
-            pieces[i] = x[i] - A[t, i]
-            strange += not (abs(pieces[i]) <= MOST and A[t, i] >= b[0])
-        for i in range(n):
-            if pieces[i] > most:
-                fullest, most = i, pieces[i]
+        for low in range(0, n, BLOCK):
+            high, above, least = min(low + BLOCK, n), 0, b[0]
+            own, capacities, p = x[low:high], A[t, low:high], pieces[low:high]
+            for i in range(high - low):
+                p[i] = own[i] - capacities[i]
+                strange += not (abs(p[i]) <= MOST and capacities[i] >= least)
+                above += p[i] > most
+            for i in range(high - low if above > 0 else 0):
+                if p[i] > most:
+                    fullest, most = low + i, p[i]
         fill(gradient, 0.0)
         gradient[fullest] = 1.0
         return most if strange == 0 else np.nan

@@ -32,6 +32,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.jit import Indirect, kernel
 from tidewolf.kernels.active_set import (
+    BLOCK,
     BUDGET,
     CALLS,
     COUNT,
@@ -47,7 +48,7 @@ from tidewolf.kernels.active_set import (
     nearest_member,
 )
 from tidewolf.kernels.evaluate import evaluate, note_peaks
-from tidewolf.kernels.simplices import added
+from tidewolf.kernels.simplices import added, least_of
 
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 """What `rounds` comes back with, beside the codes of active_set.py."""
@@ -424,14 +425,10 @@ def mean_of(p, Z, low, high, x):  # type: ignore[no-untyped-def]
 @kernel
 def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyped-def]
     """The descents' points among the proposals Z, weights p among those awake, and their mean x.
-    One descent alone, without a mixer, is played as it is.
 
     Reference: `Mixer.weights` of methods/steps/hedge.py, and `mixed` of learners/state.py.
     """
     experts = len(Z)
-    if experts == 0:
-        copy_to(X[0], x)
-        return
     for i in range(plain):
         copy_to(X[i], Z[i])
         awake[i] = 1.0
@@ -501,25 +498,31 @@ def account(g, x, Z, awake, p, accounts, losses, apart):  # type: ignore[no-unty
 
 
 @kernel
-def count_limits(t, limits, each, when):  # type: ignore[no-untyped-def]
-    """By how much each limit of a round was broken, added to `each`; `when` has rows for how often,
-    the worst round, the first and the last; the worst violation is each[1].
+def count_limits(t, limits, most, each, when):  # type: ignore[no-untyped-def]
+    """By how much each limit of a round was broken, `most` at most, added to `each`; `when` has
+    rows for how often, the worst round, the first and the last; the worst violation is each[1].
 
     Reference: `Breaches` of evaluation/tracking.py.
     """
-    size = 0.0
-    for i in range(len(limits)):
-        size = max(size, abs(limits[i]))
-    for i in range(len(limits)):
-        if limits[i] > 0.0:
-            each[0, i] += limits[i]
-            if limits[i] > BROKEN * size:
-                when[0, i] += 1
-                if when[2, i] < 0:
-                    when[2, i] = t
-                when[3, i] = t
-                if limits[i] > each[1, i]:
-                    each[1, i], when[1, i] = limits[i], t
+    size = BROKEN * max(-least_of(limits), most)
+    for low in range(0, len(limits), BLOCK):
+        high, some = min(low + BLOCK, len(limits)), 0
+        over = limits[low:high]
+        for i in range(high - low):
+            some += over[i] > 0.0
+        total, worst = each[0, low:high], each[1, low:high]
+        often, worst_at = when[0, low:high], when[1, low:high]
+        first, last = when[2, low:high], when[3, low:high]
+        for i in range(high - low if some > 0 else 0):
+            if over[i] > 0.0:
+                total[i] += over[i]
+                if over[i] > size:
+                    often[i] += 1
+                    if first[i] == 0:
+                        first[i] = t + 1
+                    last[i] = t + 1
+                    if over[i] > worst[i]:
+                        worst[i], worst_at[i] = over[i], t + 1
 
 
 @kernel
@@ -529,12 +532,15 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
 
     Reference: `Movement` and `TrajectorySummary` of the evaluation.
     """
-    for i in range(len(x)):
-        scratch[i] = abs(x[i] - last[i])
-        last[i] = x[i]
-        total[i] += x[i]
-    moved = added(scratch)
-    part = int(marks[PART])
+    part, moved = int(marks[PART]), 0.0
+    for low in range(0, len(x), BLOCK):
+        high = min(low + BLOCK, len(x))
+        now, before, sums, changes = x[low:high], last[low:high], total[low:high], scratch[low:high]
+        for i in range(high - low):
+            changes[i] = abs(now[i] - before[i])
+            before[i] = now[i]
+            sums[i] += now[i]
+        moved += added(changes)
     if t + 1 == ends[part]:
         begin = ends[part - 1] if part else 0
         for i in range(len(x)):
@@ -555,7 +561,13 @@ def audit(  # type: ignore[no-untyped-def]
     Reference: `Audit.see` of evaluation/certificate.py.
     """
     unit = settings[RADIUS]
-    apart2 = distance2(x, y)
+    apart2, nearer = 0.0, 0.0
+    for low in range(0, len(x), BLOCK):
+        high = min(low + BLOCK, len(x))
+        own, c = y[low:high], center[low:high]
+        apart2 += distance2(x[low:high], own)
+        if moved > 0.0:
+            nearer += distance2(own, c) - distance2(before[low:high], c)
     marks[UPDATES] += 1.0
     off = abs(apart2 - apart**2) / unit
     if not off <= marks[WORST_DISTANCE]:
@@ -565,7 +577,6 @@ def audit(  # type: ignore[no-untyped-def]
         if not over <= marks[WORST_TOLERANCE]:
             marks[WORST_TOLERANCE] = over
     if moved > 0.0:
-        nearer = distance2(y, center) - distance2(before, center)
         if not nearer / unit <= marks[WORST_CENTER]:
             marks[WORST_CENTER] = nearer / unit
         if marks[MOVES] % marks[STRIDE] == 0.0:
@@ -693,6 +704,7 @@ def rounds(  # type: ignore[no-untyped-def]
     s, x, X, Y, before, steps, sums, gradient_sums, Z, awake, p, totals, accounts = parts(
         state, len(center), len(radii), len(scales), cells, experts
     )
+    x = x if experts > 0 else X[0]  # one descent alone is played as it is
     rows = (starts, indices, values)
     answer = (answer_indices, answer_values)
     work = (buffers[0], buffers[1], slopes_of_rows, chosen)
@@ -708,7 +720,7 @@ def rounds(  # type: ignore[no-untyped-def]
         for j in range(cells):
             shares[plain + j] = shares_of_rounds[row, j]
         if s[HALF_WAY] == 0.0:
-            if i > 0 or experts == 0:
+            if i > 0 and experts > 0:
                 mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
             loss = evaluate(loss_kind, loss_A, loss_b, loss_count, t, x, pieces, gradients[0])
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])
@@ -738,7 +750,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 now = t + int(settings[FIRST])
                 columns[row, APART], columns[row, SPENT] = sums[longest, APART_OF], 0.0
                 if each.shape[1] > 0 and value > 0.0:
-                    count_limits(now, pieces[: each.shape[1]], each, when)
+                    count_limits(now, pieces[: each.shape[1]], value, each, when)
                 if len(used) > 0:
                     note_peaks(
                         limit_kind, limit_A, limit_b, t, now, x, pieces, used, used_when

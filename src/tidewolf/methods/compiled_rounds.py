@@ -154,11 +154,13 @@ class ArrayState:
         self._x: Floats | None = state.upcoming.x
         self._state: State | None = state
 
-    def copy(self) -> ArrayState:
-        """One that the kernel may change."""
+    def copy(self, numbers: Floats | None = None) -> ArrayState:
+        """One that the kernel may change, with these numbers for its own if they are given."""
         made = object.__new__(ArrayState)
         made.__dict__.update(self.__dict__)
-        made.numbers = self.numbers.copy()
+        made.numbers = self.numbers.copy() if numbers is None else numbers
+        if numbers is not None and numbers is not self.numbers:
+            numbers[:] = self.numbers
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
         made._arrays = made._x = made._state = None
@@ -170,6 +172,12 @@ class ArrayState:
         if self._arrays is None:
             self._arrays = Arrays.within(self.numbers, self.kernel.sizes)
         return self._arrays
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether no state and no point is a part of its numbers."""
+        is_read = self._x is not None and self._x.base is self.numbers
+        return self.numbers.flags.writeable and not is_read
 
     @property
     def lost(self) -> int:
@@ -431,15 +439,18 @@ class CompiledRounds:
         first: int,
         k: int,
         records: Records | None = None,
+        spare: Floats | None = None,
     ) -> Progressed:
-        """Up to k rounds from a state that it takes, from round `first` of the functions on."""
+        """Up to k rounds from a state that it takes, from round `first` of the functions on; the
+        state after them has the numbers `spare`, if they are given, which no other may have.
+        """
         if self.advisers:
             return self._play_advised(start, functions, first, k, records)
         shares = _NO_SHARES
         if self.experts and functions.stream is None:  # the next one is known, and no other
             start.x  # noqa: B018  mixed
             shares = start.shares
-        now = start.copy()
+        now = start.copy(spare)
         if self.experts and functions.stream is not None:
             shares = self.shares(now.number, k, functions, first)
             self.mix(now.arrays, shares[0])

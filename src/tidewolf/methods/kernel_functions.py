@@ -205,8 +205,8 @@ class Records:
         self.points = np.zeros((rounds if points else 0, n))
         self.each = np.zeros((2, limits))
         """by how much each limit was broken in all, and at worst"""
-        self.when: Int64s = np.full((4, limits), -1, dtype=np.int64)
-        """in how many rounds it was, the worst, the first and the last"""
+        self.when: Int64s = np.zeros((4, limits), dtype=np.int64)
+        """in how many rounds it was, the worst, the first and the last, as `Breaches` has them"""
         self.used, self.used_when = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._shape = (samples, 3, n)
         self.measures = np.zeros((rounds, measures))

@@ -17,6 +17,7 @@ import math
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -56,6 +57,7 @@ _FEW, _MANY, _MANY_HERE = 3, 12, 32
 and here.
 """
 _TILE = 256
+SMALL = 512
 _EXTREME = 1e15
 
 
@@ -269,6 +271,14 @@ class Spectral(ClosedForm, Projectable):
             found = converged(A, begin, tolerance, ahead=True)
         found = leading_by_dense(A) if found is None else found
         return found, warm_start(found.vector, calls)
+
+
+def few_threads(K: Any) -> AbstractContextManager[Any]:
+    """One thread for products of matrices within the context, if they have at most `SMALL` rows and
+    columns: threads that wait for one another at each of them take twenty times as long.
+    """
+    is_small = isinstance(K, Spectral) and max(K.shape) <= SMALL
+    return matrices.one_thread() if is_small else nullcontext()
 
 
 class SymmetricSpectral(Spectral):
