@@ -338,3 +338,17 @@ def row_product(rows, row, d):  # type: ignore[no-untyped-def]
     for p in range(starts[row], starts[row + 1]):
         total += values[p] * d[indices[p]]
     return total
+
+
+@kernel
+def idle_rows(weights, count):  # type: ignore[no-untyped-def]
+    """How many of the first `count` rows have no weight in any point. Reference:
+    `Pool.tidied`.
+    """
+    idle = 0
+    for q in range(count):
+        there = False
+        for i in range(len(weights)):
+            there = there or weights[i, q] > 0.0
+        idle += not there
+    return idle

@@ -22,12 +22,17 @@ import numpy as np
 
 from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import BLOCK, copy_to, dot, fill
+from tidewolf.kernels.simplices import least_of
 
 MOST = 1e140
 """Pieces are at most so large; of others there is no value."""
 NO_LOAD = 1e-12
 """Loads up to this size need no capacity."""
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
+
+
+BROKEN = 1e-9
+"""The share of the largest limit from which on a violation is more than rounding."""
 
 
 @kernel
@@ -116,3 +121,43 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
         value = dot(A[t], x) - (b[t] if kind == AFFINE else 0.0)
     copy_to(A[row], gradient)
     return value
+
+
+@kernel
+def vanishes(gradient):  # type: ignore[no-untyped-def]
+    """Whether all entries are 0, and not only too small to be squared.
+
+    Reference: `numpy.any`, in tests/test_rounds.py.
+    """
+    size = 0.0
+    for e in range(len(gradient)):
+        size = max(size, abs(gradient[e]))
+    return size == 0.0
+
+
+@kernel
+def count_limits(t, limits, most, each, when):  # type: ignore[no-untyped-def]
+    """By how much each limit of a round was broken, `most` at most, added to `each`; `when` has
+    rows for how often, the worst round, the first and the last; the worst violation is each[1].
+
+    Reference: `Breaches` of evaluation/tracking.py.
+    """
+    size = BROKEN * max(-least_of(limits), most)
+    for low in range(0, len(limits), BLOCK):
+        high, some = min(low + BLOCK, len(limits)), 0
+        over = limits[low:high]
+        for i in range(high - low):
+            some += over[i] > 0.0
+        total, worst = each[0, low:high], each[1, low:high]
+        often, worst_at = when[0, low:high], when[1, low:high]
+        first, last = when[2, low:high], when[3, low:high]
+        for i in range(high - low if some > 0 else 0):
+            if over[i] > 0.0:
+                total[i] += over[i]
+                if over[i] > size:
+                    often[i] += 1
+                    if first[i] == 0:
+                        first[i] = t + 1
+                    last[i] = t + 1
+                    if over[i] > worst[i]:
+                        worst[i], worst_at[i] = over[i], t + 1

@@ -45,10 +45,11 @@ from tidewolf.kernels.active_set import (
     distance2,
     dot,
     fill,
+    idle_rows,
     nearest_member,
 )
-from tidewolf.kernels.evaluate import evaluate, note_peaks
-from tidewolf.kernels.simplices import added, least_of
+from tidewolf.kernels.evaluate import count_limits, evaluate, note_peaks, vanishes
+from tidewolf.kernels.simplices import added
 
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 """What `rounds` comes back with, beside the codes of active_set.py."""
@@ -101,7 +102,7 @@ THETA, EXPONENTS, GROWTH = 0.5, 256.0, 2.0
 QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
 LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
 EPS = float(np.finfo(np.float64).eps)
-SLACK, CONVEX_SLACK, BROKEN = 1e3 * EPS, 16.0 * EPS, 1e-9
+SLACK, CONVEX_SLACK = 1e3 * EPS, 16.0 * EPS
 SPARE, IDLE = 32, 128
 CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
@@ -123,18 +124,6 @@ resolve = Indirect(
     int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, np.zeros(1, np.int64), _TABLE, _TABLE
 )  # fmt: skip
 """That of resolving.py, behind its address."""
-
-
-@kernel
-def vanishes(gradient):  # type: ignore[no-untyped-def]
-    """Whether all entries are 0, and not only too small to be squared.
-
-    Reference: `numpy.any`, in tests/test_rounds.py.
-    """
-    size = 0.0
-    for e in range(len(gradient)):
-        size = max(size, abs(gradient[e]))
-    return size == 0.0
 
 
 @kernel
@@ -498,34 +487,6 @@ def account(g, x, Z, awake, p, accounts, losses, apart):  # type: ignore[no-unty
 
 
 @kernel
-def count_limits(t, limits, most, each, when):  # type: ignore[no-untyped-def]
-    """By how much each limit of a round was broken, `most` at most, added to `each`; `when` has
-    rows for how often, the worst round, the first and the last; the worst violation is each[1].
-
-    Reference: `Breaches` of evaluation/tracking.py.
-    """
-    size = BROKEN * max(-least_of(limits), most)
-    for low in range(0, len(limits), BLOCK):
-        high, some = min(low + BLOCK, len(limits)), 0
-        over = limits[low:high]
-        for i in range(high - low):
-            some += over[i] > 0.0
-        total, worst = each[0, low:high], each[1, low:high]
-        often, worst_at = when[0, low:high], when[1, low:high]
-        first, last = when[2, low:high], when[3, low:high]
-        for i in range(high - low if some > 0 else 0):
-            if over[i] > 0.0:
-                total[i] += over[i]
-                if over[i] > size:
-                    often[i] += 1
-                    if first[i] == 0:
-                        first[i] = t + 1
-                    last[i] = t + 1
-                    if over[i] > worst[i]:
-                        worst[i], worst_at[i] = over[i], t + 1
-
-
-@kernel
 def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignore[no-untyped-def]
     """How far x, played in round t, is from the last point, half the sum of the changes; x is the
     last then, and is added to the total, which at the end of a part becomes its mean.
@@ -629,20 +590,6 @@ def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-de
         accounts[LOST, i] *= unit
     s[GAP] *= unit
     s[RANGE] *= unit
-
-
-@kernel
-def idle_rows(weights, count):  # type: ignore[no-untyped-def]
-    """How many of the first `count` rows have no weight in any point. Reference:
-    `Pool.tidied`.
-    """
-    idle = 0
-    for q in range(count):
-        there = False
-        for i in range(len(weights)):
-            there = there or weights[i, q] > 0.0
-        idle += not there
-    return idle
 
 
 @kernel
