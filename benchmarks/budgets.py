@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 
 import tidewolf as tw
 from benchmarks.cases import advised
-from benchmarks.experts import means, percent, problems
 from benchmarks.measuring import Bar, Limits, play_sections
+from benchmarks.operating import means, percent, problems
 from tidewolf.problems import Problem
 from tidewolf.problems.gateway import DAY
 
