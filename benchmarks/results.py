@@ -37,6 +37,7 @@ CURVES = {
     OURS: "#009E73",
 }
 """Methods whose other settings are drawn as a line."""
+MARKS = "vsDPX^p<>hHd*8"
 OVER_ROUNDS = {
     "even": "#999999",
     "re-solving": "#D55E00",
@@ -225,10 +226,10 @@ def _panel(ax: Any, rows: Rows, task: str) -> None:
         own = sorted(place(r) for r in rows if r["method"] == name and "numbers" in r)
         if own:
             ax.plot(*zip(*own, strict=True), ".-", color=color, lw=1, ms=4)
-    marks = iter("vsDP*Xp<>hH8d1234")
+    names = sorted({row["method"] for row in rows} - {*CURVES, BEST})  # the same in every panel
     for each in ranked:
         color = CURVES.get(each.name, "#666666")
-        mark = "o" if each.name in CURVES else next(marks)
+        mark = "o" if each.name in CURVES else MARKS[names.index(each.name) % len(MARKS)]
         size = 11 if each.name == OURS else 6
         ax.plot(*place(each.row), mark, color=color, ms=size, mec="white", label=each.name)
     losses = [mean(best.row, "loss"), *(mean(e.row, "loss") for e in ranked)]
@@ -250,8 +251,8 @@ def _over_rounds(ax: Any, rows: Rows) -> None:
             if row["method"] == name and not row["setting"] and "numbers" in row:
                 curve = np.convolve(row["numbers"]["curve"], np.full(5, 0.2), "valid")
                 ends = row["rounds"] * np.arange(5, 5 + len(curve)) / len(row["numbers"]["curve"])
-                known = ends > row["first"] if name == "trained policy" else ends > 0
-                ax.plot(ends[known], curve[known], color=color, label=name)
+                late = row["first"] + row["rounds"] / 20 if name == "trained policy" else 0.0
+                ax.plot(ends[ends > late], curve[ends > late], color=color, label=name)
     ax.set(xlabel="round", title="Meta PoD a, 12 pairs, means over a twentieth of the rounds")
     ax.set_ylabel("utilisation of the fullest link\nover the least possible (lower is better)")
     ax.grid(color="#EEEEEE")
