@@ -3,7 +3,7 @@
 # make lint   the first three of these
 # make quick  the last of these
 # make format writes Parameters of docstrings, imports, line breaks
-# make bench  benchmarks: oracle calls first, then ratios of times within one run; figures in out/bench
+# make bench  our own bars, in about ten minutes; python -m benchmarks list | run | table | add for the rest
 # make soak   the long tests
 # make portable  the numerical tests under the arithmetic of other processors; ARITHMETICS=Prescott chooses one
 # make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
@@ -12,7 +12,7 @@
 # make docs   the site, out/docs/index.html, which needs no network; a warning or a broken link fails it
 # make check-docs  the tests of docs, gallery and release (tests/docs), which `make docs` runs too
 # make dist   wheel and sdist in dist/, built twice in different places and compared bit for bit
-# make tables measures the tables of docs/benchmarks/index.md again
+# make tables the tables and pictures of docs/benchmarks, from benchmarks/results; oracle calls are measured
 # make readme the tables of docs/start/first-run.md, from real runs
 
 # tests start hundreds of processes, and each would compile the whole source again
@@ -75,7 +75,7 @@ dist: .venv-dist/.done
 	.venv-dist/bin/python -m tools.dist
 
 tables: $(VENV)/.dev
-	$(BIN)/python -m benchmarks tables streams calls --write
+	$(BIN)/python -m benchmarks table ranks traffic network energy portfolio matrix paper calls --write
 
 readme: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.readme

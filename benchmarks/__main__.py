@@ -1,8 +1,12 @@
-"""`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles.
+"""The benchmarks: tasks and methods that are compared, and our own bars.
 
-The words after `tables`, `experts`, `operating`, `service`, `headline` or `cores` are arguments:
-python -m benchmarks experts attacks --streams routing. `cores` checks out another revision, and is
-run only if it is named. With `--strict` the exit code is 1 if a bar fails.
+    python -m benchmarks list | run [SUITE] | table [NAME] | add FOLDER
+    python -m benchmarks crossover              the same as: run size
+    python -m benchmarks rounds first_use       bars of these kinds
+    python -m benchmarks                        what `make bench` runs: bars, in about ten minutes
+
+With `--strict` the exit code is 1 if a bar fails. The words after a command of the first line, or
+after `decisions`, `operating` or `service`, are its arguments.
 """
 
 import os
@@ -13,49 +17,40 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 KNOWN = {
-    "tables": "pages",
-    "headline": "headline",
-    "experts": "experts",
-    "budgets": "budgets",
-    "tournament": "tournament",
+    "list": "suite:listed",
+    "run": "suite",
+    "table": "pages",
+    "add": "suite:add",
+    "decisions": "decisions",
     "operating": "operating",
     "oracles": "oracles",
-    "cores": "cores",
     "rounds": "rounds",
     "first_use": "first_use",
     "at_size": "at_size",
-    "crossover": "crossover",
     "gpu": "gpu",
     "service": "service",
 }
-"""name on the command line -> module, imported when it is run"""
-WITH_ARGUMENTS = (
-    "tables",
-    "headline",
-    "cores",
-    "crossover",
-    "experts",
-    "budgets",
-    "operating",
-    "service",
-)
+"""name on the command line -> module and function (`report`), imported when it is run"""
+WITH_ARGUMENTS = ("list", "run", "table", "add", "decisions", "operating", "service")
+BARS = (("rounds",), ("first_use",), ("service",), ("run", "routing", "geant", "--seeds", "1"))
 
 
 def main(words: list[str]) -> int:
     from benchmarks.measuring import summary
 
     strict, names = "--strict" in words, [word for word in words if word != "--strict"]
-    arguments = bool(names) and names[0] in WITH_ARGUMENTS
-    if unknown := [name for name in names if name not in KNOWN and not arguments]:
-        print(f"No benchmark is called {unknown[0]!r}; there are {', '.join(KNOWN)}.")
-        return 2
-    if arguments:
-        failed = import_module(f"benchmarks.{KNOWN[names[0]]}").report(names[1:])
-        return int(bool(failed) or (not summary() and strict))
-    for name in names or [name for name in KNOWN if name != "cores"]:
-        import_module(f"benchmarks.{KNOWN[name]}").report()
-        print(flush=True)
-    return int(not summary() and strict)
+    if names[:1] == ["crossover"]:
+        names[:1] = ["run", "size"]
+    asked = [tuple(names)] if names[:1] and names[0] in WITH_ARGUMENTS else [(n,) for n in names]
+    failed = False
+    for name, *arguments in asked or BARS:
+        if name not in KNOWN:
+            print(f"No benchmark is called {name!r}; there are {', '.join(KNOWN)}.")
+            return 2
+        module, _, function = KNOWN[name].partition(":")
+        report = getattr(import_module(f"benchmarks.{module}"), function or "report")
+        failed |= bool(report(arguments) if name in WITH_ARGUMENTS else report())
+    return int(failed or (not summary() and strict))
 
 
 sys.exit(main(sys.argv[1:]))

@@ -84,14 +84,14 @@ def demands(pairs: Floats, nodes: int, rounds: int, seed: int = 0) -> Floats:
     return np.asarray(pull[:, i] * pull[:, j] * noise)
 
 
-def traffic(nodes: int, rounds: int, room: float) -> tuple[Any, tw.Stream]:
+def traffic(nodes: int, rounds: int, room: float, seed: int = 0) -> tuple[Any, tw.Stream]:
     """The tunnels and the rounds; links may carry `room` times what equal splits need in the
     busiest round.
     """
     ends = [(i, j) for i in range(nodes) for j in range(nodes) if i != j]
     tunnels = tw.networks.Tunnels(network(nodes), ends, TUNNELS)
     incidence, owner = tunnels.incidence, tunnels.path_pair
-    sent = demands(np.array(ends).T, nodes, rounds)
+    sent = demands(np.array(ends).T, nodes, rounds, seed)
     needed = incidence @ (tunnels.splits.center * sent.max(axis=0)[owner])
     capacities = room * np.maximum(needed, needed[needed > 0].min())
     shares = sent / sent.sum(axis=1, keepdims=True)

@@ -1,13 +1,11 @@
 """Graphs, streams and learners that several benchmarks share."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput
-from tidewolf.problems import Problem
 
 Edges = list[tuple[Hashable, Hashable]]
 Case = tuple[Any, tw.Stream]
@@ -80,28 +78,11 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def built(names: Sequence[str], rounds: int | None = None, seed: int = 0) -> list[Problem]:
-    """The problems whose records are present; the others are printed with the reason."""
-    found = []
-    for name in names:
-        try:
-            whole = tw.problems.named(name)
-            most = rounds and min(rounds, len(whole()) if name in RECORDED else rounds)
-            found.append(whole(rounds=most, seed=seed))
-        except InvalidInput as missing:
-            print(f"  {name}: skipped. {missing}")
-    return found
-
-
-RECORDED = ("abilene", "freeway", "carbon")
-"""Streams of a fixed length, the same for every seed."""
-
-
-def advised(problem: Problem) -> list[Any]:
-    """Experts as most users would give them: the time of day, and re-solving with the last round
-    and with that of a day ago.
+def advised(problem: Any) -> list[Any]:
+    """Experts as `tidewolf run` gives them: re-solving with the last round; if there is a period,
+    with that of a period ago and with a season, too.
     """
     if problem.period is None:
-        return []
+        return [tw.experts.Resolve()]
     season, again = tw.experts.Season(problem.period), ("last", problem.period)
     return [season, *map(tw.experts.Resolve, again)]

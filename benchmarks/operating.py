@@ -1,10 +1,14 @@
-"""What an operator meets: late feedback, capped moves, an unknown horizon, a link that fails.
+"""What an operator meets: late feedback, capped moves, an unknown horizon, a link that fails, and
+advice that breaks.
 
     late        feedback 3 and 24 rounds late on `routing`: 1.2 and 2.5 % of the loss, 2.2 and 5
                 times the violation; with advice no worse than without
     max_move    decisions that move by at most 0.5: 0.2 % of the loss, p99 of churn at the cap
     horizon     no horizon given, against the same run with it: 0.3 % of the loss, 1.1 times the
                 violation, from 200 rounds on
+    attacks     advisers that break: 0.5 % of the loss, 1.2 times the violation, in the median; the
+                worst seed may miss it by 0.5 points
+    bounds      above the true regret by 1/20 of the trivial regret at most; 60 times the violation
     outage      one of the three busiest links of `routing` out in rounds 400 to 449, loss and
                 violation over rounds 400 to 600: 1.2 times the violation of re-solving
 
@@ -13,15 +17,17 @@
 """
 
 import statistics
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import tidewolf as tw
-from benchmarks.cases import advised, built
-from benchmarks.experts import Means, means, percent, problems, times
+from benchmarks.cases import advised
 from benchmarks.measuring import Bar, Limits, play_sections
+from benchmarks.registry import TASKS, load
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
 
 DELAYS = {3: (1.2, 2.2), 24: (2.5, 5.0)}
@@ -36,6 +42,47 @@ PROJECTED = 2_000
 """Exact projections are played up to so many rounds."""
 FIRST, BACK, STOP = 400, 450, 600
 ALLOWED = 1.2
+STREAMS = ("abilene", "routing", "geant", "uunet", "freeway", "carbon")
+ATTACKED = ("routing", "geant", "abilene", "carbon")
+ATTACKED_ROUNDS = 6_000
+LOSS, VIOLATION, WORST = 0.5, 1.2, 0.5
+REGRET_SHARE, VIOLATION_BOUND = 5.0, 60.0
+
+
+class Means(NamedTuple):
+    """Loss and violation per round."""
+
+    loss: float
+    violation: float
+
+    def __str__(self) -> str:
+        return f"{self.loss:.4f} / {self.violation:.5f}"
+
+
+def means(learner: Any, stream: tw.Stream) -> Means:
+    run = tw.run(learner, stream)
+    return Means(float(run.losses.mean()), float(run.violations.mean()))
+
+
+def percent(ours: float, theirs: float) -> float:
+    """By how many percent ours is above."""
+    return 100.0 * (ours - theirs) / abs(theirs)
+
+
+def times(ours: float, theirs: float) -> float:
+    """How many times theirs ours is; 1 if both are 0."""
+    return ours / theirs if theirs else (1.0 if ours == 0.0 else float("inf"))
+
+
+def problems(limits: Limits, streams: Sequence[str], seeds: int) -> Iterator[tuple[str, Problem]]:
+    """Each stream, at each of its seeds, with its name; those that are absent are printed."""
+    load()
+    for stream in limits.named(streams):
+        for seed in limits.seeded(range(1 if TASKS[stream].recorded else seeds)):
+            try:
+                yield f"{stream}, seed {seed}", TASKS[stream].problem(limits.rounds, seed)
+            except InvalidInput as missing:
+                print(f"  {stream}: skipped. {missing}")
 
 
 def _mean(found: Sequence[Means]) -> Means:
@@ -95,8 +142,9 @@ def horizon(limits: Limits) -> Iterator[Bar]:
     kinds = (tw.LyapunovDescent, tw.LyapunovFrankWolfe, tw.baselines.SinhaVaze)
     for stream in limits.named(tuple(ROUNDS)):
         for rounds in (200, 2_000, ROUNDS[stream]):
-            played = [] if rounds > (limits.rounds or rounds) else built([stream], rounds)
-            for problem in played:
+            if rounds > (limits.rounds or rounds):
+                continue
+            for _, problem in problems(limits._replace(rounds=rounds), (stream,), 1):
                 for kind in kinds if rounds <= PROJECTED else kinds[:2]:
                     known, unknown = (
                         means(kind(problem.K, horizon=T), problem.stream) for T in (rounds, None)
@@ -142,6 +190,64 @@ def during_outage(problem: Problem, link: str) -> tuple[Means, Means]:
     return found[0], found[1]
 
 
+def points_of(learner: Any, stream: tw.Stream) -> Floats:
+    """The points that a learner plays."""
+    return np.array([played.x for played in tw.play(learner, stream)])
+
+
+def broken(problem: Problem) -> Iterator[tuple[str, Floats]]:
+    """Advice that is good (the best point of the next round) until it breaks."""
+    following = points_of(tw.baselines.Resolve(problem.K), problem.stream)
+    good = np.concatenate([following[1:], following[-1:]])  # re-solving is one round late
+    T, gradients = len(problem), problem.stream.losses.gradients(problem.K.center)
+    worst = np.array([problem.K.lmo(-gradients[t]) for t in range(T)])
+    t, half = np.arange(T), T // 2
+    yield "worst vertex from T/2", np.where((t >= half)[:, None], worst, good)
+    rows = np.concatenate([t[:half], half + np.random.default_rng(0).permutation(T - half)])
+    yield "shuffled from T/2", good[rows]
+    for turn in (50, 200, 1000):
+        for first, words in ((1, "good first"), (0, "worst first")):
+            bad = (t // turn) % 2 == first
+            if bad.any():
+                yield f"turns of {turn}, {words}", np.where(bad[:, None], worst, good)
+
+
+def attacks(limits: Limits) -> Iterator[Bar]:
+    """An adviser that breaks, against the same run without it."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    few = limits._replace(rounds=min(ATTACKED_ROUNDS, limits.rounds or ATTACKED_ROUNDS))
+    for name, problem in problems(few, ATTACKED, 3):
+        before = means(tw.Ensemble(problem.K, experts=advised(problem)), problem.stream)
+        print(f"    {name}: without it {before}", flush=True)
+        for attack, points in broken(problem):
+            now = _with(problem, {attack: points})
+            gap, more = percent(now.loss, before.loss), times(now.violation, before.violation)
+            print(f"      {attack:24} {now}: {gap:+.2f} %, x {more:.2f}", flush=True)
+            found.setdefault(attack, []).append((gap, more))
+    for attack, both in found.items():
+        gaps, ratios = zip(*both, strict=True)
+        yield Bar(f"{attack}, loss, median", statistics.median(gaps), LOSS, "%")
+        yield Bar(f"{attack}, loss, worst of {len(gaps)}", max(gaps), LOSS + WORST, "%")
+        yield Bar(f"{attack}, violation, median", statistics.median(ratios), VIOLATION, "x")
+
+
+def _with(problem: Problem, advice: Mapping[str, Floats]) -> Means:
+    stream = tw.Stream(problem.stream.losses, problem.stream.constraints, advice=advice)
+    return means(tw.Ensemble(problem.K, experts=[*advised(problem), *advice]), stream)
+
+
+def bounds(limits: Limits) -> Iterator[Bar]:
+    """How far the certificate of a run is from what was measured."""
+    for name, problem in problems(limits, STREAMS, 1):
+        run = tw.run(tw.Ensemble(problem.K, experts=advised(problem)), problem.stream)
+        trivial, (regret, _) = run.certificate.regret.trivial, run.regret
+        share = 100.0 * (run.bound.regret - regret) / trivial
+        ratio = times(run.bound.violation, float(run.violations.sum()))
+        print(f"    {name}: regret {regret:.4g}, at most {run.bound.regret:.4g}", flush=True)
+        yield Bar(f"{name}, regret bound, of the trivial one", share, REGRET_SHARE, "%")
+        yield Bar(f"{name}, violation bound", ratio, VIOLATION_BOUND, "x")
+
+
 def report(words: Sequence[str] = ()) -> None:
-    sections = {"late": late, "max_move": max_move, "horizon": horizon, "outage": outage}
-    play_sections("operating", sections, words)
+    sections = (late, max_move, horizon, outage, attacks, bounds)
+    play_sections("operating", {each.__name__: each for each in sections}, words)

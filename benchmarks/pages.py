@@ -1,14 +1,14 @@
 """Tables in marked blocks of the pages in docs/benchmarks, and the command that writes them.
 
-    <!-- begin NAME: python -m benchmarks tables NAME -->
+    <!-- begin NAME: python -m benchmarks table NAME -->
     | a table |
     <!-- end NAME -->
 
-    python -m benchmarks tables                     measures and prints all of them
-    python -m benchmarks tables nyse --write        writes one into its page
-    python -m benchmarks tables nyse --compare      prints where the page differs, and exits 1
+    python -m benchmarks table network              prints one: of a suite, or of ranks, from its
+                                                    results; the others are measured
+    python -m benchmarks table network --write      writes it into its page, and draws its pictures
 
-A page is compared cell by cell: words must be equal, numbers near. Columns whose name contains
+Tests compare a page cell by cell: words must be equal, numbers near. Columns whose name contains
 "seconds" differ from machine to machine and are left out, as are cells that were not measured on
 one side (`ABSENT`). Tables whose data are absent are skipped, with the reason.
 """
@@ -19,19 +19,19 @@ import argparse
 import re
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.measuring import ROOT
 from tidewolf.core.errors import InvalidInput
 
+SUITES = ("ranks", "traffic", "network", "energy", "portfolio", "matrix", "paper")
 PAGES = {
-    "streams": ("index", "streams"),
+    **dict.fromkeys(SUITES, ("suites", "results")),
     "calls": ("index", "calls"),
     "rounds": ("performance", "rounds"),
-    "traffic": ("public", "public_traffic"),
-    "nyse": ("public", "public_nyse"),
     "sdplib": ("public", "public_sdplib"),
-    "paper": ("../paper", "paper"),
+    "growth": ("../paper", "growth"),
 }
 """The page and the module of each table."""
 ABSENT = "not measured here"
@@ -118,22 +118,27 @@ def replaced(text: str, name: str, body: str) -> str:
 def measured(name: str) -> Table:
     """The table as it is today; `Skipped` if its data are absent."""
     try:
-        found: Table = import_module(f"benchmarks.{PAGES[name][1]}").table()
+        module = import_module(f"benchmarks.{PAGES[name][1]}")
+        found: Table = module.table(name) if name in SUITES else module.table()
     except InvalidInput as missing:
         raise Skipped(str(missing)) from missing
     return found
 
 
 def report(words: Sequence[str] = ()) -> int:
-    """Print the tables named, or all; write them into their pages, or compare."""
-    parser = argparse.ArgumentParser("python -m benchmarks tables")
+    """Print the tables named, or all; write them into their pages."""
+    parser = argparse.ArgumentParser("python -m benchmarks table")
     parser.add_argument("names", nargs="*", metavar="table", help=", ".join(PAGES))
     parser.add_argument("--write", action="store_true", help="write the tables into their pages")
-    parser.add_argument("--compare", action="store_true", help="print where the pages differ")
+    parser.add_argument("--results", type=Path, help="a folder of results, for suites")
     given = parser.parse_args(words)
+    if given.results:
+        from benchmarks.results import table
+
+        print(*(table(name, given.results) for name in given.names), sep="\n\n")
+        return 0
     if unknown := set(given.names) - set(PAGES):
         parser.error(f"no table is called {min(unknown)!r}; there are {', '.join(PAGES)}.")
-    differ = False
     for name in given.names or PAGES:
         page = ROOT / "docs" / "benchmarks" / f"{PAGES[name][0]}.md"
         try:
@@ -142,11 +147,9 @@ def report(words: Sequence[str] = ()) -> int:
             print(f"{name}: skipped: {why}\n", flush=True)
             continue
         print(f"{name}\n{table}\n", flush=True)
-        text = page.read_text(encoding="utf-8")
         if given.write:
-            page.write_text(replaced(text, name, str(table)), encoding="utf-8")
-        elif given.compare:
-            lines = Table.parsed(find(text, name) or "|\n|").differences(table)
-            differ |= bool(lines)
-            print(*(f"  DIFFERS  {line}" for line in lines), sep="\n")
-    return int(differ)
+            text = replaced(page.read_text(encoding="utf-8"), name, str(table))
+            page.write_text(text, encoding="utf-8")
+            if name in SUITES:
+                print(*import_module("benchmarks.results").draw(name))
+    return 0

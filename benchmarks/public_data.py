@@ -1,4 +1,4 @@
-"""Where the data of `python -m benchmarks tables` come from, and whether they are there.
+"""Where the records of the benchmarks come from, and whether they are there.
 
     python -m benchmarks.public_data                       says it for every file
     python -m benchmarks.public_data --figret FOLDER       makes meta_pod_a.npz of FIGRET's folder
@@ -9,6 +9,7 @@ it.
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -17,11 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import public_nyse, public_sdplib
+from benchmarks import public_sdplib, tasks
 from tidewolf.problems.data import VARIABLE, data_folder, recorded
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-PODS, HISTORIES = 4, ("train", "test")
 
 
 class Source(NamedTuple):
@@ -30,7 +28,6 @@ class Source(NamedTuple):
     file: str
     subject: str
     source: str
-    address: str
     licence: str
     fetch: str
     """what to type, or to do"""
@@ -39,15 +36,13 @@ class Source(NamedTuple):
 
 
 def _nyse_facts() -> list[tuple[str, float, float]]:
-    r = public_nyse.relatives()
-    days, stocks = r.shape
-    even = np.full(stocks, 1.0 / stocks)
+    r = tasks.nyse().stream.losses.returns
     return [
-        ("days", public_nyse.DAYS, days),
-        ("stocks", public_nyse.STOCKS, stocks),
-        ("market", 14.50, public_nyse.grown(public_nyse.hold(r, even), r)),
+        ("days", 5651, len(r)),
+        ("stocks", 36, r.shape[1]),
+        ("market", 14.50, float(r.prod(axis=0).mean())),
         ("best stock", 54.14, float(r.prod(axis=0).max())),
-        ("uniform constant rebalanced", 27.08, float(np.exp(np.log(r @ even).sum()))),
+        ("uniform constant rebalanced", 27.08, float(r.mean(axis=1).prod())),
     ]
 
 
@@ -74,9 +69,8 @@ def _sdplib_facts(name: str) -> Callable[[], list[tuple[str, float, float]]]:
 SOURCES = (
     Source(
         "nyse_o.csv",
-        "nyse",
+        "portfolio",
         "universal/data/nyse_o.csv in the wheel of universal-portfolios 0.4.17 on PyPI",
-        "universal-portfolios 0.4.17 on the Python Package Index",
         "the package's own (MIT with a request for feedback); prices as in Cover (1991)",
         "pip download universal-portfolios==0.4.17 --no-deps; unzip -j universal_portfolios-*.whl "
         "universal/data/nyse_o.csv -d $TIDEWOLF_DATA",
@@ -85,8 +79,7 @@ SOURCES = (
     Source(
         "meta_pod_a.npz",
         "traffic",
-        "folder Data/Facebook_pod_a of FIGRET (SIGCOMM 2024): Meta's PoD trace",
-        "https://github.com/FIGRET/figret",
+        "Data/Facebook_pod_a of https://github.com/FIGRET/figret (SIGCOMM 2024): Meta's PoD trace",
         "MIT",
         "git clone https://github.com/FIGRET/figret; python -m benchmarks.public_data --figret "
         "figret/Data/Facebook_pod_a",
@@ -96,12 +89,11 @@ SOURCES = (
         Source(
             f"{name}.dat-s",
             "sdplib",
-            "SDPLIB 1.2 (Borchers 1999)"
+            "SDPLIB 1.2 (Borchers 1999), https://github.com/vsdp/SDPLIB"
             + {
                 "mcp100": "; also bin/mcp100.dat-s of DSDP 5.8 (Debian's source package dsdp)",
                 "theta1": "; also test/theta1.dat-s of CSDP 6.2.0 (Debian's coinor-csdp)",
             }.get(name, ""),
-            "https://github.com/vsdp/SDPLIB",
             "none stated; cite Borchers (1999)",
             f"take data/{name}.dat-s",
             _sdplib_facts(name),
@@ -135,46 +127,31 @@ def from_figret(folder: Path) -> dict[str, Any]:
     `train` and `test` have files N.hist, a traffic matrix a line, row by row, and N.opt, the least
     possible utilisation of each; tunnels.txt the paths of each pair, `0 1:0-1,0-2-1,0-3-1`.
     """
-    parts = sorted(
-        (path for name in HISTORIES for path in (folder / name).glob("*.hist")),
-        key=lambda path: int(path.stem),
-    )
+    parts = sorted(folder.glob("t*/*.hist"), key=lambda path: int(path.stem))
     if not parts:
         raise SystemExit(
             f"There is no train/1.hist in {folder}; name FIGRET's folder of a network."
         )
     full = np.vstack([np.loadtxt(path, ndmin=2) for path in parts])
     best = np.concatenate([np.loadtxt(path.with_suffix(".opt"), ndmin=1) for path in parts])
-    nodes = round(full.shape[1] ** 0.5)
-    apart = ~np.eye(nodes, dtype=bool).ravel()
-    ends = [(i, j) for i in range(nodes) for j in range(nodes) if i != j]
+    nodes = range(round(full.shape[1] ** 0.5))
+    ends = [(i, j) for i in nodes for j in nodes if i != j]
     uses, pairs = [], []
-    for line in (folder / "tunnels.txt").read_text().split("\n"):
-        if not line.strip():
-            continue
+    for line in filter(str.strip, (folder / "tunnels.txt").read_text().splitlines()):
         pair, paths = line.split(":")
         for path in paths.split(","):
-            stops = [int(node) for node in path.split("-")]
-            used = np.zeros(len(ends), dtype=np.uint8)
-            used[[ends.index(link) for link in pairwise(stops)]] = 1
-            uses.append(used)
-            source, target = map(int, pair.split())
-            pairs.append(ends.index((source, target)))
+            links = set(pairwise(map(int, path.split("-"))))
+            uses.append([end in links for end in ends])
+            pairs.append(ends.index(tuple(map(int, pair.split()))))
+    network = json.loads((folder / f"{folder.name}.json").read_text())["links"]
+    capacities = {(link["source"], link["target"]): float(link["capacity"]) for link in network}
     return {
-        "demands": full[:, apart].astype(np.float32),
-        "path_links": np.array(uses),
+        "demands": full[:, ~np.eye(len(nodes), dtype=bool).ravel()].astype(np.float32),
+        "path_links": np.array(uses, dtype=np.uint8),
         "path_pair": np.array(pairs, dtype=np.int16),
-        "capacities": _capacities(folder, ends),
+        "capacities": np.array([capacities[end] for end in ends]),
         "best_mlu": best,
     }
-
-
-def _capacities(folder: Path, ends: Sequence[tuple[int, int]]) -> Floats:
-    import json
-
-    network = json.loads((folder / f"{folder.name}.json").read_text())
-    told = {(link["source"], link["target"]): link["capacity"] for link in network["links"]}
-    return np.array([float(told[link]) for link in ends])
 
 
 def main(words: Sequence[str]) -> int:
@@ -191,7 +168,6 @@ def main(words: Sequence[str]) -> int:
     for source, words_of in found:
         print(f"{source.file} ({source.subject}): {words_of}")
         print(f"  from     {source.source}")
-        print(f"  at       {source.address}")
         print(f"  licence  {source.licence}")
         print(f"  fetch    {source.fetch}")
     return 1 if any(words_of.startswith("WRONG") for _, words_of in found) else 0

@@ -1,26 +1,25 @@
-"""`python -m benchmarks tables`: its blocks and tables, readers and arithmetic, and the pages.
+"""`python -m benchmarks`: blocks and tables, readers and arithmetic, a method of one's own, pages.
 
 Tables that need data or minutes are measured in soak, and compared with docs/benchmarks.
 """
 
-import itertools
+import json
 import math
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.pages import ABSENT, PAGES, Skipped, Table
-from benchmarks.public_traffic import EVEN, any_best, most_even
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from benchmarks.pages import ABSENT, PAGES, SUITES, Skipped, Table
+from benchmarks.registry import METHODS, TASKS, Given
 
 import tidewolf as tw
-from benchmarks import pages, public_data, public_nyse, public_sdplib
+from benchmarks import methods, pages, public_data, public_sdplib, registry, results, suite, tasks
+from tidewolf.core.errors import InvalidInput
 
+registry.load()
 ROOT = Path(__file__).parents[2]
 BENCHMARKS = ROOT / "docs" / "benchmarks"
-seeds = st.integers(0, 10_000)
 
 
 # ---------------------------------------------------------------- blocks and tables
@@ -32,7 +31,7 @@ def test_the_page_has_every_block_once(name):
     table = Table.parsed(pages.find(text, name) or "")
     assert len(table.rows) >= 6
     assert all(len(row) == len(table.head) for row in table.rows)
-    assert text.count(f"<!-- begin {name}: python -m benchmarks tables {name} -->") == 1
+    assert text.count(f"<!-- begin {name}: python -m benchmarks table {name} -->") == 1
 
 
 def test_tables_are_compared_cell_by_cell():
@@ -55,33 +54,109 @@ def test_tables_are_compared_cell_by_cell():
 def test_a_market_of_two_stocks_by_hand():
     """One doubles and halves in turn, the other stays: half and half gains 9/8 in two days."""
     r = np.array([[2.0, 1.0], [0.5, 1.0], [2.0, 1.0], [0.5, 1.0]])
-    even = np.array([0.5, 0.5])
-    assert public_nyse.grown(public_nyse.hold(r, even), r) == pytest.approx(1.0)
-    constant = public_nyse.constant(r, even)
-    assert public_nyse.grown(constant, r) == pytest.approx((9 / 8) ** 2)
+    stream = tw.Stream(tw.functions.LogWealth(r))
+    market = tw.problems.Problem("market", tw.sets.Simplex(2), stream, "Two stocks.")
+    even = np.full((4, 2), 0.5)
+    found = tasks.wealth(market, even)
+    assert found["wealth"] == pytest.approx((9 / 8) ** 2)
     # bought from nothing, then back from 2/3 and 1/3, from 1/3 and 2/3, and again
-    np.testing.assert_allclose(public_nyse.turnover(constant, r), [1.0, 1 / 3, 1 / 3, 1 / 3])
-    paid = 0.99 * (1 - 0.01 / 3) ** 3
-    assert public_nyse.grown(constant, r, 0.01) == pytest.approx((9 / 8) ** 2 * paid)
-    held = public_nyse.hold(r, even)
-    np.testing.assert_allclose(public_nyse.turnover(held, r)[1:], 0.0, atol=1e-15)
+    np.testing.assert_allclose(tasks.turnover(even, r), [1.0, 1 / 3, 1 / 3, 1 / 3])
+    paid = (1 - tasks.COST) * (1 - tasks.COST / 3) ** 3
+    assert found["after costs"] == pytest.approx((9 / 8) ** 2 * paid)
+    assert found["traded"] == pytest.approx(1 / 3)
 
 
-@settings(max_examples=8)
-@given(seed=seeds)
-def test_strategies_hold_shares_of_the_whole_and_do_not_look_ahead(seed):
-    r = np.exp(np.random.default_rng(seed).normal(0.0, 0.1, (12, 4)))
-    changed = r.copy()
-    changed[7] = changed[7, ::-1]
-    for strategy in (
-        public_nyse.exponentiated_gradient,
-        public_nyse.online_newton,
-        public_nyse.passive_aggressive,
-    ):
-        held = strategy(r)
-        assert held.min() >= 0.0
-        np.testing.assert_allclose(held.sum(axis=1), 1.0, atol=1e-9)
-        np.testing.assert_array_equal(strategy(changed)[:8], held[:8])
+# ---------------------------------------------------------------- tasks and methods
+
+
+@pytest.mark.parametrize(
+    "name", ["tunnels", "failures", "charging", "maxcut", "flow 8", "trees 10"]
+)
+def test_a_generated_task_has_a_fixed_point_that_satisfies_it_and_seeds_change_it(name):
+    first, again, other = (TASKS[name].build(rounds=30, seed=seed) for seed in (0, 0, 1))
+    one, same, else_ = (p.stream.losses.values(p.K.center) for p in (first, again, other))
+    np.testing.assert_array_equal(one, same)
+    assert (one != else_).any()
+    assert tw.best_in_hindsight(first.K, first.stream).feasible
+
+
+@pytest.mark.parametrize("name", ["EG", "online Newton step", "PAMR (mean reversion)"])
+def test_portfolio_methods_hold_shares_of_the_whole(name):
+    market = tw.problems.portfolio(rounds=12)
+    player = METHODS[name].make(Given(market.K, 12, 0, None, 0))
+    for t in range(12):
+        player.observe(market.stream.losses[t : t + 1], None)
+        assert player.decide().min() >= 0.0
+        assert player.decide().sum() == pytest.approx(1.0)
+    assert np.abs(player.decide() - market.K.center).max() > 1e-4
+
+
+def test_re_solving_takes_the_mean_and_the_strictest_of_a_window():
+    """Of costs the mean or the largest; of capacities the mean or the least."""
+    losses = tw.functions.Linear([[1.0, 2.0], [3.0, 1.0]])
+    limits = tw.functions.Capacity([[0.5, 1.0], [0.7, 0.2]])
+    for of, costs, room in (("mean", [2.0, 1.5], [0.6, 0.6]), ("max", [3.0, 2.0], [0.5, 0.2])):
+        both = [methods.of_window([f[:1], f[1:]], of) for f in (losses, limits)]
+        np.testing.assert_allclose(both[0].C, [costs])
+        np.testing.assert_allclose(both[1].c, [room])
+    np.testing.assert_allclose(losses.C, [[1.0, 2.0], [3.0, 1.0]])
+
+
+def rows(**violations: float) -> list[dict[str, object]]:
+    """Results of one task with a tolerance of 0.1; a name's losses are the length of the name."""
+    about = {"suite": "toy", "task": "t", "setting": {}}
+    best = {"loss": [0.5], "violation": [0.0], "tolerance": [0.1]}
+    found = [about | {"method": suite.BEST, "numbers": best}]
+    for name, violation in violations.items():
+        numbers = {"loss": [float(len(name))], "violation": [violation]}
+        found.append(about | {"method": name, "numbers": numbers})
+    return found
+
+
+def test_ranks_put_the_tolerance_first_then_loss():
+    given = rows(x=0.3, xxx=0.1, xx=0.0, xxxx=0.2)
+    swept = {"method": "x", "setting": {"caution": 9}}
+    given.append(given[1] | swept | {"numbers": {"loss": [1.5], "violation": [0.05]}})
+    *found, best = results.entries(given)
+    assert [each.name for each in found[1:]] == ["xx", "xxx", "xxxx", "x"]
+    assert [each.rank for each in found] == [None, 1, 2, 3, 4]
+    assert (best.rank, best.row["setting"]) == (None, {"caution": 9})
+
+
+def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, capsys):
+    """As CONTRIBUTING.md tells a newcomer: the template, a check, a run, a table."""
+    monkeypatch.chdir(tmp_path)
+    before = dict(METHODS), dict(TASKS)
+    try:
+        assert suite.add(["mine"]) == 0
+        (tmp_path / "mine" / "task.py").write_text(
+            "import tidewolf as tw\nfrom benchmarks.registry import task\n\n\n"
+            '@task("own", first=30)\ndef small(rounds=None, seed=0):\n'
+            "    return tw.problems.routing(rounds=rounds, seed=seed)\n"
+        )
+        assert suite.add(["mine"]) == 0
+        words = ["small", "--rounds", "40", "--seeds", "2", "--from", "mine"]
+        assert suite.report([*words, "--methods", "mine", "even"]) == 0
+        kept = json.loads((tmp_path / "out/bench/results/own.json").read_text())
+        default = next(row for row in kept if row["method"] == "mine" and not row["setting"])
+        assert {"commit", "versions", "command"} <= default.keys()
+        assert len(default["numbers"]["loss"]) == 2
+        assert default["numbers"]["calls"] == [1.0, 1.0]  # one call per round, counted
+        streams = [tw.problems.routing(rounds=40, seed=seed) for seed in (0, 1)]
+        even = next(row for row in kept if row["method"] == "even")["numbers"]["loss"]
+        counted = [p.stream.losses[30:].values(p.K.center).mean() for p in streams]
+        assert even == pytest.approx(counted, rel=1e-5)  # recorded with six digits
+        text = str(results.table("own", tmp_path / "out/bench/results"))
+        assert "| mine |" in text or "**mine**" in text
+        (tmp_path / "mine" / "method.py").write_text(
+            (tmp_path / "mine" / "method.py").read_text().replace("+ self.step *", "+ 1.5 *")
+        )
+        assert suite.add(["mine"]) == 1
+        assert "left the set" in capsys.readouterr().out
+    finally:
+        for known, kept in zip((METHODS, TASKS), before, strict=True):
+            known.clear()
+            known.update(kept)
 
 
 # ---------------------------------------------------------------- semidefinite programs
@@ -100,33 +175,6 @@ def test_the_theta_function_of_a_pentagon():
     for wrong in ("1\n2\n3 3\n1\n", "1\n1\n2\n1\n1 1 1 5 1\n", "nothing\n", "1\n1\n2\n1 2 3\n"):
         with pytest.raises(ValueError, match=r"\w"):
             public_sdplib.parse(wrong)
-
-
-# ---------------------------------------------------------------- splits
-
-
-@settings(max_examples=4)
-@example(seed=225)
-@given(seed=seeds)
-def test_the_most_even_of_the_best_splits(seed):
-    """Nearly as good as the best splits, and no farther from even.
-
-    With F the fullest link over that of even splits, x minimises F + EVEN |x - even|^2, so for
-    every best split z: F(x) <= F(z) + EVEN |z - even|^2, and |x - even| <= |z - even|.
-    """
-    rng = np.random.default_rng(seed)
-    nodes = range(4)
-    pairs = list(itertools.permutations(nodes, 2))
-    tunnels = tw.networks.Tunnels([(a, b, 1.0, 10.0) for a, b in pairs], pairs, k=3)
-    demands = rng.exponential(1.0, (2, len(pairs))) * (rng.random((2, len(pairs))) < 0.8)
-    losses, K = tunnels.max_utilization(demands), tunnels.splits
-    corner, even = any_best(losses, K, demands), most_even(losses, K, demands)
-    size, best = losses.values(K.center), losses.values_at(corner)
-    apart = [np.linalg.norm(x - K.center, axis=1) for x in (corner, even)]
-    assert (losses.values_at(even) <= best + size * (EVEN * apart[0] ** 2 + 1e-6)).all()
-    assert (losses.values_at(even) >= best - 1e-6 * size).all()
-    assert (apart[0] - apart[1]).min() >= -1e-6
-    assert max(K.infeasibility(x) for x in even) <= 1e-9
 
 
 # ---------------------------------------------------------------- oracles
@@ -154,9 +202,11 @@ def test_every_set_is_in_a_table_of_oracles():
 
 def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
-    for subject, file in (("nyse", "nyse_o.csv"), ("traffic", "meta_pod_a.npz")):
-        with pytest.raises(Skipped, match=rf"recorded stream {file} is not in .*TIDEWOLF_DATA"):
-            pages.measured(subject)
+    for name, file in (("nyse", "nyse_o.csv"), ("meta", "meta_pod_a.npz")):
+        with pytest.raises(
+            InvalidInput, match=rf"recorded stream {file} is not in .*TIDEWOLF_DATA"
+        ):
+            next(suite.rows_of(name, ["even"], 1, None, False))
     monkeypatch.setattr(public_sdplib, "GENERATED", (6,))
     *cuts, random = pages.measured("sdplib").rows
     assert all(row[3].startswith(ABSENT) for row in cuts)
@@ -169,7 +219,7 @@ def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "rounds"])
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in ("rounds", *SUITES)])
 def test_the_page_is_what_is_measured(name):
     try:
         table = pages.measured(name)
@@ -177,3 +227,9 @@ def test_the_page_is_what_is_measured(name):
         pytest.skip(str(why))
     text = (BENCHMARKS / f"{PAGES[name][0]}.md").read_text(encoding="utf-8")
     assert Table.parsed(pages.find(text, name) or "").differences(table) == []
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_the_page_shows_the_results(name):
+    text = (BENCHMARKS / "suites.md").read_text(encoding="utf-8")
+    assert pages.find(text, name) == str(results.table(name))

@@ -1,4 +1,4 @@
-"""Budgets and violation targets against what one would otherwise do.
+"""Budgets, violation targets and new experts against what one would otherwise do.
 
 plan       six endpoints, price against latency, a constant plan: 5 % below the loss of the same
            plan as a constraint of every round, the worst window 2 % of the total at most
@@ -6,8 +6,13 @@ gateway    three days of minutes: each day spends 1.01 of its budget at most (1.
            8 % above a linear program that knows everything, quotas as without the budget
 targets    the violation per round within 30 % of its target, 0.2 % above the loss of the
            caution with that violation, its bound 8 times the violation at most
+leader     Meta's trace with experts.Leader(): at most 12.40 % above the least possible in rounds
+           7,500 to 9,999, and 1 ms of CPU time per round
+curvature  generated records of prices, with and without mean reversion: with experts.Static() at
+           least 0.95 of the wealth of uniform weights
 """
 
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -16,11 +21,13 @@ from scipy.optimize import linprog
 
 import tidewolf as tw
 from benchmarks.cases import advised
-from benchmarks.experts import means, percent, problems
 from benchmarks.measuring import Bar, Limits, play_sections
+from benchmarks.operating import means, percent, problems
+from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
 from tidewolf.problems.gateway import DAY
 
+LEADER, WEALTH = 12.40, 0.95
 SEEDS, TARGETS = 5, (0.001, 0.002, 0.005, 0.01)
 CAUTIONS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -38,7 +45,7 @@ def endpoints(seed: int, rounds: int = 5_000) -> tuple[tw.Stream, tw.Stream, flo
 
 
 def plan(limits: Limits) -> Iterator[Bar]:
-    for seed in limits.seeds or range(SEEDS):
+    for seed in limits.seeded(range(SEEDS)):
         budget, strict, total = endpoints(seed)
         K = tw.sets.Simplex(6)
         ours, theirs = (tw.run(tw.Ensemble(K), stream) for stream in (budget, strict))
@@ -64,7 +71,7 @@ def offline(problem: Problem) -> float:
 
 
 def gateway(limits: Limits) -> Iterator[Bar]:
-    for seed in limits.seeds or range(SEEDS):
+    for seed in limits.seeded(range(SEEDS)):
         problem = tw.problems.gateway(seed=seed)
         K, experts, total = problem.K, advised(problem), problem.budgets[0].total
         run = tw.run(tw.Ensemble(K, experts=experts, budgets=problem.budgets), problem.stream)
@@ -100,5 +107,52 @@ def targets(limits: Limits) -> Iterator[Bar]:
                 yield Bar(f"{name}, target {target:g}, bound", ratio, 8.0, "x")
 
 
+def leader(limits: Limits) -> Iterator[Bar]:
+    """The best fixed split of the past as an expert, on Meta's trace."""
+    for problem in (p for _, p in problems(limits, ("meta",), 1)):
+        plain, learner = (tw.Ensemble(problem.K, experts=e) for e in ((), (tw.experts.Leader(),)))
+        tw.run(learner, problem.stream[:300])  # compiled
+        seconds = time.process_time()
+        run = tw.run(learner, problem.stream)
+        seconds = time.process_time() - seconds
+        for name, losses in (
+            ("with", run.losses),
+            ("without", tw.run(plain, problem.stream).losses),
+        ):
+            first, all_of = losses[: len(losses) // 4].mean(), losses.mean()
+            print(f"    {name}: first quarter {first:.4f}, all rounds {all_of:.4f}", flush=True)
+        counted = float(run.losses[3 * len(run.losses) // 4 :].mean())
+        yield Bar("meta, above the least possible", 100.0 * (counted - 1.0), LEADER, "%")
+        yield Bar("meta, CPU time per round", 1e3 * seconds / len(run.losses), 1.0, "ms")
+
+
+def record(seed: int, reverting: bool, days: int = 2000, stocks: int = 12) -> Floats:
+    """Prices over those of the day before: a market, and each stock's own drift and noise, which
+    returns by a tenth per day if it is reverting.
+    """
+    rng = np.random.default_rng((seed, int(reverting)))
+    market = 0.0004 + 0.008 * rng.standard_normal((days, 1))
+    own = 0.0003 * rng.standard_normal(stocks) + 0.018 * rng.standard_normal((days, stocks))
+    if reverting:
+        level = np.zeros((days + 1, stocks))
+        for t in range(days):
+            level[t + 1] = 0.9 * level[t] + own[t]
+        own = np.diff(level, axis=0)
+    return np.asarray(np.exp(market + own))
+
+
+def curvature(limits: Limits) -> Iterator[Bar]:
+    """Wealth over that of uniform weights; the prior was chosen at the seeds 0 and 1."""
+    for seed in limits.seeded(range(5)):
+        for reverting in (False, True):
+            returns = record(seed, reverting, limits.rounds or 2000)
+            learner = tw.Ensemble(tw.sets.Simplex(12), experts=(tw.experts.Static(),))
+            run = tw.run(learner, tw.Stream(tw.functions.LogWealth(returns)))
+            over = float(np.exp(-run.losses.sum() - np.log(returns.mean(axis=1)).sum()))
+            name = f"wealth, {'with' if reverting else 'without'} mean reversion, seed {seed}"
+            yield Bar(name, over, WEALTH, "x", least=True)
+
+
 def report(words: Sequence[str] = ()) -> None:
-    play_sections("budgets", {"plan": plan, "gateway": gateway, "targets": targets}, words)
+    sections = {"plan": plan, "gateway": gateway, "targets": targets, "leader": leader}
+    play_sections("decisions", {**sections, "curvature": curvature}, words)

@@ -1,0 +1,283 @@
+"""Tables, ranks, pictures and bars of the results that `python -m benchmarks run` has written.
+
+The rank of a method on a task: first those whose mean violation is within the tolerance (1 % of the
+mean violation of the best fixed point that ignores constraints), by mean loss; then the others, by
+mean violation. A method is ranked with its default settings. A row with a dagger has the setting,
+of those that were tried, whose rank would be best: it is known only in hindsight and has no rank.
+Bold: rank 1, and the least loss, violation, churn and time among default settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from benchmarks.measuring import ROOT, Bar
+from benchmarks.pages import SUITES, Skipped, Table
+from benchmarks.suite import BEST, RESULTS, read
+
+Rows = Sequence[dict[str, Any]]
+COLUMNS = {
+    "loss": "loss", "loss p99": "p99", "loss worst": "worst", "violation": "violation",
+    "violation p99": "p99", "violation worst": "worst", "churn": "churn", "us": "us",
+    "MB": "MB", "calls": "calls", "programs": "programs",
+}  # fmt: skip
+BOLD = [*COLUMNS][:8]
+OTHER = ("curve", "regret %", "lower", "upper", "tolerance")
+IMAGES, HINDSIGHT, OURS = ROOT / "docs" / "images", "\u2020", "Ensemble"
+CURVES = {
+    "re-solving": "#D55E00",
+    "exact projection (Sinha-Vaze)": "#0072B2",
+    "LyapunovDescent": "#56B4E9",
+    OURS: "#009E73",
+}
+"""Methods whose other settings are drawn as a line."""
+MARKS = "vsDPX^p<>hHd*8"
+OVER_ROUNDS = {
+    "even": "#999999",
+    "re-solving": "#D55E00",
+    OURS: "#009E73",
+    BEST: "#0072B2",
+    "trained policy": "#CC79A7",
+}
+SIZES = CURVES | {"exact projection, OSQP to 1e-4": "#CC79A7"}
+FRONTIERS = {"exact projection (Sinha-Vaze)": -1.0, "re-solving": 0.3}
+"""By how many percent Ensemble's loss may be above what these reach at its violation."""
+
+
+class Entry(NamedTuple):
+    """A line of a table: a method with its default settings, or with its best in hindsight."""
+
+    name: str
+    row: dict[str, Any]
+    rank: int | None
+
+
+def mean(row: dict[str, Any], number: str) -> float:
+    """Of the seeds; of times the median, since the first may compile."""
+    values = row["numbers"].get(number, [np.nan])
+    return float(np.median(values) if number == "us" else np.mean(values))
+
+
+def by_task(rows: Rows) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row["task"], []).append(row)
+    return found
+
+
+def entries(rows: Rows) -> list[Entry]:
+    """The lines of one task: the comparator, defaults by rank, then best settings in hindsight."""
+    best = next(row for row in rows if row["method"] == BEST)
+    played = [row for row in rows if "numbers" in row and row is not best]
+    tolerance = mean(best, "tolerance") + 1e-12
+
+    def score(row: dict[str, Any]) -> tuple[bool, float]:
+        violation = mean(row, "violation")
+        return violation > tolerance, violation if violation > tolerance else mean(row, "loss")
+
+    ranked = sorted((row for row in played if not row["setting"]), key=score)
+    found = [Entry(BEST, best, None)]
+    found += [Entry(row["method"], row, rank) for rank, row in enumerate(ranked, 1)]
+    for row in ranked:
+        own = min((r for r in played if r["method"] == row["method"]), key=score)
+        if own["setting"]:
+            words = ", ".join(f"{name} {value}" for name, value in own["setting"].items())
+            found.append(Entry(f"{row['method']}, {words} {HINDSIGHT}", own, None))
+    return found
+
+
+def cell(row: dict[str, Any], number: str) -> str:
+    """The mean of the seeds; of loss and violation with half of its 95 % confidence interval."""
+    values = row["numbers"].get(number)
+    if values is None:
+        return ""
+    text, spread = f"{mean(row, number):.4g}", number in ("loss", "violation")
+    if spread and len(values) > 1 and (error := stats.sem(values)) > 0.0:
+        text += f" \u00b1 {error * stats.t.ppf(0.975, len(values) - 1):.1g}"
+    return text
+
+
+def table(name: str, folder: Path = RESULTS) -> Table:
+    """That of a suite, or of ranks over all tasks."""
+    rows = read(folder, *(SUITES[1:] if name == "ranks" else [name]))
+    if not rows:
+        raise Skipped(f"there are no results in {folder}; `python -m benchmarks run` makes them")
+    if name == "ranks":
+        return ranks(rows)
+    more = dict.fromkeys(n for row in rows for n in row.get("numbers", {}) if n not in OTHER)
+    columns = COLUMNS | {n: n for n in more if n not in COLUMNS}
+    lines = []
+    for task, own in by_task(rows).items():
+        found = entries(own)
+        least = {c: min(mean(e.row, c) for e in found if e.rank) for c in BOLD}
+        for each in found:
+            cells = [task if each.row is found[0].row else ""]
+            cells.append(f"**{each.name}**" if each.rank == 1 else each.name)
+            for c in columns:
+                text = cell(each.row, c)
+                bold = each.rank and c in BOLD and mean(each.row, c) == least[c]
+                cells.append(f"**{text}**" if bold else text)
+            lines.append((*cells, str(each.rank or "")))
+    return Table(("task", "method", *columns.values(), "rank"), lines)
+
+
+def all_ranks(rows: Rows) -> tuple[list[str], dict[str, dict[str, int]]]:
+    """The tasks, and the ranks of each method by task, the best method first."""
+    found: dict[str, dict[str, int]] = {}
+    for task, own in by_task(rows).items():
+        for each in entries(own):
+            if each.rank:
+                found.setdefault(each.name, {})[task] = each.rank
+    most = max(map(len, found.values()))  # methods for a few tasks come last
+    order = sorted(found, key=lambda n: (2 * len(found[n]) < most, np.mean([*found[n].values()])))
+    return [*by_task(rows)], {name: found[name] for name in order}
+
+
+def ranks(rows: Rows) -> Table:
+    """Ranks over tasks, lower is better."""
+    _, found = all_ranks(rows)
+    lines = []
+    for name, own in found.items():
+        each = np.array([*own.values()])
+        counts = len(each), (each == 1).sum(), (each <= 3).sum(), each.max()
+        lines.append((name, f"{each.mean():.1f}", *map(str, counts)))
+    return Table(("method", "mean rank", "tasks", "first", "among three", "worst rank"), lines)
+
+
+def bars(rows: Rows) -> Iterator[Bar]:
+    """Ensemble's loss above the frontiers of two baselines at its violation, median of seeds."""
+    for task, own in by_task(rows).items():
+        played = [row for row in own if "numbers" in row]
+        ours = [r for r in played if r["method"] == OURS and not r["setting"]]
+        for baseline, most in FRONTIERS.items():
+            theirs = [row for row in played if row["method"] == baseline]
+            if ours and len(theirs) > 1 and mean(ours[0], "violation") > 0.0:
+                gaps = [
+                    _above(ours[0], theirs, seed) for seed in range(len(ours[0]["numbers"]["loss"]))
+                ]
+                name = f"{task}: loss above {baseline} at the same violation"
+                yield Bar(name, float(np.median(gaps)), most, "%", note=f"{len(gaps)} seeds")
+
+
+def _above(ours: dict[str, Any], theirs: Rows, seed: int) -> float:
+    """In percent; theirs linearly between neighbours of the points that no other beats."""
+    points = sorted((r["numbers"]["violation"][seed], r["numbers"]["loss"][seed]) for r in theirs)
+    lowest = np.minimum.accumulate([loss for _, loss in points])
+    violation, loss = (ours["numbers"][name][seed] for name in ("violation", "loss"))
+    there = float(np.interp(violation, [v for v, _ in points], lowest))
+    return 100.0 * (loss - there) / abs(there)
+
+
+# --- pictures -------------------------------------------------------------------------------------
+
+
+def draw(suite: str, folder: Path = RESULTS, images: Path = IMAGES) -> list[Path]:
+    """The pictures of a suite's results, or of ranks."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    rows = read(folder, *(SUITES[1:] if suite == "ranks" else [suite]))
+    tasks, panels = by_task(rows), [partial(_ranks, rows=rows)]
+    if suite == "size":
+        families = dict.fromkeys(name.split()[0] for name in tasks)
+        panels = [partial(_sizes, rows=rows, family=family) for family in families]
+    elif suite != "ranks":
+        panels = [partial(_panel, rows=own, task=task) for task, own in tasks.items()]
+    pictures = {f"suite-{suite}": panels}
+    if suite == "network" and "geant" in tasks:
+        pictures["headline"] = [partial(_panel, rows=tasks["geant"], task="geant")]
+    if suite == "traffic" and "meta" in tasks:
+        pictures["meta"] = [partial(_over_rounds, rows=tasks["meta"])]
+    with rc_context({"svg.hashsalt": "tidewolf", "svg.fonttype": "path", "font.size": 9}):
+        for name, panels in pictures.items():
+            columns, lines = min(3, len(panels)), -(-len(panels) // 3)
+            size = (4.2 * columns, 3.6 * lines + 0.8) if len(panels) > 1 else (8.4, 5.0)
+            figure = Figure(figsize=size, layout="constrained")
+            axes, labels = figure.subplots(lines, columns, squeeze=False).ravel(), dict[str, Any]()
+            for ax in axes[len(panels) :]:
+                ax.set_axis_off()
+            for ax, panel in zip(axes, panels, strict=False):
+                panel(ax)
+                marks, names = ax.get_legend_handles_labels()
+                labels |= dict(zip(names, marks, strict=True))
+            given: Any = {"loc": "outside lower center", "ncols": min(4, columns + 2)}
+            figure.legend(labels.values(), labels, frameon=False, fontsize=8, **given)
+            figure.savefig(images / f"{name}.svg", metadata={"Date": None})
+    return [images / f"{name}.svg" for name in pictures]
+
+
+def _panel(ax: Any, rows: Rows, task: str) -> None:
+    """Mean loss against mean violation: lines over settings, marks for defaults."""
+    best, *found = entries(rows)
+    ranked, least = [e for e in found if e.rank], mean(best.row, "tolerance")
+    limited = least > 0.0
+
+    def place(row: dict[str, Any]) -> tuple[float, float]:
+        across = max(mean(row, "violation"), 0.03 * least) if limited else mean(row, "loss p99")
+        return across, mean(row, "loss")
+
+    for name, color in CURVES.items():
+        own = sorted(place(r) for r in rows if r["method"] == name and "numbers" in r)
+        if own:
+            ax.plot(*zip(*own, strict=True), ".-", color=color, lw=1, ms=4)
+    names = sorted({row["method"] for row in rows} - {*CURVES, BEST})  # the same in every panel
+    for each in ranked:
+        color = CURVES.get(each.name, "#666666")
+        mark = "o" if each.name in CURVES else MARKS[names.index(each.name) % len(MARKS)]
+        size = 11 if each.name == OURS else 6
+        ax.plot(*place(each.row), mark, color=color, ms=size, mec="white", label=each.name)
+    losses = [mean(best.row, "loss"), *(mean(e.row, "loss") for e in ranked)]
+    ax.axhline(losses[0], color="#333333", lw=0.8, ls=":", label=BEST)
+    low, high = min(losses), float(np.quantile(losses, 0.8))
+    ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+    if limited:
+        ax.set_xscale("log")
+        ax.axvspan(0.025 * least, least, color="#009E73", alpha=0.07, lw=0)
+    ax.set(title=task, ylabel="mean loss per round")
+    ax.set_xlabel("mean violation per round" if limited else "99th percentile of the loss")
+    ax.grid(color="#EEEEEE")
+
+
+def _over_rounds(ax: Any, rows: Rows) -> None:
+    """Means over a twentieth of the rounds."""
+    for name, color in OVER_ROUNDS.items():
+        for row in rows:
+            if row["method"] == name and not row["setting"] and "numbers" in row:
+                curve = np.convolve(row["numbers"]["curve"], np.full(5, 0.2), "valid")
+                ends = row["rounds"] * np.arange(5, 5 + len(curve)) / len(row["numbers"]["curve"])
+                late = row["first"] + row["rounds"] / 20 if name == "trained policy" else 0.0
+                ax.plot(ends[ends > late], curve[ends > late], color=color, label=name)
+    ax.set(xlabel="round", title="Meta PoD a, 12 pairs, means over a twentieth of the rounds")
+    ax.set_ylabel("utilisation of the fullest link\nover the least possible (lower is better)")
+    ax.grid(color="#EEEEEE")
+
+
+def _ranks(ax: Any, rows: Rows) -> None:
+    """The rank of every method on every task; dark is better."""
+    tasks, found = all_ranks(rows)
+    grid = np.array([[own.get(task, np.nan) for task in tasks] for own in found.values()])
+    ax.imshow(grid, cmap="YlGn_r", aspect="auto")
+    for (i, j), rank in np.ndenumerate(grid):
+        if rank == rank:
+            color = "white" if rank <= 4 else "black"
+            ax.text(j, i, f"{rank:.0f}", ha="center", va="center", color=color, fontsize=8)
+    ax.set_xticks(range(len(tasks)), tasks, rotation=40, ha="right")
+    ax.set_yticks(range(len(found)), list(found))
+    ax.set_title("Rank on every task, default settings: 1 is best", fontsize=11)
+
+
+def _sizes(ax: Any, rows: Rows, family: str) -> None:
+    """Microseconds per decision over the size of a family."""
+    played = [r for r in rows if r["task"].split()[0] == family and "numbers" in r]
+    for name, color in SIZES.items():
+        own = [row for row in played if row["method"] == name and not row["setting"]]
+        times = [mean(row, "us") for row in own]
+        ax.loglog([row["size"] for row in own], times, ".-", color=color, label=name)
+    ax.set(title=family, xlabel="rows or entries", ylabel="us per decision (lower is better)")
+    ax.grid(color="#EEEEEE")
