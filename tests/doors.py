@@ -321,6 +321,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield Door("Stream", tw.Stream, {**stream.fields(), **rounds})
     told_of = tw.Stream(stream.losses, stream.constraints, **rounds)
     yield Door("Stream.known", told_of.info, {"t": 1})
+    yield Door("Leader", tw.experts.Leader, {"every": 48, "rows": 1500, "window": None})
+    yield Door("Static", tw.experts.Static, {})
     budget = {"name": "usd", "total": 9.0, "per": "1d", "plan": None, "carry": True}
     yield Door("Budget", tw.Budget, budget)
     yield Door("RoundInfo", tw.RoundInfo, {**known, "unavailable": (1,)})

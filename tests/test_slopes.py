@@ -48,10 +48,11 @@ def test_what_is_across_the_hull_changes_nothing(name, K):
     run = tw.run(learner, stream(K, ROUNDS, 0.0))
     assert len(run.trajectory.means) == ROUNDS  # every decision
     assert np.ptp(run.trajectory.means, axis=0).max() > 0.01 * K.radius
+    near = 1e-5 if name == "CLASP" else 1e-6  # the root of what its programs end within
     for k in (1.0, 1e3, 1e6):
         shifted = tw.run(learner, stream(K, ROUNDS, k))
         np.testing.assert_allclose(
-            shifted.trajectory.means, run.trajectory.means, rtol=0.0, atol=1e-6 * K.radius
+            shifted.trajectory.means, run.trajectory.means, rtol=0.0, atol=near * K.radius
         )
         for number, expected in zip(shifted.bound[:2], run.bound[:2], strict=True):
             near = None if expected is None else pytest.approx(expected, rel=1e-6)

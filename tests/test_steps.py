@@ -102,7 +102,8 @@ def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, powe
         assert kind != "Resolve"
         assert kind != "BanditPrimalDual" or unit > 1.0
         return
-    np.testing.assert_allclose(points, expected, rtol=0, atol=1e-9 * SETS[name].radius)
+    near = 1e-5 if kind == "CLASP" else 1e-9  # the root of what its programs end within
+    np.testing.assert_allclose(points, expected, rtol=0, atol=near * SETS[name].radius)
     truthful(run, name, f, g)
 
 

@@ -80,6 +80,9 @@ def test_a_session_is_looked_at_from_a_folder_that_cannot_be_written(place):
         shutil.copy(place / "open" / name, place / "killed" / name)
     assert (place / "killed" / "session.db-wal").stat().st_size > 0
     before = sorted(place.rglob("*"))
+    for file_ in place.rglob("session.db*"):
+        assert file_.stat().st_mode & 0o077 == 0 or file_.parent.name == "killed"
+        file_.chmod(0o644)  # its owner lets others read it
     paths = [place / name / "session.db" for name in ("closed", "killed", "open")]
     assert seen_by_nobody(*paths) == [(12, 12, LEARNER.save(session.state))] * 3
     assert sorted(place.rglob("*")) == before

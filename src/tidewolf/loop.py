@@ -211,7 +211,7 @@ def _rounds(
             shape = (k, *shape)
             x = x if told else namespace(x).broadcast_to(x, shape)
         x = as_direction(x, shape, f"The point that {type(learner).__name__} plays")
-        functions = functions_of(stream, slice(t, t + k))
+        functions = functions_of(stream, slice(t, t + k), learner)
         with SILENCE:
             needs: type[feedback.Feedback] = feedback.FullInformation
             if told or explores:
@@ -233,9 +233,13 @@ def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S
     return state if info is None and not stale else with_info(learner, state, info or RoundInfo())
 
 
-def functions_of(stream: Stream, rounds: slice) -> feedback.FullInformation:
+def functions_of(
+    stream: Stream, rounds: slice, learner: Learner[Any] | None = None
+) -> feedback.FullInformation:
+    """The functions of rounds, with what they spend if the learner knows budgets."""
     losses, budgets = stream.losses.view(rounds), stream.budgets
-    if budgets is not None:
+    known = getattr(getattr(learner, "state_type", None), "_fields", ())
+    if budgets is not None and "budgets" in known:
         spends = tuple(batch.view(rounds) for batch in budgets.values())
         losses = Charged._unchecked(parts=(losses, *spends), names=tuple(budgets))
     return feedback.FullInformation(losses, stream.constraints.view(rounds))
@@ -326,7 +330,8 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
 def _arrival(
     learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
 ) -> feedback.Arrival:
-    functions, played = functions_of(stream, slice(t, t + 1)), _override(learner, stream, t)
+    functions = functions_of(stream, slice(t, t + 1), learner)
+    played = _override(learner, stream, t)
     instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
     needs = feedback_read(learner, functions.losses)

@@ -131,9 +131,6 @@ class Ensemble(Core):
     caution : float, default 10.0
         The weight of violations against losses: larger values violate constraints less and cost
         more.
-    target_violation : float, optional
-        The violation per round that is acceptable, on average over the rounds, in place of
-        caution. None: `caution` weighs violations.
     calls_per_round : float, default 1.0
         The most oracle calls per round, on average over the rounds so far; unspent calls are
         kept. "auto": as many as cost about as much as the rest of a round, by the kind of set:
@@ -166,6 +163,9 @@ class Ensemble(Core):
     budgets : tuple of Budget, default ()
         The budgets whose spend every round gives, such as `tw.Budget("usd", total=90, per="1d")`.
         A stream may have budgets that are not declared here.
+    target_violation : float, optional
+        The violation per round that is acceptable, on average over the rounds, in place of
+        caution. None: `caution` weighs violations.
 
     See Also
     --------
@@ -218,7 +218,6 @@ class Ensemble(Core):
     K: HardSetK
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
-    target_violation: OptionalPositive = None
     calls_per_round: CallsOrAuto = 1.0
     step_scales: Annotated[tuple[float, ...], Numbers(each=Magnitude(), distinct=True)] = (
         0.03,
@@ -234,6 +233,7 @@ class Ensemble(Core):
     constraint_lipschitz: OptionalPositive = None
     per_constraint: PerConstraint = False
     budgets: Budgets = ()
+    target_violation: OptionalPositive = None
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]

@@ -69,9 +69,6 @@ class LyapunovDescent(Core):
     caution : float, default 10.0
         The weight of violations against losses: larger values violate constraints less and cost
         more.
-    target_violation : float, optional
-        The violation per round that is acceptable, on average over the rounds, in place of
-        caution. None: `caution` weighs violations.
     calls_per_round : float, default 1.0
         The most oracle calls per round, on average over the rounds so far; unspent calls are
         kept. "auto": as many as cost about as much as the rest of a round, by the kind of set:
@@ -103,6 +100,9 @@ class LyapunovDescent(Core):
     budgets : tuple of Budget, default ()
         The budgets whose spend every round gives, such as `tw.Budget("usd", total=90, per="1d")`.
         A stream may have budgets that are not declared here.
+    target_violation : float, optional
+        The violation per round that is acceptable, on average over the rounds, in place of
+        caution. None: `caution` weighs violations.
 
     Examples
     --------
@@ -124,7 +124,6 @@ class LyapunovDescent(Core):
     K: HardSetK
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
-    target_violation: OptionalPositive = None
     calls_per_round: CallsOrAuto = 1.0
     tolerance: OptionalPositive = None
     block: Annotated[int, Count()] = 1
@@ -135,6 +134,7 @@ class LyapunovDescent(Core):
     max_move: OptionalPositive = None
     per_constraint: PerConstraint = False
     budgets: Budgets = ()
+    target_violation: OptionalPositive = None
 
     @property
     def scales(self) -> tuple[float, ...]:
