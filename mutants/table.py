@@ -529,8 +529,8 @@ PATCHES = {
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),
         "a kernel checks x, where y was to come no farther from the center": Patch(
-            "nearer = distance2(y, center)",
-            "nearer = distance2(x, center)",
+            "nearer += distance2(own, c)",
+            "nearer += distance2(x[low:high], c)",
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),
         "losses across a set come back beside limits that nearly are": Patch(

@@ -27,7 +27,7 @@ import numpy as np
 
 import tidewolf as tw
 from tidewolf.core.arrays import frozen
-from tidewolf.core.errors import HeldElsewhere, TidewolfError
+from tidewolf.core.errors import CheckpointError, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.late import next_round
@@ -187,12 +187,14 @@ def live(database, learner, happens, expected, done):
 
 
 def patiently(do, *given):
-    """Again, while PostgreSQL has not yet seen that the last holder is gone."""
+    """Again, while PostgreSQL has not yet seen that the last holder is gone, or a connection that
+    was cut off is not yet back.
+    """
     end = time.monotonic() + 10
     while True:
         try:
             return do(*given)
-        except HeldElsewhere:
+        except CheckpointError:
             if time.monotonic() > end:
                 raise
             time.sleep(0.005)

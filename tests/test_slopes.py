@@ -1,11 +1,9 @@
-"""What a function adds across aff(K) is a constant on K: <a + k 1, x> <= b + k is one limit of a
-simplex
-for every k, and <c + k 1, x> one loss.
+"""What a function adds across aff(K) is a constant on K: <a + k 1, x> <= b + k is one
+constraint on a simplex for every k, and <c + k 1, x> one loss.
 
-So decisions and bounds of every learner and rival that finds slopes out by itself are the same for
-every
-k, up to the digits that adding k costs. Streams are random: nothing ties, so that rounding decides
-nothing.
+So decisions and bounds of every learner and baseline that estimates gradient norms are the same for
+every k, up to the digits that adding k costs. Streams are random: there are no ties that rounding
+could decide.
 """
 
 import math
@@ -55,8 +53,8 @@ def test_what_is_across_the_hull_changes_nothing(name, K):
             shifted.trajectory.means, run.trajectory.means, rtol=0.0, atol=near * K.radius
         )
         for number, expected in zip(shifted.bound[:2], run.bound[:2], strict=True):
-            near = None if expected is None else pytest.approx(expected, rel=1e-6)
-            assert number == near, k
+            same = None if expected is None else pytest.approx(expected, rel=1e-6)
+            assert number == same, k
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tidewolf.experiments.sweep import LINE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "outputs.md").read_text()
-FREE = ("settings", "versions", "left_out", "decision", "cells")
+FREE = ("settings", "budgets", "versions", "left_out", "decision", "cells")
 """Keys that hold what has names of its own."""
 LINKS = ["A > B", "A > C", "B > D", "C > D", "B > C"]
 NETWORK = """
@@ -84,9 +84,9 @@ def leaves(*values: Any, hidden: Iterable[str] = ()) -> set[str]:
     return found - inner
 
 
-def said(*arguments: str) -> str:
+def said(*arguments: str, code: int = 0) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        assert main(list(arguments)) == 0
+        assert main(list(arguments)) == code
     return out.getvalue()
 
 
@@ -234,7 +234,7 @@ def test_live_answers(folder, monkeypatch):
     with contextlib.chdir(folder), open("rows") as stdin, monkeypatch.context() as patch:
         patch.setattr(sys, "stdin", stdin)
         with contextlib.redirect_stderr(io.StringIO()):
-            answers = said("live", "net.toml", "--db", "net.db").splitlines()
+            answers = said("live", "net.toml", "--db", "net.db", code=3).splitlines()  # "no row"
     require_same("Answers of tidewolf live", leaves(*map(json.loads, answers)))
 
 

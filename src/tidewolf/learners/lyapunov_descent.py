@@ -98,8 +98,8 @@ class LyapunovDescent(Core):
         If True, each constraint of a round has its own weight and its own bound on the
         violation; if False, one weight for the largest violation.
     budgets : tuple of Budget, default ()
-        The budgets whose spend every round gives, such as `tw.Budget("usd", total=90, per="1d")`.
-        A stream may have budgets that are not declared here.
+        The budgets whose spend every round gives, such as `tw.Budget("usd", total=90,
+        per="1d")`. A stream may have budgets that are not declared here.
     target_violation : float, optional
         The violation per round that is acceptable, on average over the rounds, in place of
         caution. None: `caution` weighs violations.

@@ -34,7 +34,7 @@ class Budget(Value):
     per : int or str, optional
         The period: a number of rounds, or a duration such as "1d" with the times of the rounds.
         None: all rounds of the learner's horizon.
-    plan : sequence of float, optional
+    plan : tuple of float, optional
         The amount for each round, in place of a total; after the last one it begins again.
     carry : bool, default False
         Whether what was spent above or below the plan of one period counts in the next.
