@@ -150,7 +150,7 @@ PATCHES = {
     },
     "methods/certificate.py": {
         "Ensemble: a context that sleeps costs nothing": Patch(
-            "unknown_loss=self.unknown_loss + K.radius * norm(loss)",
+            "unknown_loss=self.unknown_loss + K.radius * arrays.norm(loss)",
             "unknown_loss=self.unknown_loss",
             UNKNOWN_CONTEXT,
         ),
@@ -408,8 +408,8 @@ PATCHES = {
             "rho[i] = min(rho[i], ratios[i])", "rho[i] = ratios[i]", PLAIN_BOUNDS
         ),
         "certificate: sums keep the units of older weights": Patch(
-            "limit=frozen(sums.limit * unit + P)",
-            "limit=frozen(sums.limit + P)",
+            "limit=arrays.frozen(sums.limit * unit + P)",
+            "limit=arrays.frozen(sums.limit + P)",
             "tests/test_late.py::test_the_sums_of_a_certificate_are_those_of_what_was_played",
         ),
         "Lyapunov weights: the ratio is 0 where losses are flat": Patch(

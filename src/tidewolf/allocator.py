@@ -30,12 +30,10 @@ from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.experts import Static
-from tidewolf.functions.linear import Affine, Linear, MaxAffine
-from tidewolf.functions.smooth import LogWealth
+from tidewolf.functions import linear, smooth
 from tidewolf.learners.ensemble import Ensemble
 from tidewolf.loop import play
-from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.capabilities import experts_of
+from tidewolf.methods import base, capabilities
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.generic import Polytope
@@ -161,7 +159,7 @@ class OnlineAllocator(_Estimator):
         loss: str = "log_wealth",
         caution: float = 10.0,
         max_move: float | None = None,
-        learner: Callable[[ConvexSet], Learner[Any]] | None = None,
+        learner: Callable[[ConvexSet], base.Learner[Any]] | None = None,
         portfolio_params: dict[str, Any] | None = None,
         previous_weights: Any = None,
     ) -> None:
@@ -253,7 +251,7 @@ class OnlineAllocator(_Estimator):
             learner = Ensemble(K, caution=self.caution, max_move=self.max_move, experts=(Static(),))
         elif callable(learner):
             learner = learner(K)
-        if not isinstance(learner, Learner):
+        if not isinstance(learner, base.Learner):
             words = "must make a learner of a set, as tw.LyapunovDescent does"
             raise WrongType(f"learner of OnlineAllocator {words}; it made {shown(learner)}.")
         return Session(learner), _Rule(loss, most, owners)
@@ -281,14 +279,14 @@ class OnlineAllocator(_Estimator):
     # ---------------------------------------------------------------- what is known
 
     @property
-    def proved_(self) -> Bound | None:
+    def proved_(self) -> base.Bound | None:
         """Upper bounds for the rows so far; None if there are none."""
         return self.session_.explain().proved
 
     @property
     def experts_(self) -> Experts:
         """The experts of the learner; prints as a table."""
-        return Experts(experts_of(self.session_.learner, self.session_.state))
+        return Experts(capabilities.experts_of(self.session_.learner, self.session_.state))
 
     @property
     def needs_previous_weights(self) -> bool:
@@ -441,11 +439,11 @@ def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
 
 def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
     if kind == "linear":
-        return Linear(-returns)
+        return linear.Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
         words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X"
         raise InvalidInput(f'{words}: "log_wealth" needs returns above -1, such as 0.01 for 1 %.')
-    return LogWealth(1.0 + returns)
+    return smooth.LogWealth(1.0 + returns)
 
 
 def _limits(returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]) -> list[Batch]:
@@ -470,7 +468,7 @@ def _limits(returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]) 
         b[:, j] = numbers
     found: list[Batch] = []
     if len(A):
-        found.append(MaxAffine(np.broadcast_to(A, (rows, *A.shape)), b))
+        found.append(linear.MaxAffine(np.broadcast_to(A, (rows, *A.shape)), b))
     if rule.max_loss is not None:
-        found.append(Affine(-returns / rule.max_loss, np.ones(rows)))
+        found.append(linear.Affine(-returns / rule.max_loss, np.ones(rows)))
     return found

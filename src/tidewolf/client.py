@@ -38,15 +38,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from tidewolf.core import errors
+from tidewolf.core import errors, frames, round_info, sparse
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
 from tidewolf.core.feedback import Feedback, FullInformation
-from tidewolf.core.frames import by_name, in_order, is_table
-from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.linear import Capacity, Linear
 
@@ -268,7 +265,7 @@ class Client:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
-        body = _side_info(RoundInfo(time, context, advice, None, unavailable))
+        body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
         if round is not None:
             body["round"] = as_count(round, "The round", least=0) + 1
         if deadline is not None:
@@ -506,10 +503,10 @@ class Client:
         return found
 
     def _in_order(self, x: Any, name: Any) -> Any:
-        if not (isinstance(x, Mapping) or is_table(x)):
+        if not (isinstance(x, Mapping) or frames.is_table(x)):
             return x
         names, shape = self._entries
-        return in_order(x, names, f"The advice {shown(name)}", shape, gaps=True)
+        return frames.in_order(x, names, f"The advice {shown(name)}", shape, gaps=True)
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
@@ -519,7 +516,7 @@ class Client:
         return frozen(np.array([decision[name] for name in names], dtype=np.float64).reshape(shape))
 
 
-def _side_info(info: RoundInfo) -> dict[str, Any]:
+def _side_info(info: round_info.RoundInfo) -> dict[str, Any]:
     given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
     body = {key: part for key, part in given.items() if part is not None}
     if not isinstance(info.context, str | int | float | None):
@@ -561,7 +558,7 @@ def _as_experiment(given: Any) -> Mapping[str, Any]:
 
 
 def _numbers(x: Any, what: str) -> Any:
-    x = by_name(x, what)
+    x = frames.by_name(x, what)
     if isinstance(x, Mapping):
         names = [as_text(name, f"A name in {what}") for name in x]
         return {name: as_number(x[name], f"{what} of {name!r}") for name in names}
@@ -586,4 +583,4 @@ def _row(batch: object, kind: type[Linear] | type[Capacity]) -> Array:
         rounds = f" of {len(batch)} rounds" if isinstance(batch, Batch) and len(batch) != 1 else ""
         raise NotSupported(f"{_SENT}; {type(batch).__name__}{rounds} was given.")
     coefficients: Any = batch.C if isinstance(batch, Linear) else batch.c
-    return (coefficients.toarray() if is_sparse(coefficients) else coefficients)[0]
+    return (coefficients.toarray() if sparse.is_sparse(coefficients) else coefficients)[0]

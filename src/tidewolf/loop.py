@@ -35,26 +35,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core import feedback
-from tidewolf.core.arrays import SILENCE, as_count, as_direction, frozen, namespace
+from tidewolf.core import arrays, conforming, feedback
 from tidewolf.core.batch import NEVER, Batch, Stream
-from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.functions.autograd import Custom
-from tidewolf.functions.combined import Charged
+from tidewolf.functions import autograd, combined
 from tidewolf.functions.rounds import SUCH, as_round
+from tidewolf.methods import capabilities
 from tidewolf.methods.base import Learner, Progress, refuse_state
-from tidewolf.methods.capabilities import (
-    UsesInfo,
-    acts,
-    feedback_read,
-    is_per_constraint,
-    kernel_of,
-    late_feedback,
-    with_info,
-)
 from tidewolf.methods.kernel_functions import StreamFunctions
 from tidewolf.methods.late import next_round
 from tidewolf.sets.spectra import few_threads
@@ -142,7 +131,7 @@ def play(
     if not isinstance(stream, Stream):
         return _feed(learner, stream, state, first)
     _require_playable(learner, stream)
-    first = as_count(first, "The first round", least=0, most=len(stream))
+    first = arrays.as_count(first, "The first round", least=0, most=len(stream))
     return _stream_rounds(learner, stream, learner.start() if state is None else state, first)
 
 
@@ -158,7 +147,7 @@ def _feed(
             f"Expected a Stream(losses, constraints), or rounds that are each {SUCH}, "
             f"not {type(rounds).__name__}."
         )
-    if as_count(first, "The first round", least=0):
+    if arrays.as_count(first, "The first round", least=0):
         raise InvalidInput(f"Rounds that come one by one begin with the next, not with {first}.")
     return _one_by_one(learner, items, learner.start() if state is None else state)
 
@@ -181,7 +170,7 @@ def _require_playable(learner: Learner[S], stream: Stream) -> None:
         due = f"points of shape {learner.K.shape}, as the set of the learner has"
         raise WrongShape(f"Expected functions of {due}, not {stream.shape}.")
     if stream.late or stream.played is not None:
-        late_feedback(learner)
+        capabilities.late_feedback(learner)
 
 
 def _stream_rounds(
@@ -197,7 +186,7 @@ def _rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     t, rounds, listens = first, len(stream), _listens(learner, stream)
-    per_constraint = is_per_constraint(learner)
+    per_constraint = capabilities.is_per_constraint(learner)
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
@@ -206,16 +195,16 @@ def _rounds(
         if listens:
             state, stale = _with_side_information(learner, stream, t, state, stale), not told
         explores, shape = learner.needs is feedback.Bandit, stream.shape
-        x = acts(learner, state, k) if explores and told else learner.act(state)
+        x = capabilities.acts(learner, state, k) if explores and told else learner.act(state)
         if explores:
             shape = (k, *shape)
-            x = x if told else namespace(x).broadcast_to(x, shape)
-        x = as_direction(x, shape, f"The point that {type(learner).__name__} plays")
+            x = x if told else arrays.namespace(x).broadcast_to(x, shape)
+        x = arrays.as_direction(x, shape, f"The point that {type(learner).__name__} plays")
         functions = functions_of(stream, slice(t, t + k), learner)
-        with SILENCE:
+        with arrays.SILENCE:
             needs: type[feedback.Feedback] = feedback.FullInformation
             if told or explores:
-                needs = feedback_read(learner, functions.losses)
+                needs = capabilities.feedback_read(learner, functions.losses)
             values, seen = revealed(functions, x, needs, per_constraint)
             with few_threads(learner.K):
                 state = learner.update(state, seen) if told else state
@@ -225,12 +214,16 @@ def _rounds(
 
 def _listens(learner: Learner[Any], stream: Stream) -> bool:
     """Whether side information matters; entries that are out matter to every learner."""
-    return isinstance(learner, UsesInfo) or stream.unavailable is not None
+    return isinstance(learner, capabilities.UsesInfo) or stream.unavailable is not None
 
 
 def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
     info = stream.info(t)
-    return state if info is None and not stale else with_info(learner, state, info or RoundInfo())
+    return (
+        state
+        if info is None and not stale
+        else capabilities.with_info(learner, state, info or RoundInfo())
+    )
 
 
 def functions_of(
@@ -241,7 +234,7 @@ def functions_of(
     known = getattr(getattr(learner, "state_type", None), "_fields", ())
     if budgets is not None and "budgets" in known:
         spends = tuple(batch.view(rounds) for batch in budgets.values())
-        losses = Charged._unchecked(parts=(losses, *spends), names=tuple(budgets))
+        losses = combined.Charged._unchecked(parts=(losses, *spends), names=tuple(budgets))
     return feedback.FullInformation(losses, stream.constraints.view(rounds))
 
 
@@ -249,7 +242,7 @@ def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | 
     """The functions of a stream as the learner's kernel reads them; None if there is no kernel,
     or rounds need more than it can do.
     """
-    kernel = kernel_of(learner)
+    kernel = capabilities.kernel_of(learner)
     if kernel is None or stream.seen is not None or stream.unavailable is not None:
         return None
     if stream.late or stream.played is not None or stream.budgets is not None:
@@ -263,17 +256,17 @@ def _late_rounds(
     learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     calendar = _Calendar.of(stream, next_round(state), first)
-    late, listens = late_feedback(learner), _listens(learner, stream)
+    late, listens = capabilities.late_feedback(learner), _listens(learner, stream)
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
         if listens:
             state, stale = _with_side_information(learner, stream, t, state, stale), not told
-        x = as_direction(
+        x = arrays.as_direction(
             learner.act(state), stream.shape, f"The point that {type(learner).__name__} plays"
         )
         played = _override(learner, stream, t)
         played = x if played is None else played
-        with SILENCE:
+        with arrays.SILENCE:
             losses, limits = (_values(f, played) for f in functions_of(stream, slice(t, t + 1)))
             decisions = {one.round: one.x for one in getattr(state, "pending", ())}
             if told and calendar.arrives[t] == t:
@@ -319,12 +312,12 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
     x = stream.override(t)
     if x is None:
         return None
-    x = as_direction(x, stream.shape, f"What was played in round {t}")
-    if not is_member(learner.K, x):
+    x = arrays.as_direction(x, stream.shape, f"What was played in round {t}")
+    if not conforming.is_member(learner.K, x):
         words = f"What was played in round {t} is no member of the learner's set, by "
         words += f"{learner.K.infeasibility(x):.3g}. NaN: the decision was played."
         raise InvalidInput(words)
-    return frozen(x + 0.0)
+    return arrays.frozen(x + 0.0)
 
 
 def _arrival(
@@ -334,9 +327,12 @@ def _arrival(
     played = _override(learner, stream, t)
     instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
-    needs = feedback_read(learner, functions.losses)
+    needs = capabilities.feedback_read(learner, functions.losses)
     return feedback.Arrival(
-        number, revealed(functions, x, needs, is_per_constraint(learner))[1], played, instead
+        number,
+        revealed(functions, x, needs, capabilities.is_per_constraint(learner))[1],
+        played,
+        instead,
     )
 
 
@@ -366,7 +362,7 @@ def _values(batch: Batch, x: Array, explores: bool = False) -> Array:
     try:
         return batch.values_at(x) if explores else batch.values(x)
     except (TypeError, RuntimeError) as error:
-        if isinstance(error, TidewolfError) or isinstance(batch, Custom):
+        if isinstance(error, TidewolfError) or isinstance(batch, autograd.Custom):
             raise
         raise WrongType(
             f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. Move "

@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar, final
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.capabilities import committed
+from tidewolf.methods import base, capabilities, late
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
-from tidewolf.methods.late import next_round
 from tidewolf.past import BACK, RoundFeedback, Step
 
-S = TypeVar("S", bound=Progress)
+S = TypeVar("S", bound=base.Progress)
 
 # Rounds whose contents are remembered.
 REMEMBERED = 256
@@ -34,7 +32,7 @@ class Memory(Generic[S]):
 
     def __init__(
         self,
-        learner: Learner[S],
+        learner: base.Learner[S],
         state: S,
         info_ids: Mapping[int, str] | None = None,
         contents: Mapping[int, str | None] | None = None,
@@ -85,7 +83,7 @@ class Memory(Generic[S]):
         before = self.state
         state, info_ids, over = self._after(before, self.info_ids, events, content)
         if commit_next:
-            state = committed(self.learner, state)
+            state = capabilities.committed(self.learner, state)
         if self.state is not before:
             raise InvalidInput("A function called observe while evaluated: only that call counts.")
         numbered = self.numbered or content is not None or EXPIRED in over.values()
@@ -109,7 +107,7 @@ class Memory(Generic[S]):
         over = dict[int, str | None]()
         for event in events:
             if isinstance(event, SetInfo):
-                info_ids = {**info_ids, next_round(state): event.info.identity or ""}
+                info_ids = {**info_ids, late.next_round(state): event.info.identity or ""}
             state = after(self.learner, state, event)
             if isinstance(event, Observe | Expire):
                 number = event.arrival.round if isinstance(event, Observe) else event.round
@@ -117,7 +115,7 @@ class Memory(Generic[S]):
                 info_ids = {one: own for one, own in info_ids.items() if one != number}
         return state, info_ids, over
 
-    def migrate(self, learner: Learner[Any], state: Any) -> None:
+    def migrate(self, learner: base.Learner[Any], state: Any) -> None:
         """Continue with another learner, from a state of its own; rounds that are pending no more
         expired, and side information of the next round is to be given again.
         """
@@ -128,7 +126,7 @@ class Memory(Generic[S]):
         self.info_ids, self.contents = info_ids, contents
 
     def commit_next(self) -> None:
-        self._state, self.arrays = committed(self.learner, self.state), None
+        self._state, self.arrays = capabilities.committed(self.learner, self.state), None
 
     def rollback(self, number: int, then: Step | None) -> None:
         if then is None or number in then.info_ids:

@@ -9,19 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tidewolf.core import arrays, conforming, frames, oracle, round_info
 from tidewolf.core.arguments import as_items, listed, shown
-from tidewolf.core.arrays import (
-    as_array,
-    as_count,
-    as_number,
-    as_point,
-    like,
-    namespace,
-    norm,
-    require_finite,
-)
 from tidewolf.core.batch import Batch, Stream, as_constraints
-from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import (
     Arrival,
@@ -33,17 +23,13 @@ from tidewolf.core.feedback import (
     first_order,
     per_constraint_feedback,
 )
-from tidewolf.core.frames import in_order
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
 from tidewolf.functions.combined import Charged, Sum
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
-from tidewolf.methods import capabilities
-from tidewolf.methods.base import Learner
+from tidewolf.methods import base, capabilities
 from tidewolf.methods.compiled_rounds import whole
 
 _DOUBLE = np.dtype(np.float64)
@@ -59,7 +45,7 @@ _TEACHES = {
 _LOSSES, _LIMITS = {"costs", "loss"}, {"capacities", "constraint", "weights", "budgets"}
 
 
-def accepted(learner: Learner[Any]) -> str:
+def accepted(learner: base.Learner[Any]) -> str:
     needs = learner.needs
     return (
         f"{type(learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}. "
@@ -68,7 +54,7 @@ def accepted(learner: Learner[Any]) -> str:
 
 
 def given_feedback(
-    learner: Learner[Any], feedback: Feedback | None, keywords: dict[str, Any]
+    learner: base.Learner[Any], feedback: Feedback | None, keywords: dict[str, Any]
 ) -> Feedback:
     given = {name: value for name, value in keywords.items() if value is not None}
     names = set(given)
@@ -79,7 +65,9 @@ def given_feedback(
         if len(names & _LOSSES) == 1 and whole and names <= _LOSSES | _LIMITS:
             return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
-            values = (as_array([given[name]], name) for name in ("loss_value", "constraint_value"))
+            values = (
+                arrays.as_array([given[name]], name) for name in ("loss_value", "constraint_value")
+            )
             return Bandit(*values)
         if names - {"constraint_gradient"} == {"loss_gradient", "constraint_value"}:
             return _one_round(learner, given)
@@ -88,19 +76,19 @@ def given_feedback(
     raise InvalidInput(f"observe received {words}; {accepted(learner)}")
 
 
-def _checked(learner: Learner[Any], feedback: Feedback) -> Feedback:
+def _checked(learner: base.Learner[Any], feedback: Feedback) -> Feedback:
     if not isinstance(feedback, FirstOrder) or learner.needs is not FirstOrder:
         return feedback
     gradient, limit = feedback.loss_gradient, feedback.constraint_gradient
     return feedback._replace(
         loss_gradient=point(learner, gradient, "The loss gradient"),
-        violation=as_number(feedback.violation, "The violation", least=0.0),
+        violation=arrays.as_number(feedback.violation, "The violation", least=0.0),
         constraint_gradient=point(learner, limit, "The constraint gradient"),
-        rounds=as_count(feedback.rounds, "The number of rounds"),
+        rounds=arrays.as_count(feedback.rounds, "The number of rounds"),
     )
 
 
-def given_functions(learner: Learner[Any], given: dict[str, Any]) -> FullInformation:
+def given_functions(learner: base.Learner[Any], given: dict[str, Any]) -> FullInformation:
     loss: Any = given.get("loss")
     constraint: Any = given.get("constraint")
     limits = list[Any]()
@@ -120,7 +108,7 @@ def given_functions(learner: Learner[Any], given: dict[str, Any]) -> FullInforma
 
 
 def charged(
-    learner: Learner[Any], state: Any, seen: Feedback, spend: Any, number: int
+    learner: base.Learner[Any], state: Any, seen: Feedback, spend: Any, number: int
 ) -> FullInformation:
     """Feedback on one round with what it spends above the plans of the learner's budgets."""
     budgets = {one.name: one for one in getattr(learner, "budgets", ())}
@@ -146,47 +134,47 @@ def charged(
             above.append(Sum(one, Affine(none, plan)))
         else:
             row = point(learner, spend[name], f"The spend of {name!r}")
-            above.append(Affine._unchecked(A=row[None, ...], b=like(plan, row)))
+            above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))
     parts = (seen.losses, *above)
     return FullInformation(Charged(parts=parts, names=tuple(budgets)), seen.constraints)
 
 
-def _weighted(learner: Learner[Any], weights: Any, budgets: Any) -> Batch:
+def _weighted(learner: base.Learner[Any], weights: Any, budgets: Any) -> Batch:
     """<weights, x> <= budgets: one row, or a row for each of several budgets."""
-    b = as_array(budgets, "budgets")
+    b = arrays.as_array(budgets, "budgets")
     rows = [weights] if b.ndim == 0 else as_items(weights, "weights", "[[1.0, 2.0], [0.0, 1.0]]")
     if b.ndim > 1 or (b.ndim == 1 and len(rows) != b.shape[0]):
         expected = "one number, or one for each row of weights"
         words = f"Expected budgets as {expected}; {len(rows)} rows and {shown(budgets)} were given."
         raise WrongShape(words, setting="budgets")
-    A = namespace(learner.K.center).stack([point(learner, row, "weights") for row in rows])
-    b = like(b, A)
+    A = arrays.namespace(learner.K.center).stack([point(learner, row, "weights") for row in rows])
+    b = arrays.like(b, A)
     return weighted_rows(A, b[None]) if b.ndim == 0 else weighted_rows(A[None, ...], b[None, ...])
 
 
-def _one_round(learner: Learner[Any], given: dict[str, Any]) -> FirstOrder:
+def _one_round(learner: base.Learner[Any], given: dict[str, Any]) -> FirstOrder:
     grad_f = point(learner, given["loss_gradient"], "loss_gradient")
     grad_g = given.get("constraint_gradient")
     if capabilities.is_per_constraint(learner) and np.ndim(given["constraint_value"]) == 1:
         return per_constraint_feedback(grad_f, given["constraint_value"], grad_g)
-    value = as_number(given["constraint_value"], "constraint_value")
+    value = arrays.as_number(given["constraint_value"], "constraint_value")
     if value > 0.0 and grad_g is None:
         raise InvalidInput(f"constraint_value is {value:g}, above 0: give constraint_gradient.")
     grad_g = None if grad_g is None else point(learner, grad_g, "constraint_gradient")
     return of_gradients(learner.K, grad_f, value, grad_g)
 
 
-def of_gradients(K: HasLMO, grad_f: Array, value: float, grad_g: Array | None) -> FirstOrder:
+def of_gradients(K: oracle.HasLMO, grad_f: Array, value: float, grad_g: Array | None) -> FirstOrder:
     """The feedback on one round whose constraint has this value; the gradient of one that is not
     violated does not count.
     """
     if value > 0.0 and grad_g is not None:
-        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
-    return FirstOrder(grad_f, 0.0, 0.0 * K.center, norm(grad_f), 0.0, 1)
+        return FirstOrder(grad_f, value, grad_g, arrays.norm(grad_f), arrays.norm(grad_g), 1)
+    return FirstOrder(grad_f, 0.0, 0.0 * K.center, arrays.norm(grad_f), 0.0, 1)
 
 
 def of_costs(
-    K: HasLMO, costs: Floats, capacities: Floats | None, x: Floats, value: float
+    K: oracle.HasLMO, costs: Floats, capacities: Floats | None, x: Floats, value: float
 ) -> FirstOrder:
     gradient = None
     if value > 0.0 and capacities is not None:
@@ -196,7 +184,7 @@ def of_costs(
 
 
 def arrival(
-    learner: Learner[Any],
+    learner: base.Learner[Any],
     state: Any,
     number: int,
     seen: Feedback,
@@ -223,7 +211,7 @@ def arrival(
 
 
 def _revealed(
-    learner: Learner[Any], state: Any, seen: Feedback, x: Array, looked_at: set[int]
+    learner: base.Learner[Any], state: Any, seen: Feedback, x: Array, looked_at: set[int]
 ) -> Feedback:
     if isinstance(seen, FullInformation):
         require_functions(learner, state, seen, looked_at)
@@ -246,7 +234,7 @@ def _revealed(
 
 
 def require_functions(
-    learner: Learner[Any], state: Any, seen: FullInformation, looked_at: set[int]
+    learner: base.Learner[Any], state: Any, seen: FullInformation, looked_at: set[int]
 ) -> None:
     for name, batch in zip(("loss", "constraint"), seen, strict=True):
         if not isinstance(batch, Batch):
@@ -261,15 +249,15 @@ def require_functions(
     warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)
 
 
-def require_member(learner: Learner[Any], played: Array) -> None:
+def require_member(learner: base.Learner[Any], played: Array) -> None:
     K = learner.K
-    infeasibility, allowed = K.infeasibility(played), allowed_infeasibility(K, played)
+    infeasibility, allowed = K.infeasibility(played), conforming.allowed_infeasibility(K, played)
     if not infeasibility <= allowed:
         words = f"it is infeasible by {infeasibility:g}, and rounding allows {allowed:.1g}"
         raise NotAMember(f"Expected a point of the set as played; {words}.")
 
 
-def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
+def require_fitting(learner: base.Learner[Any], info: round_info.RoundInfo) -> None:
     shapes = {f"The advice {name!r}": tuple(x.shape) for name, x in (info.advice or {}).items()}
     if info.forecast is not None:
         shapes["The forecast"] = info.forecast.losses.shape
@@ -278,19 +266,19 @@ def require_fitting(learner: Learner[Any], info: RoundInfo) -> None:
             raise WrongShape(f"{what} has shape {shape}, not {learner.K.shape} as points.")
 
 
-def point(learner: Learner[Any], x: Any, what: str) -> Array:
+def point(learner: base.Learner[Any], x: Any, what: str) -> Array:
     K = learner.K
     center = K.center
     plain = type(x) is type(center) is np.ndarray and x.dtype is center.dtype is _DOUBLE
     if plain and x.shape == center.shape:
-        require_finite(x, what)
+        arrays.require_finite(x, what)
         return x
-    return like(as_point(by_name(learner, x, what), K.shape, what), center)
+    return arrays.like(arrays.as_point(by_name(learner, x, what), K.shape, what), center)
 
 
-def by_name(learner: Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
+def by_name(learner: base.Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
     K = learner.K
-    return in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
+    return frames.in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
 
 
 def is_vector(x: object, n: int) -> bool:

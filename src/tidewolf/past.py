@@ -18,15 +18,13 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Unlimited
+from tidewolf.core import arrays, batch
 from tidewolf.core.feedback import Feedback, FirstOrder, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.learners.migration import Move
-from tidewolf.methods.base import Learner
-from tidewolf.methods.compiled_rounds import whole
+from tidewolf.methods import base, compiled_rounds
 from tidewolf.methods.events import Decide, Event, Expire, SetInfo, decision, waiting
 
 # Rounds that a session in memory can go back.
@@ -53,7 +51,7 @@ class RoundFeedback(NamedTuple):
         given = self.given
         if not isinstance(given, Feedback):
             loss, c = Linear._unchecked(C=given[0]), given[1]
-            limit = Unlimited(loss.shape) if c is None else Capacity._unchecked(c=c)
+            limit = batch.Unlimited(loss.shape) if c is None else Capacity._unchecked(c=c)
             return FullInformation(loss, limit)
         k = given.rounds
         if k == 1 or isinstance(given, FirstOrder):
@@ -84,7 +82,7 @@ class PastDecision(NamedTuple):
     feedback: RoundFeedback | None = None
     info: RoundInfo | None = None
 
-    def x(self, learner: Learner[Any]) -> Array:
+    def x(self, learner: base.Learner[Any]) -> Array:
         own = decision(self.state, self.round)
         return learner.act(self.state) if own is None else own.x
 
@@ -106,7 +104,7 @@ class Past:
     """
 
     def __init__(
-        self, learner: Learner[Any], number: int, came: str = BEGUN, rounds: int = BACK
+        self, learner: base.Learner[Any], number: int, came: str = BEGUN, rounds: int = BACK
     ) -> None:
         self._learner, self.came, self._rounds = learner, came, rounds
         self._most = max(2, min(rounds, ROOM // max(1, math.prod(learner.K.shape))))
@@ -172,10 +170,10 @@ class Past:
         """
         decisions = self.decisions(now)
         if number not in decisions:  # it was decided before these steps
-            return PastDecision(number, whole(now.before)), Last()
+            return PastDecision(number, compiled_rounds.whole(now.before)), Last()
         earlier = [one for one in decisions if one < number]
         both = decisions[number], decisions[max(earlier, default=number)]
-        own, before = (one._replace(state=whole(one.state)) for one in both)
+        own, before = (one._replace(state=compiled_rounds.whole(one.state)) for one in both)
         if not earlier:
             return own, self._last
         x = before.x(self._learner)
@@ -201,14 +199,14 @@ class Past:
             return past, then
         return past, None
 
-    def migrated(self, new: Learner[Any], now: Step) -> Past:
+    def migrated(self, new: base.Learner[Any], now: Step) -> Past:
         """The past of a learner that replaces this one: what was played last, by name, and the
         newest feedback if the set is the same.
         """
         number = now.number
         past, (own, last) = Past(new, number, REPLACED, self._rounds), self.decision_of(number, now)
         if last.x is not None:
-            move, flat = Move(self._learner.K, new.K), to_numpy(last.x).reshape(-1)
+            move, flat = Move(self._learner.K, new.K), arrays.to_numpy(last.x).reshape(-1)
             lost = np.flatnonzero((move.to < 0) & (flat > 0.0)).tolist()
             name = getattr(move.old, "names", range(len(flat)))
             gone = {str(name[i]): float(flat[i]) for i in lost}

@@ -35,10 +35,9 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 import numpy as np
 
 from tidewolf import observation
-from tidewolf.core import checkpoint, errors
+from tidewolf.core import batch, checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own, frozen
-from tidewolf.core.batch import Batch
 from tidewolf.core.feedback import Bandit, Feedback
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
@@ -47,9 +46,8 @@ from tidewolf.experts.asking import AdviserFailed, asking, naming_who_fails
 from tidewolf.explanation import explain as explaining
 from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory
-from tidewolf.methods import capabilities
+from tidewolf.methods import capabilities, compiled_rounds, late
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
-from tidewolf.methods.compiled_rounds import ArrayState, whole
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -61,7 +59,6 @@ from tidewolf.methods.events import (
     waiting,
 )
 from tidewolf.methods.kernel_functions import Functions
-from tidewolf.methods.late import Overrides, next_round
 from tidewolf.observation import is_vector
 from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step
 from tidewolf.sets.spectra import few_threads
@@ -127,7 +124,7 @@ class Session(Generic[S]):
         # the last state whose point was given without side information
         self._shown: Any = None
         self._advisers = Advisers()
-        self._past = Past(learner, next_round(self._now))
+        self._past = Past(learner, late.next_round(self._now))
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
@@ -136,13 +133,13 @@ class Session(Generic[S]):
             raise errors.NotSupported(words)
         assert isinstance(self._keeper, Memory)
         with self._turn:
-            own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
+            own = {"_keeper": self._keeper.copy(), "_shown": compiled_rounds.whole(self._shown)}
         own["_advisers"] = self._advisers.copy()
         return {**vars(self), **own, "_turn": None, "_past": None}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         self.__dict__.update(fields, _turn=threading.RLock())
-        self._past = Past(self.learner, next_round(self._now))
+        self._past = Past(self.learner, late.next_round(self._now))
 
     @classmethod
     def open(
@@ -218,7 +215,7 @@ class Session(Generic[S]):
         session._keeper = session._journal = Journal(
             home, learner, snapshot_every=snapshot_every, keep_history=keep_history
         )
-        session._past = Past(learner, next_round(session._now), OPENED, FEW)
+        session._past = Past(learner, late.next_round(session._now), OPENED, FEW)
         return session
 
     @property
@@ -241,7 +238,7 @@ class Session(Generic[S]):
     @property
     def _place(self) -> Step:
         state = self._progress
-        return Step(next_round(state), state, self._keeper.info_ids)
+        return Step(late.next_round(state), state, self._keeper.info_ids)
 
     def _ask(self, do: Callable[[], T]) -> T:
         """Once more if an adviser failed, which is skipped from then on. In a context of its own
@@ -254,7 +251,7 @@ class Session(Generic[S]):
                     with asking(naming_who_fails):
                         return do()
                 except AdviserFailed as failed:
-                    self._advisers.failed(failed, next_round(self._now))
+                    self._advisers.failed(failed, late.next_round(self._now))
             return do()
 
         return copy_context().run(ask)
@@ -268,7 +265,7 @@ class Session(Generic[S]):
         """
         state, known = self._now, info or RoundInfo()
         heard = self._advisers.hear(lambda: after(self.learner, state, SetInfo(known)), until)
-        self._advisers.skip(heard.skipped, next_round(state))
+        self._advisers.skip(heard.skipped, late.next_round(state))
         skipped = tuple({**dict.fromkeys(self._skipped_already), **heard.skipped})
         events: list[Event] = []
         if skipped or info is not None:
@@ -299,7 +296,7 @@ class Session(Generic[S]):
                 keeper.take(events, content)
         except AdviserFailed as failed:  # of the next round: this one is kept
             keeper.take(events, content, commit_next=False)
-            self._advisers.failed(failed, next_round(self._now))
+            self._advisers.failed(failed, late.next_round(self._now))
 
     def close(self) -> None:
         """Close the database. Does nothing for a session in memory; safe to call twice."""
@@ -392,7 +389,7 @@ class Session(Generic[S]):
         """
         number = as_count(round, "The round to go back to", least=0)
         with self._turn, SILENCE:
-            if number > (upcoming := next_round(self._now)):
+            if number > (upcoming := late.next_round(self._now)):
                 raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
             self._shown, before, keeper = None, self._now, self._keeper
             past, then = self._past.back_to(number, self._place)
@@ -479,7 +476,7 @@ class Session(Generic[S]):
             state = learner.load(data, source=str(path))
             info_ids, contents = checkpoint.session_of(data)
             session._keeper = Memory(learner, state, info_ids, contents)
-            session._past = Past(learner, next_round(state))
+            session._past = Past(learner, late.next_round(state))
         except OSError as error:
             raise errors.CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
         except errors.CheckpointError as error:
@@ -582,7 +579,7 @@ class Session(Generic[S]):
         return (f"{lost:,} round{'s' * (lost > 1)} expired without feedback{which}.",)
 
     @property
-    def overrides(self) -> Overrides:
+    def overrides(self) -> late.Overrides:
         """What overrides cost: the totals of rounds in which `played` was not the decision, at what
         was played and at the decision.
 
@@ -593,7 +590,7 @@ class Session(Generic[S]):
         >>> session.overrides.saved_loss
         0.5
         """
-        found: Overrides = getattr(self._now, "overrides", Overrides())
+        found: late.Overrides = getattr(self._now, "overrides", late.Overrides())
         return found
 
     def __repr__(self) -> str:
@@ -665,7 +662,7 @@ class Session(Generic[S]):
             names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
         with self._turn, SILENCE:  # the state and its history are of one moment
             number = current_round(self._now) if number is None else number
-            if number == next_round(self._now):
+            if number == late.next_round(self._now):
                 _ = self.state  # committed
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
@@ -774,8 +771,8 @@ class Session(Generic[S]):
             return self._ask(lambda: self._decision(number, info, until))
 
     def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
-        state, upcoming = self._now, next_round(self._now)
-        is_shown = whole(self._shown) is state
+        state, upcoming = self._now, late.next_round(self._now)
+        is_shown = compiled_rounds.whole(self._shown) is state
         number = current_round(state) if number is None else number
         own = decision(state, number)
         if own is not None:
@@ -837,7 +834,7 @@ class Session(Generic[S]):
             given = self.learner.act(state)
             then = self.learner.act(capabilities.with_info(self.learner, state, info))
         if not bool((given == then).all()):
-            number = next_round(state)
+            number = late.next_round(state)
             raise errors.OtherContent(
                 f"Round {number} was decided before this was known, which changes the decision. "
                 f"To decide it again, rollback({number}) first."
@@ -853,8 +850,8 @@ class Session(Generic[S]):
         capacities: Array | None = None,
         weights: Array | None = None,
         budgets: float | Array | None = None,
-        loss: Batch | None = None,
-        constraint: Batch | Sequence[Batch] | None = None,
+        loss: batch.Batch | None = None,
+        constraint: batch.Batch | Sequence[batch.Batch] | None = None,
         loss_gradient: Array | None = None,
         constraint_value: float | Array | None = None,
         constraint_gradient: Array | None = None,
@@ -1038,7 +1035,7 @@ class Session(Generic[S]):
         if own is None and number != current:
             self._require_same_content(number, content)
             return
-        is_committed = isinstance(now, ArrayState)
+        is_committed = isinstance(now, compiled_rounds.ArrayState)
         before = now if is_committed or own is not None else self.state
         x = now.x if is_committed else learner.act(before) if own is None else own.x
         if played is not None:
@@ -1063,7 +1060,7 @@ class Session(Generic[S]):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        if number >= next_round(self._now):
+        if number >= late.next_round(self._now):
             raise errors.InvalidInput(
                 f"Round {number} was not decided yet: call play(round={number}) first."
             )

@@ -20,18 +20,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.baselines.warm_up import SetToSolveOn
-from tidewolf.core.arrays import ones
-from tidewolf.core.errors import NotSupported, SolverFailed
+from tidewolf.core import arrays, errors, piecewise, settings
 from tidewolf.core.feedback import FullInformation, require_full_information
-from tidewolf.core.piecewise import PiecewiseLinear
-from tidewolf.core.settings import Count, Number
 from tidewolf.core.types import Array
-from tidewolf.hindsight.best_point import BestPoint, Objective, half_spaces
-from tidewolf.hindsight.task import flattened, parts_of
+from tidewolf.hindsight import best_point, task
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.steps.slopes import tangent_part
-from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.highs import HalfSpaces
+from tidewolf.sets import base, highs
 
 ACCURACY = 1e-10
 
@@ -75,9 +70,9 @@ class CLASP(Learner[State]):
     state_type: ClassVar = State
     anytime: ClassVar = True
 
-    K: Annotated[ConvexSet, SetToSolveOn()]
-    horizon: Annotated[int | None, Count()] = None
-    beta: Annotated[float, Number(above=0.0, most=1.0)] = 0.5
+    K: Annotated[base.ConvexSet, SetToSolveOn()]
+    horizon: Annotated[int | None, settings.Count()] = None
+    beta: Annotated[float, settings.Number(above=0.0, most=1.0)] = 0.5
 
     def start(self) -> State:
         return State(0, self.K.center)
@@ -90,32 +85,32 @@ class CLASP(Learner[State]):
 
     def update(self, state: State, feedback: FullInformation) -> State:
         losses, limits = require_full_information(feedback, self.K.shape, 1)
-        for part in parts_of(limits):
-            if not isinstance(part, PiecewiseLinear):
-                raise NotSupported(
+        for part in task.parts_of(limits):
+            if not isinstance(part, piecewise.PiecewiseLinear):
+                raise errors.NotSupported(
                     f"CLASP projects on constraints made of half-spaces, not {type(part).__name__}."
                 )
-        gradient = losses.subgradient(state.x, ones(1, state.x))
+        gradient = losses.subgradient(state.x, arrays.ones(1, state.x))
         g, slope = tangent_part(self.K, "loss", gradient, 1, None, state.slope)
         t, G = state.t + 1, max(state.slope, slope)
         y = state.x - self.K.diameter / (G or 1.0) * t**-self.beta * g
-        return State(t, self._projected(y, half_spaces(limits)), G)
+        return State(t, self._projected(y, best_point.half_spaces(limits)), G)
 
-    def _projected(self, y: Array, limits: HalfSpaces) -> Array:
-        solver, point, n = self._solver, flattened(y), int(np.prod(self.K.shape))
+    def _projected(self, y: Array, limits: highs.HalfSpaces) -> Array:
+        solver, point, n = self._solver, task.flattened(y), int(np.prod(self.K.shape))
         A = np.eye(n) if limits.A is None else limits.A
-        nothing = Objective(np.zeros(n), None, np.zeros(0), None, 0)
-        program = solver.prepared(nothing, HalfSpaces(A, limits.b))
+        nothing = best_point.Objective(np.zeros(n), None, np.zeros(0), None, 0)
+        program = solver.prepared(nothing, highs.HalfSpaces(A, limits.b))
         worst = solver.breached(program)
         if worst is None:
-            raise SolverFailed(f"HiGHS found no point of {self.K!r}.")
+            raise errors.SolverFailed(f"HiGHS found no point of {self.K!r}.")
         program = program._replace(b=program.b + max(0.0, float(worst.v[-1])))
         found = solver.nearest(program, point, 0.0, self.K.radius or 1.0, ACCURACY)
         return solver.member(solver.flat_point(worst if found is None else found))
 
     @cached_property
-    def _solver(self) -> BestPoint:
-        return BestPoint(self.K, "CLASP")
+    def _solver(self) -> best_point.BestPoint:
+        return best_point.BestPoint(self.K, "CLASP")
 
     def bound(self, record: Record) -> Bound:
         return Bound(reason="The theorem of CLASP is on squared violations, and has no constants.")

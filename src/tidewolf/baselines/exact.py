@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.methods.clock import Clocked, S
-from tidewolf.methods.settings import HardSet
+from tidewolf.methods import clock, settings
 from tidewolf.sets.base import ConvexSet
 
 
 @dataclass(frozen=True)
-class SetToProjectOn(HardSet):
+class SetToProjectOn(settings.HardSet):
     def require(self, K: Any, owner: str) -> None:
         ExactProjection(K)
 
@@ -21,7 +20,7 @@ class SetToProjectOn(HardSet):
 ProjectableK = Annotated[ConvexSet, SetToProjectOn()]
 
 
-class ProjectsExactly(Clocked[S]):
+class ProjectsExactly(clock.Clocked[clock.S]):
     """Abstract: baselines that project exactly, and say so."""
 
     K: ConvexSet
@@ -30,5 +29,5 @@ class ProjectsExactly(Clocked[S]):
     def exact_projection(self) -> ExactProjection:
         return ExactProjection(self.K)
 
-    def notes(self, state: S) -> tuple[str, ...]:
+    def notes(self, state: clock.S) -> tuple[str, ...]:
         return ("It projects exactly and asks no oracle.", *super().notes(state))

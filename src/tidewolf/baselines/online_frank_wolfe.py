@@ -34,14 +34,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
+from tidewolf.core import feedback, oracle, settings
 from tidewolf.core.arrays import frozen, inner, namespace
-from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Cautious, Epoch, EveryRound
-from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods import base, clock, late
 from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.lyapunov import THETA
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
@@ -77,7 +73,7 @@ class Leader(NamedTuple):
 
 
 def follow(
-    K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizon: int
+    K: oracle.HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizon: int
 ) -> tuple[Array, Leader, int]:
     """The point and the leader after a round with gradient g at x, and the oracle calls."""
     g_norm, G, inverse_step = math.sqrt(g_norm2), leader.largest, 2.0 * math.pow(horizon, 0.75)
@@ -101,21 +97,21 @@ def follow(
 class State(NamedTuple):
     t: int
     x: Array
-    epoch: Epoch
+    epoch: clock.Epoch
     slopes: Slopes
     leader: Leader
     paid: float = 0.0
     """sum_t w_t g_t^+(x_t)"""
     calls: int = 0
     distance: float = 0.0
-    pending: tuple[Deferred, ...] = ()
+    pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
-    overrides: Overrides = Overrides()
+    overrides: late.Overrides = late.Overrides()
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
+class OnlineFrankWolfe(clock.Cautious[State], clock.EveryRound[State]):
     """Online Frank-Wolfe with a fixed penalty on violations; `OnlineFrankWolfe.blind` ignores the
     constraints.
 
@@ -149,10 +145,10 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
 
     state_type: ClassVar = State
 
-    caution: Annotated[float, Number(least=0.0)] = DEFAULT_CAUTION
+    caution: Annotated[float, settings.Number(least=0.0)] = DEFAULT_CAUTION
 
     @classmethod
-    def blind(cls, K: HasLMO, *, horizon: int | None = None) -> OnlineFrankWolfe:
+    def blind(cls, K: oracle.HasLMO, *, horizon: int | None = None) -> OnlineFrankWolfe:
         """As published: losses alone."""
         return cls(K, horizon=horizon, caution=0.0)
 
@@ -160,7 +156,7 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
         x = self.K.center
         return State(0, x, self.first_epoch(), self.given_slopes.initial, Leader.start(x))
 
-    def step(self, state: State, block: FirstOrder) -> State:
+    def step(self, state: State, block: feedback.FirstOrder) -> State:
         gradients = tangent_gradients(self.K, block, self.given_slopes, state.slopes)
         g, paid, offset = gradients.loss, state.paid, block.loss_offset
         if gradients.slopes.constraint > 0.0:
@@ -177,9 +173,9 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
         """The bound stays, as it is one since the first round."""
         return state._replace(leader=state.leader.anew(0.0, state.leader.regret_bound))
 
-    def bound(self, record: Record) -> Bound:
+    def bound(self, record: base.Record) -> base.Bound:
         state: State = record.final_state
-        return Bound(
+        return base.Bound(
             state.leader.regret_bound - state.paid,
             None,
             "A price that never rises guarantees no violation below the order of the rounds.",
@@ -196,6 +192,6 @@ class OnlineFrankWolfe(Cautious[State], EveryRound[State]):
         return (*blind, *super().notes(state))
 
     @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[base.Learner[Any]]:
         blind = cls.blind(K, horizon=max(1, horizon // 3))
         return cls(K, horizon=horizon), blind, cls(K, caution=1.0)

@@ -28,9 +28,7 @@ from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Cautious, Epoch, EveryRound
-from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods import base, clock, late
 from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.budgets import BudgetSums, priced
 from tidewolf.methods.steps.saddle import SaddleSteps, SaddleSums, Units, damping, violation_bound
@@ -41,21 +39,21 @@ from tidewolf.sets.base import ConvexSet
 class State(NamedTuple):
     t: int
     x: Array
-    epoch: Epoch
+    epoch: clock.Epoch
     slopes: Slopes
     saddle: SaddleSums = SaddleSums()
     """of this epoch, but for its regret bound, which is one since the first round"""
     calls: int = 0
     distance: float = 0.0
-    pending: tuple[Deferred, ...] = ()
+    pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
-    overrides: Overrides = Overrides()
+    overrides: late.Overrides = late.Overrides()
     budgets: BudgetSums = BudgetSums()
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[State]):
+class ProjectedPrimalDual(ProjectsExactly[State], clock.Cautious[State], clock.EveryRound[State]):
     """The textbook primal-dual method, with an exact projection per round.
 
     Parameters
@@ -127,7 +125,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[St
         k, eta, nu = self.caution / DEFAULT_CAUTION, 1.0 / math.sqrt(2.0 * T), 0.5 / math.sqrt(T)
         return SaddleSteps(eta, k * nu, (damping(1, eta, nu, 0.0) or 0.5) / k)
 
-    def bound(self, record: Record) -> Bound:
+    def bound(self, record: base.Record) -> base.Bound:
         state: State = record.final_state
         bound = state.epoch.bound(state.saddle.regret_bound, self.epoch_bound(state)[1])
         return state.budgets.less_paid(bound)
@@ -139,6 +137,6 @@ class ProjectedPrimalDual(ProjectsExactly[State], Cautious[State], EveryRound[St
         return state.slopes
 
     @classmethod
-    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: Any, horizon: int) -> Sequence[base.Learner[Any]]:
         published = cls.published(K, horizon=max(1, horizon // 3))
         return cls(K, horizon=horizon), published, cls(K, caution=1.0)

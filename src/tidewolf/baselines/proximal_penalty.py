@@ -24,13 +24,10 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
-from tidewolf.core.arrays import frozen, ones
-from tidewolf.core.errors import NotFinite
+from tidewolf.core import arrays, errors
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Cautious, Epoch
-from tidewolf.methods.settings import DEFAULT_CAUTION
+from tidewolf.methods import base, clock, settings
 from tidewolf.methods.steps.drift import (
     DriftBlock,
     Tally,
@@ -47,7 +44,7 @@ from tidewolf.sets.base import ConvexSet
 class State(NamedTuple):
     t: int
     x: Array
-    epoch: Epoch
+    epoch: clock.Epoch
     slopes: Slopes
     tally: Tally = Tally()
     calls: int = 0
@@ -56,7 +53,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
+class ProximalPenalty(ProjectsExactly[State], clock.Cautious[State]):
     """Proximal steps on the last constraint, with an exact projection per round.
 
     Parameters
@@ -113,7 +110,7 @@ class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
     def step(self, state: State, block: FullInformation) -> State:
         K, x, T, given = self.K, state.x, state.epoch.horizon, self.given_slopes
         losses, constraints = block
-        one = ones(1, x)
+        one = arrays.ones(1, x)
         # what overflows is refused with a sentence
         with np.errstate(over="ignore", invalid="ignore"):
             loss_gradient = losses.subgradient(x, one)
@@ -124,33 +121,33 @@ class ProximalPenalty(ProjectsExactly[State], Cautious[State]):
         most, steepest = given.constraint, met.constraint
         _, slope_g = tangent_part(K, "constraint", limit_gradient, 1, most, steepest)
         if not math.isfinite(limit):
-            raise NotFinite(
+            raise errors.NotFinite(
                 f"The constraint is {limit} at the point played; give functions that are finite on "
                 "the set."
             )
         slopes = Slopes(max(met.loss, slope_f), max(met.constraint, slope_g))
 
-        size = self.caution / DEFAULT_CAUTION * math.sqrt(T)
+        size = self.caution / settings.DEFAULT_CAUTION * math.sqrt(T)
         alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
         broken = slope_g if limit > 0.0 else 0.0
         whole = DriftBlock(loss_gradient, 1, 0.0, broken, Limits((constraints,)))
         d, reach = grad_f / (slopes.loss or 1.0), K.radius if state.t == 1 else K.diameter
         z, tally = drift(K, whole, d, x, 0.0, reach, slopes.loss, alpha, delta, state.tally)
-        return state._replace(x=frozen(self.exact_projection(z)), slopes=slopes, tally=tally)
+        return state._replace(x=arrays.frozen(self.exact_projection(z)), slopes=slopes, tally=tally)
 
-    def bound(self, record: Record) -> Bound:
+    def bound(self, record: base.Record) -> base.Bound:
         return bound(record.final_state.tally, record.final_state.t, (0.0, 0.0))
 
     def measures(self, state: State) -> tuple[float, ...]:
         return state.tally
 
-    def bound_between(self, record: Record, start: int, stop: int) -> Bound:
+    def bound_between(self, record: base.Record, start: int, stop: int) -> base.Bound:
         return bound_between(record, start, stop, (0.0, 0.0))
 
     def slopes(self, state: State) -> Slopes:
         return state.slopes
 
     @classmethod
-    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: Any, horizon: int) -> Sequence[base.Learner[Any]]:
         cautious = cls(K, horizon=max(1, horizon // 3), caution=100.0)
         return cls(K, horizon=horizon), cautious, cls(K, caution=1.0)

@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
+from tidewolf.core import round_info, settings
 from tidewolf.core.feedback import Arrival, FullInformation
-from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array
-from tidewolf.experts.resolve import Resolve as Adviser
-from tidewolf.experts.resolve import ResolveState, RoundsBack
+from tidewolf.experts import resolve
 from tidewolf.hindsight.best_point import BestPoint, require_program
 from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
@@ -34,7 +32,7 @@ from tidewolf.projection.active import start_active
 class State(NamedTuple):
     t: int
     x: Array
-    advice: ResolveState
+    advice: resolve.ResolveState
     calls: int = 0
     solves: int = 0
     """linear programs solved so far"""
@@ -85,10 +83,10 @@ class Resolve(KeepsPending[State]):
     anytime: ClassVar = True
 
     K: HardSetK
-    horizon: Annotated[int | None, Count()] = None
-    headroom: Annotated[float, Number(least=0.0)] = 0.0
-    data: Annotated[str | int, RoundsBack()] = "last"
-    columns: Annotated[bool, Flag()] = False
+    horizon: Annotated[int | None, settings.Count()] = None
+    headroom: Annotated[float, settings.Number(least=0.0)] = 0.0
+    data: Annotated[str | int, resolve.RoundsBack()] = "last"
+    columns: Annotated[bool, settings.Flag()] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -104,7 +102,7 @@ class Resolve(KeepsPending[State]):
     def rounds_left(self, state: State) -> int:
         return 1
 
-    def with_info(self, state: State, info: RoundInfo) -> State:
+    def with_info(self, state: State, info: round_info.RoundInfo) -> State:
         out, state = entries_out(self.K, info), self._with_all(state)
         before = state
         if self._adviser.waits or (out is not None and uses(state.x, out)):
@@ -137,7 +135,7 @@ class Resolve(KeepsPending[State]):
         state = state._replace(t=t, advice=kept, pending=pending, overrides=overrides)
         return state if self._adviser.waits else self._advised(state, None)
 
-    def _advised(self, state: State, info: RoundInfo | None) -> State:
+    def _advised(self, state: State, info: round_info.RoundInfo | None) -> State:
         """The state with the point that is proposed; the point it has if there is none."""
         found = self._adviser.propose(self.K, state.advice, info, next_round(state), 1, ())
         (x,) = found.points
@@ -149,8 +147,8 @@ class Resolve(KeepsPending[State]):
         )
 
     @cached_property
-    def _adviser(self) -> Adviser:
-        return Adviser(self.data, (self.headroom,), columns=self.columns)
+    def _adviser(self) -> resolve.Resolve:
+        return resolve.Resolve(self.data, (self.headroom,), columns=self.columns)
 
     def bound(self, record: Record) -> Bound:
         return Bound(reason="The best point of the last round guarantees nothing for the next.")

@@ -17,12 +17,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
-from tidewolf.core.arrays import as_count, frozen, plus
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.clock import LyapunovLearner
-from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods import base, clock, late
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.sets.base import ConvexSet
 
@@ -35,14 +32,14 @@ class State(NamedTuple):
     """sum |g|^2, in units of 2^exponent of the dual state"""
     calls: int = 0
     distance: float = 0.0
-    pending: tuple[Deferred, ...] = ()
+    pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
-    overrides: Overrides = Overrides()
+    overrides: late.Overrides = late.Overrides()
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SinhaVaze(ProjectsExactly[State], LyapunovLearner[State]):
+class SinhaVaze(ProjectsExactly[State], clock.LyapunovLearner[State]):
     """Sinha & Vaze's method, with an exact projection per round.
 
     Parameters
@@ -83,22 +80,22 @@ class SinhaVaze(ProjectsExactly[State], LyapunovLearner[State]):
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> SinhaVaze:
         """V = 1, as in the paper."""
-        return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
+        return cls(K, horizon=horizon, caution=arrays.as_count(horizon, "The horizon") ** -0.5)
 
     def start(self) -> State:
         return State(0, self.K.center, self.weights.start())
 
-    def step(self, state: State, block: FirstOrder) -> State:
+    def step(self, state: State, block: feedback.FirstOrder) -> State:
         weighed = self.weights.weigh(state.dual, block, state.x)
         x, S = state.x, state.square_sum * weighed.unit**2 + weighed.norm2
         if weighed.norm2 > 0.0:
-            y = plus(x, -self.K.diameter / math.sqrt(2.0 * S), weighed.g)
-            x = frozen(self.exact_projection(y))
+            y = arrays.plus(x, -self.K.diameter / math.sqrt(2.0 * S), weighed.g)
+            x = arrays.frozen(self.exact_projection(y))
         return state._replace(x=x, dual=weighed.dual, square_sum=S)
 
-    def guarantee(self) -> Bound:
+    def guarantee(self) -> base.Bound:
         return self.weights.guaranteed(math.sqrt(2.0))
 
     @classmethod
-    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: Any, horizon: int) -> Sequence[base.Learner[Any]]:
         return (cls(K, horizon=horizon), cls.published(K, horizon=horizon), cls(K))

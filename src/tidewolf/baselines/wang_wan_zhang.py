@@ -20,34 +20,31 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.baselines.online_frank_wolfe import Leader, follow
+from tidewolf.core import feedback, oracle
 from tidewolf.core.arrays import as_count
-from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import Epoch, LyapunovLearner
-from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods import base, clock, late
 from tidewolf.methods.steps.lyapunov import DualState
 
 
 class State(NamedTuple):
     t: int
     x: Array
-    epoch: Epoch
+    epoch: clock.Epoch
     dual: DualState
     """since the last restart"""
     leader: Leader
     """in units of 2^exponent of the dual state"""
     calls: int = 0
     distance: float = 0.0
-    pending: tuple[Deferred, ...] = ()
+    pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
-    overrides: Overrides = Overrides()
+    overrides: late.Overrides = late.Overrides()
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class WangWanZhang(LyapunovLearner[State]):
+class WangWanZhang(clock.LyapunovLearner[State]):
     """Wang, Wan & Zhang's method: one oracle call per round.
 
     Parameters
@@ -81,7 +78,7 @@ class WangWanZhang(LyapunovLearner[State]):
     state_type: ClassVar = State
 
     @classmethod
-    def published(cls, K: HasLMO, *, horizon: int) -> WangWanZhang:
+    def published(cls, K: oracle.HasLMO, *, horizon: int) -> WangWanZhang:
         """V = 1, as in the paper."""
         return cls(K, horizon=horizon, caution=math.pow(as_count(horizon, "The horizon"), -0.75))
 
@@ -89,7 +86,7 @@ class WangWanZhang(LyapunovLearner[State]):
         x = self.K.center
         return State(0, x, self.first_epoch(), self.weights.start(), Leader.start(x))
 
-    def step(self, state: State, block: FirstOrder) -> State:
+    def step(self, state: State, block: feedback.FirstOrder) -> State:
         weighed = self.weights_at(state).weigh(state.dual, block, state.x)
         leader, T = state.leader.in_units(weighed.unit), state.epoch.horizon
         x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
@@ -107,10 +104,10 @@ class WangWanZhang(LyapunovLearner[State]):
     def constants(self) -> tuple[float, float]:
         return 64.0, 0.75
 
-    def bound(self, record: Record) -> Bound:
+    def bound(self, record: base.Record) -> base.Bound:
         state: State = record.final_state
         return state.epoch.bound(*self.epoch_bound(state))
 
     @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[base.Learner[Any]]:
         return (cls(K, horizon=horizon), cls.published(K, horizon=max(1, horizon // 3)), cls(K))

@@ -20,9 +20,8 @@ from tidewolf.core.feedback import FullInformation
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
 from tidewolf.hindsight.best_point import BestPoint, require_program
+from tidewolf.methods import clock, settings
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import FIRST_HORIZON
-from tidewolf.methods.settings import HardSet
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.sets.base import ConvexSet
 
@@ -33,7 +32,7 @@ _AHEAD = 256
 
 
 @dataclass(frozen=True)
-class SetToSolveOn(HardSet):
+class SetToSolveOn(settings.HardSet):
     def require(self, K: Any, owner: str) -> None:
         BestPoint(K, owner)
 
@@ -110,7 +109,7 @@ class WarmUp(Learner[State]):
 
     @cached_property
     def _window(self) -> int:
-        return self.window or max(1, round((self.horizon or FIRST_HORIZON) / SHARE))
+        return self.window or max(1, round((self.horizon or clock.FIRST_HORIZON) / SHARE))
 
     def bound(self, record: Record) -> Bound:
         return Bound(reason="The best point of the first rounds guarantees nothing for the others.")

@@ -36,9 +36,7 @@ import typer
 
 from tidewolf.cli import screen
 from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, flag, opt, stoppable
-from tidewolf.core import checkpoint, errors
-from tidewolf.core.arguments import did_you_mean, shown
-from tidewolf.core.arrays import as_count
+from tidewolf.core import arguments, arrays, checkpoint, errors
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
 
 if TYPE_CHECKING:
@@ -250,7 +248,7 @@ def check_command(
     """
     from tidewolf.testing.checks import sentence_of
 
-    seed = as_count(seed, "The seed", least=0)
+    seed = arrays.as_count(seed, "The seed", least=0)
     kind, check, examples = _found(name)
     outcomes: list[dict[str, Any]] = []
     for number, example in enumerate(examples, start=1):
@@ -299,7 +297,7 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
                 raise InvalidInput(f"{member}.examples must return at least one {kind}.")
             return kind, check, examples
     kind_names = "a set (ConvexSet), a batch of functions (Batch) or a learner (Learner)"
-    raise errors.WrongType(f"{name} must be {kind_names}, not {shown(thing)}.")
+    raise errors.WrongType(f"{name} must be {kind_names}, not {arguments.shown(thing)}.")
 
 
 def _member(name: str) -> Any:
@@ -316,7 +314,7 @@ def _member(name: str) -> Any:
     with _user_code(f"The module {module} cannot be imported"):
         found = import_module(module)
     if not hasattr(found, member):
-        hint = did_you_mean(member, dir(found))
+        hint = arguments.did_you_mean(member, dir(found))
         raise InvalidInput(f"The module {module} has nothing called {member!r}.{hint}")
     return getattr(found, member)
 
@@ -392,7 +390,7 @@ def paper_command(
     require_extras()
     K = None if set_name is None else _member(set_name)
     if K is not None and not isinstance(K, ConvexSet):
-        raise errors.WrongType(f"{set_name} must be a set, an instance, not {shown(K)}.")
+        raise errors.WrongType(f"{set_name} must be a set, an instance, not {arguments.shown(K)}.")
     out.mkdir(parents=True, exist_ok=True)
     with screen.checking(not quiet, "paper") as moved:
         size = FAST if fast else FULL if full else USUAL

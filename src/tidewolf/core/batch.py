@@ -17,14 +17,11 @@ from typing import Annotated, Any, Self, final
 
 import numpy as np
 
-from tidewolf.core import arrays, round_info
+from tidewolf.core import arrays, frames, piecewise, round_info, settings
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_direction, as_numbers, frozen, namespace
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.frames import is_frame, numbers_of
-from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.round_info import NamedPoints, RoundInfo, is_present
-from tidewolf.core.settings import Count, Size
 from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
@@ -195,7 +192,7 @@ _wrap_methods(Batch)
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Unlimited(Batch, PiecewiseLinear):
+class Unlimited(Batch, piecewise.PiecewiseLinear):
     """No constraint: -1 everywhere. Streams without constraints have it.
 
     Parameters
@@ -214,8 +211,8 @@ class Unlimited(Batch, PiecewiseLinear):
     array([-1., -1.])
     """
 
-    sides: Annotated[int | Shape, Size("The number of entries of a point, or its shape.")]
-    rounds: Annotated[int, Count("How many rounds there are.", least=0)] = 1
+    sides: Annotated[int | Shape, settings.Size("The number of entries of a point, or its shape.")]
+    rounds: Annotated[int, settings.Count("How many rounds there are.", least=0)] = 1
 
     @classmethod
     def one(cls, sides: int | Shape) -> Unlimited:
@@ -251,10 +248,10 @@ class Unlimited(Batch, PiecewiseLinear):
     def gradients(self, x: Array) -> Array:
         return arrays.zeros((self.rounds, *self.shape), x)
 
-    def halfspaces(self) -> Halfspaces:
+    def halfspaces(self) -> piecewise.Halfspaces:
         """One that holds all points, 0 <= 1, if there are rounds: solvers want one."""
         rows = min(1, self.rounds)
-        return Halfspaces(
+        return piecewise.Halfspaces(
             csr_array((rows, math.prod(self.shape))), np.ones(rows), np.zeros(rows, dtype=np.int64)
         )
 
@@ -395,7 +392,7 @@ class Stream(Value):
         return NamedPoints(points)
 
     def _checked_unavailable(self, given: Any) -> tuple[tuple[int | str, ...] | None, ...] | None:
-        given = numbers_of(given, "What is unavailable") if is_frame(given) else given
+        given = frames.numbers_of(given, "What is unavailable") if frames.is_frame(given) else given
         if isinstance(given, np.ndarray) and given.dtype == np.bool_:
             rows = self._rows(given, "unavailable", self.shape)
             given = [np.flatnonzero(row).tolist() for row in rows]

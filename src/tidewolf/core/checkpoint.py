@@ -26,12 +26,9 @@ from typing import IO, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tidewolf.core import errors
-from tidewolf.core.arguments import listed
+from tidewolf.core import arguments, errors, sparse, values
 from tidewolf.core.arrays import is_array, placed, to_numpy
-from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
-from tidewolf.core.values import is_same
 
 STATE_FORMAT = 3
 # What a warning names if it is not what the state was written with.
@@ -168,7 +165,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
     try:
         arrays, manifest = _read(data)
-        if not is_same(manifest["settings"], settings):
+        if not values.is_same(manifest["settings"], settings):
             raise errors.OtherSettings(
                 f"{source} was written by {manifest['learner']} with other settings. "
                 "Make the learner as it was then, or start a new session."
@@ -214,7 +211,7 @@ def versions_elsewhere(saved: Mapping[str, str]) -> str:
     """
     pairs = [(name, saved.get(name, "unknown"), writer()[name]) for name in VERSIONS]
     other = [f"{name} {there} (here {here})" for name, there, here in pairs if there != here]
-    return listed(other, most=len(other))
+    return arguments.listed(other, most=len(other))
 
 
 def packed(value: Any) -> bytes:
@@ -317,7 +314,7 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
         name = f"a{len(arrays)}"
         arrays[name] = to_numpy(value)
         return {"array": name, "numpy": type(value) is np.ndarray}
-    if is_sparse(value):
+    if sparse.is_sparse(value):
         parts = (value.data, value.indices, value.indptr, np.array(value.shape))
         return {"sparse": [_pack(part, arrays) for part in parts]}
     able = "a state may hold numbers, text, arrays, tuples and stored parts"
@@ -336,7 +333,7 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
     if "list" in spec:
         return tuple(_unpack(item, arrays, reference) for item in spec["list"])
     if "sparse" in spec:
-        return sparse_of(*(_unpack(part, arrays, reference) for part in spec["sparse"]))
+        return sparse.sparse_of(*(_unpack(part, arrays, reference) for part in spec["sparse"]))
     if "array" in spec:
         array = arrays[spec["array"]]
         if not spec["numpy"]:

@@ -17,16 +17,15 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from tidewolf.core import checkpoint, oracle
 from tidewolf.core.arrays import eps_of, is_array, namespace, to_numpy
-from tidewolf.core.checkpoint import SavedRecord, Stored
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 
 # Whole numbers that may be below 0; all others count something.
 SIGNED = frozenset({"exponent"})
 
 
-def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> Any:
+def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: oracle.HasLMO) -> Any:
     hints, known = _hints(kind), set(kind._fields)
     unknown, missing = fields.keys() - known, known - fields.keys() - kind._field_defaults.keys()
     if unknown or missing:
@@ -42,37 +41,37 @@ def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> A
 _hints = cache(get_type_hints)
 
 
-def allowed_infeasibility(K: HasLMO, x: Array) -> float:
+def allowed_infeasibility(K: oracle.HasLMO, x: Array) -> float:
     return max(1e-6, 1e4 * eps_of(x)) * max(K.radius, float(namespace(x).max(namespace(x).abs(x))))
 
 
-def is_member(K: HasLMO, x: Any) -> bool:
+def is_member(K: oracle.HasLMO, x: Any) -> bool:
     if not is_array(x) or tuple(x.shape) != K.shape:
         return False
     return bool(K.infeasibility(x) <= allowed_infeasibility(K, x))
 
 
-def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
+def _fitting(value: Any, hint: Any, begun: Any, name: str, K: oracle.HasLMO) -> Any:
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
         if value is None:
             return value
         kinds = [kind for kind in get_args(hint) if kind is not type(None)]
         hint = kinds[0] if len(kinds) == 1 else Any
-    if hint is Any and isinstance(value, SavedRecord) and _is_record(type(begun)):
+    if hint is Any and isinstance(value, checkpoint.SavedRecord) and _is_record(type(begun)):
         hint = type(begun)  # of a part that says itself what it remembers
-    if _is_record(hint) and isinstance(value, SavedRecord):
+    if _is_record(hint) and isinstance(value, checkpoint.SavedRecord):
         return conforming(value.fields(), hint, begun, K)
     if get_origin(hint) is tuple and type(value) is tuple:
         return _tuple(value, get_args(hint), begun, name, K)
     if not _fits(value, hint, begun, name):
         form = f"{value.dtype} of shape {tuple(value.shape)}" if is_array(value) else repr(value)
         raise ValueError(f"{name} does not fit {getattr(hint, '__name__', hint)}: {form}"[:200])
-    if isinstance(value, Stored) and hint is not Any:
+    if isinstance(value, checkpoint.Stored) and hint is not Any:
         value.require_of(K)
     return value
 
 
-def _tuple(value: Any, kinds: tuple[Any, ...], begun: Any, name: str, K: HasLMO) -> Any:
+def _tuple(value: Any, kinds: tuple[Any, ...], begun: Any, name: str, K: oracle.HasLMO) -> Any:
     """Every item by its own type; those of a tuple that grows are like the first before the first
     round, if there was one.
     """
@@ -93,14 +92,14 @@ def _fits(value: Any, hint: Any, begun: Any, name: str) -> bool:
     """Whether a plain part is of its type; an array that is there from the start keeps its shape,
     unless that begins empty and grows.
     """
-    if isinstance(value, SavedRecord) or _is_record(hint) or get_origin(hint) is tuple:
+    if isinstance(value, checkpoint.SavedRecord) or _is_record(hint) or get_origin(hint) is tuple:
         return False
     if hint in (bool, str):
         return type(value) is hint
     if hint in (int, float):
         number = type(value) is int or (hint is float and type(value) is float)
         return number and value == value and (hint is float or value >= 0 or name in SIGNED)
-    if isinstance(hint, type) and issubclass(hint, Stored):
+    if isinstance(hint, type) and issubclass(hint, checkpoint.Stored):
         return isinstance(value, hint)
     own = to_numpy(value) if is_array(value) else np.array(None)
     if not is_array(begun):

@@ -12,9 +12,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import as_array, as_direction, as_point, is_array, namespace, norm
-from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core import arguments, arrays, errors
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, NDArray, Shape
 
@@ -56,16 +54,16 @@ class SparsePlusLowRank:
     def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
         if not is_sparse(sparse) or sparse.ndim != 2 or (left is None) != (right is None):
             due = "a sparse matrix of SciPy, and left and right or neither"
-            raise WrongType(f"Expected {due}, not {shown((sparse, left, right))}.")
+            raise errors.WrongType(f"Expected {due}, not {arguments.shown((sparse, left, right))}.")
         (m, n), S = sparse.shape, sparse.tocsr()
-        data = as_array(S.data, "The sparse part of the direction")
+        data = arrays.as_array(S.data, "The sparse part of the direction")
         L, R = np.zeros((m, 0), data.dtype), np.zeros((n, 0), data.dtype)
         if left is not None:
             what = "A factor of the low-rank part of the direction"
-            L, R = as_array(left, what), as_array(right, what)
+            L, R = arrays.as_array(left, what), arrays.as_array(right, what)
         if L.ndim != 2 or R.ndim != 2 or L.shape[0] != m or R.shape != (n, L.shape[1]):
             due, found = (f"({m}, r) and ({n}, r)", f"{L.shape} and {R.shape}")
-            raise WrongShape(f"left and right must have shapes {due}, not {found}.")
+            raise errors.WrongShape(f"left and right must have shapes {due}, not {found}.")
         self.shape: Shape = (m, n)
         self.dtype = np.result_type(data, L, R)
         self.sparse: Any = S.astype(self.dtype, copy=False)
@@ -90,14 +88,14 @@ class SparsePlusLowRank:
 
 def as_matrix(direction: Any, shape: Shape) -> Matrix:
     """A direction of one of the kinds that sets of matrices take; an array is taken as it is."""
-    if is_array(direction):
-        return as_direction(direction, shape)
+    if arrays.is_array(direction):
+        return arrays.as_direction(direction, shape)
     if is_sparse(direction):
         direction = SparsePlusLowRank(direction)
     if not isinstance(direction, SparsePlusLowRank):
-        return as_point(direction, shape, "The direction")
+        return arrays.as_point(direction, shape, "The direction")
     if direction.shape != shape:
-        raise WrongShape(f"The direction must have shape {shape}, not {direction.shape}.")
+        raise errors.WrongShape(f"The direction must have shape {shape}, not {direction.shape}.")
     return direction
 
 
@@ -113,15 +111,15 @@ def largest_entry(D: Matrix) -> float:
     if isinstance(D, SparsePlusLowRank):
         tops = [np.abs(part).max(axis=0, initial=0.0) for part in (D.sparse.data, D.left, D.right)]
         return float(tops[0] + tops[1] @ tops[2])
-    xp = namespace(D)
+    xp = arrays.namespace(D)
     return max(float(xp.max(D)), -float(xp.min(D)))
 
 
 def frobenius_norm(D: Matrix) -> float:
     """The Frobenius norm, or what it is at most from those of the parts."""
     if isinstance(D, SparsePlusLowRank):
-        return norm(D.sparse.data) + norm(D.left) * norm(D.right)
-    return norm(D)
+        return arrays.norm(D.sparse.data) + arrays.norm(D.left) * arrays.norm(D.right)
+    return arrays.norm(D)
 
 
 @cache

@@ -17,10 +17,8 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import is_array, to_numpy
+from tidewolf.core import arrays, settings, sparse
 from tidewolf.core.errors import NotSupported, TidewolfError
-from tidewolf.core.settings import REQUIRED, checked, settings_of, validate
-from tidewolf.core.sparse import is_sparse, same_rows
 from tidewolf.core.types import NDArray
 
 # The version of `identity`; another one gives other digests, and old files are refused.
@@ -42,7 +40,7 @@ class Value:
     kind_name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        validate(self)
+        settings.validate(self)
 
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""
@@ -209,11 +207,11 @@ def _give_parts(value: Any, take: Callable[[_Part], None]) -> None:
         for name in sorted(value):
             _give_parts(name, take)
             _give_parts(value[name], take)
-    elif is_array(value):
-        array = np.ascontiguousarray(to_numpy(value))
+    elif arrays.is_array(value):
+        array = np.ascontiguousarray(arrays.to_numpy(value))
         take(f"array {array.dtype.str} {array.shape}:".encode())
         take(np.atleast_1d(array + 0.0 if array.dtype.kind == "f" else array))
-    elif is_sparse(value):
+    elif sparse.is_sparse(value):
         take(f"sparse {value.shape}:".encode())
         for part in (value.data, value.indices.astype(np.int64), value.indptr.astype(np.int64)):
             _give_parts(part, take)
@@ -250,7 +248,7 @@ def _defaults(kind: Any) -> dict[str, Any]:
     `field(metadata={"label": True})` name things and decide nothing.
     """
     fields, found = {f.name: f for f in dataclasses.fields(kind)}, dict[str, Any]()
-    for name, setting in settings_of(kind).items():
+    for name, setting in settings.settings_of(kind).items():
         default, own = setting.default, fields.get(name)
         with suppress(TidewolfError):
             if own is not None and own.metadata.get("label"):
@@ -258,19 +256,19 @@ def _defaults(kind: Any) -> dict[str, Any]:
             elif own is not None and own.default_factory is not dataclasses.MISSING:
                 default = own.default_factory()
             elif setting.declared and setting.check is not None and default is not None:
-                default = checked(setting.check, default, name, kind.__name__)
-            if default is not REQUIRED:
+                default = settings.checked(setting.check, default, name, kind.__name__)
+            if default is not settings.REQUIRED:
                 found[name] = default
     return found
 
 
 def same(a: object, b: object) -> bool:
-    if is_array(a) and is_array(b):
-        mine, theirs = to_numpy(a), to_numpy(b)
+    if arrays.is_array(a) and arrays.is_array(b):
+        mine, theirs = arrays.to_numpy(a), arrays.to_numpy(b)
         nan = mine.dtype.kind == "f"  # what is not known is equal to what is not known
         return mine.dtype == theirs.dtype and bool(np.array_equal(mine, theirs, equal_nan=nan))
-    if is_sparse(a) or is_sparse(b):
-        return is_sparse(a) and is_sparse(b) and same_rows(a, b)
+    if sparse.is_sparse(a) or sparse.is_sparse(b):
+        return sparse.is_sparse(a) and sparse.is_sparse(b) and sparse.same_rows(a, b)
     if isinstance(a, tuple | list) and type(a) is type(b):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -279,12 +277,12 @@ def same(a: object, b: object) -> bool:
 
 
 def _brief(value: Any) -> str:
-    if is_array(value):
-        array = to_numpy(value)
+    if arrays.is_array(value):
+        array = arrays.to_numpy(value)
         if array.ndim == 1 and array.size <= 4:
             return "[" + ", ".join(f"{v:g}" for v in array) + "]"
         return f"<{'x'.join(map(str, array.shape))} {array.dtype}>"
-    if is_sparse(value):
+    if sparse.is_sparse(value):
         return f"<{'x'.join(map(str, value.shape))} {value.dtype}, {value.nnz} stored>"
     if isinstance(value, tuple) and len(value) > 4:
         return f"<{len(value)} items>"

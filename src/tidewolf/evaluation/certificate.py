@@ -41,15 +41,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, inner
-from tidewolf.core.piecewise import PiecewiseLinear
-from tidewolf.core.values import Value
+from tidewolf.core import arrays, piecewise, values
 from tidewolf.evaluation.formatting import aligned, bound_text, finite_or_none, precise_interval
 from tidewolf.evaluation.tracking import EVERY_POINT, Tracker
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
-from tidewolf.methods import capabilities
-from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods import base, capabilities
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets.base import membership_tolerance
 
@@ -165,7 +162,7 @@ class Total(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Certificate(Value):
+class Certificate(values.Value):
     """The checks and bounds of a run, as `run.certificate` gives them. Prints as a table and a
     verdict.
 
@@ -253,7 +250,7 @@ class Audit(Tracker):
 
     kept = ("updates", "_moved", "_stride", "_worst", "sample")
 
-    def __init__(self, learner: Learner[Any]) -> None:
+    def __init__(self, learner: base.Learner[Any]) -> None:
         self._learner = capabilities.diagnosed(learner)
         self.updates = 0
         self.sample: tuple[capabilities.ProjectionRecord | Weighed, ...] = ()
@@ -277,7 +274,7 @@ class Audit(Tracker):
 
     def _check(self, last: capabilities.ProjectionRecord, state: Any) -> float:
         unit, apart = last.over.radius or 1.0, last.x - last.y
-        apart2 = inner(apart, apart)
+        apart2 = arrays.inner(apart, apart)
         self._note(0, abs(apart2 - state.distance**2) / unit)
         if last.y is not last.before_projection:
             self._note(2, _closer(last) / unit)
@@ -343,7 +340,7 @@ class Audit(Tracker):
 def _closer(last: capabilities.ProjectionRecord) -> float:
     """|y - c|^2 - |before_projection - c|^2."""
     after, before = last.y - last.over.center, last.before_projection - last.over.center
-    return inner(after, after) - inner(before, before)
+    return arrays.inner(after, after) - arrays.inner(before, before)
 
 
 def _weighed(last: capabilities.ProjectionRecord | Weighed) -> Weighed:
@@ -352,7 +349,7 @@ def _weighed(last: capabilities.ProjectionRecord | Weighed) -> Weighed:
         return last
     K, s = last.over, last.before_projection - last.y
     answer = K.answer(-s)
-    at_vertex = _closer(last) + 2.0 * (answer.vertex.inner(s) - inner(s, K.center))
+    at_vertex = _closer(last) + 2.0 * (answer.vertex.inner(s) - arrays.inner(s, K.center))
     unit = K.radius or 1.0
     return at_vertex / unit, (at_vertex + 2.0 * answer.error) / unit
 
@@ -404,10 +401,10 @@ def _guards(run: Run, guards: Sequence[capabilities.Guard]) -> list[CertificateC
 
 
 def rounding(run: Run) -> float:
-    return SUMS * eps_of(run.learner.K.center)
+    return SUMS * arrays.eps_of(run.learner.K.center)
 
 
-def _guarantee(run: Run) -> Bound:
+def _guarantee(run: Run) -> base.Bound:
     horizon = run.learner.fields().get("horizon")
     curved = any(part.exp_concavity is not None for part in leaves(run.stream.losses))
     reasons = {
@@ -419,7 +416,7 @@ def _guarantee(run: Run) -> Bound:
     }
     for reason, applies in reasons.items():
         if applies:
-            return Bound(None, None, reason)
+            return base.Bound(None, None, reason)
     if capabilities.is_per_constraint(run.learner):
         return run.learner.guarantee(limits=len(run.limit_names))  # type: ignore[call-arg]
     return run.learner.guarantee()
@@ -470,7 +467,7 @@ def feasibility_slack(run: Run, rounds: int) -> float:
     to 1e-9 of their size, not better.
     """
     constraints = run.stream.constraints
-    if rounds == 0 or not isinstance(constraints, PiecewiseLinear):
+    if rounds == 0 or not isinstance(constraints, piecewise.PiecewiseLinear):
         return 0.0
     size = float(np.abs(constraints.offsets()).max())
-    return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.K.center)) * size
+    return rounds * max(FEASIBILITY_TOLERANCE, 100 * arrays.eps_of(run.learner.K.center)) * size

@@ -22,12 +22,9 @@ from functools import partial
 from itertools import pairwise, product
 from typing import Any, NamedTuple, final
 
-from tidewolf.core import checkpoint
+from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
-from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
-from tidewolf.core.feedback import who_sees_what
-from tidewolf.core.values import Value
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts
 from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, presenter_of
@@ -158,7 +155,7 @@ class Ranking(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Value):
+class Comparison(values.Value):
     """The results of `tw.compare`: runs, frontiers and rankings.
 
     Prints as a table of rankings. Shares are relative to the comparator's mean loss: 0.005 is 0.5
@@ -234,8 +231,8 @@ class Comparison(Value):
             Means over seeds: a point counts where every seed was run.
         """
         self._require(stream, learner)
-        budget = None if budget is None else as_number(budget, "The budget", above=0.0)
-        seconds = None if seconds is None else as_number(seconds, "The seconds per round")
+        budget = None if budget is None else arrays.as_number(budget, "The budget", above=0.0)
+        seconds = None if seconds is None else arrays.as_number(seconds, "The seconds per round")
         groups: dict[Any, list[Entry]] = {}
         for e in self.entries:
             if (e.stream, e.learner) == (stream, learner) and budget in (None, e.budget or budget):
@@ -548,7 +545,7 @@ class Comparison(Value):
                 rows = [*zip((first, *names), *cells, strict=True)]
                 lines += [f"  {line}".rstrip() for line in formatting.aligned(rows)]
             lines += [f"  {sentence}" for sentence in said]
-        if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
+        if sees := feedback.who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
         lines.append(
             f"Gap and shortfall are against {self.baseline}, in % of {self.share_of()}; up to 0.5 "

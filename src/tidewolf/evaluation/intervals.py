@@ -20,10 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-from tidewolf.core.arguments import as_callback
-from tidewolf.core.arrays import as_count
+from tidewolf.core import arguments, arrays, values
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
-from tidewolf.core.values import Value
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.formatting import (
     aligned,
@@ -75,7 +73,7 @@ class Interval(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Intervals(Value):
+class Intervals(values.Value):
     """The intervals of a run, by length and then by start: what `tw.intervals` gives.
 
     Parameters
@@ -213,8 +211,8 @@ def intervals(
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has no intervals.")
     shortest = max(1, run.rounds // _SHARES) if shortest is None else shortest
-    least = as_count(shortest, "The shortest interval")
-    progress = as_callback(progress, "progress, the number of intervals done,")
+    least = arrays.as_count(shortest, "The shortest interval")
+    progress = arguments.as_callback(progress, "progress, the number of intervals done,")
     return shared_intervals([run], least, progress)[0]
 
 

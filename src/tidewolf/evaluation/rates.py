@@ -21,9 +21,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
+from tidewolf.core import arguments, values
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, number_or_none
 from tidewolf.evaluation.run import Run
 
@@ -62,7 +61,7 @@ class Growth(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Rates(Value):
+class Rates(values.Value):
     """Growth exponents of regret and violation, as `tw.rates` gives them. Prints as a table.
 
     Parameters
@@ -147,7 +146,7 @@ def rates(runs: Sequence[Run]) -> Rates:
     >>> growth.regret.exponent < 0.7
     True
     """
-    runs = as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
+    runs = arguments.as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
     if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
         raise WrongType("rates takes several runs, as tidewolf.run gives them.")
     names = sorted({type(run.learner).__name__ for run in runs})

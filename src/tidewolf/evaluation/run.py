@@ -15,26 +15,13 @@ from tidewolf.core.arrays import as_count, frozen, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation import certificate, metrics, tracking
+from tidewolf.evaluation import certificate, formatting, metrics, tracking
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
-from tidewolf.evaluation.formatting import data_frame, presenter_of
-from tidewolf.evaluation.metrics import (
-    SHOWN_LIMITS,
-    BudgetRecord,
-    Experts,
-    RoundNumbers,
-    RunLimits,
-    Spread,
-    hindsight_sentences,
-    regret_words,
-    spread,
-)
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
-from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.budget import worst_windows
+from tidewolf.methods import base, budget
 from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
 from tidewolf.methods.late import Overrides
 
@@ -44,7 +31,7 @@ SHOWN_EXPERTS = 6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Record):
+class Run(base.Record):
     """The record of a run: numbers of each round, totals, bounds. `tw.run` gives it.
 
     Prints as a summary and displays in notebooks. `regret` needs the comparator, which is computed
@@ -118,7 +105,7 @@ class Run(Record):
     True
     """
 
-    learner: Learner[Any]
+    learner: base.Learner[Any]
     stream: Stream
     membership: tracking.Membership
     seconds: float
@@ -126,7 +113,7 @@ class Run(Record):
     each_violation: Floats | None = None
     known: Comparator | None = None
     trajectory: tracking.TrajectorySummary | None = None
-    churn: RoundNumbers = field(default_factory=lambda: RoundNumbers(np.zeros(0)))
+    churn: metrics.RoundNumbers = field(default_factory=lambda: metrics.RoundNumbers(np.zeros(0)))
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     untold_slopes: tuple[float, ...] = (0.0, 0.0)
     breaches: tracking.Breaches | None = None
@@ -151,12 +138,12 @@ class Run(Record):
         return int(self.round_solves.sum())
 
     @cached_property
-    def experts(self) -> Experts:
+    def experts(self) -> metrics.Experts:
         """The experts that the learner mixed, one row each, with a bound on what was lost to each
         in loss plus weighted violation.
         Empty for a learner that holds one point alone. Prints as a table.
         """
-        return Experts(experts_of(self.learner, self.final_state))
+        return metrics.Experts(experts_of(self.learner, self.final_state))
 
     @cached_property
     def limit_names(self) -> tuple[str, ...]:
@@ -164,7 +151,7 @@ class Run(Record):
         return limit_names(self.learner.K, self.stream.constraints)
 
     @cached_property
-    def limits(self) -> RunLimits:
+    def limits(self) -> metrics.RunLimits:
         """Each constraint by name with its violation and its bound, with `per_constraint=True`;
         else empty. Prints as a table.
         """
@@ -176,36 +163,36 @@ class Run(Record):
             if bound is not None and self.overrides.valued:  # of the decisions: what was played
                 bound += own - violation
             rows.append(LimitBound(name, own, None if self.bound.violation is None else bound))
-        return RunLimits(rows)
+        return metrics.RunLimits(rows)
 
     @cached_property
-    def budgets(self) -> dict[str, BudgetRecord]:
+    def budgets(self) -> dict[str, metrics.BudgetRecord]:
         """What each budget of the stream spent, by its name."""
         periods = {one.name: one for one in getattr(self.learner, "budgets", ())}
-        time, found = self.stream.time, dict[str, BudgetRecord]()
+        time, found = self.stream.time, dict[str, metrics.BudgetRecord]()
         rows = zip(self.stream.budgets or {}, self.spends, self.multipliers, strict=True)
         for name, spent, multipliers in rows:
             whole = np.zeros(self.rounds, dtype=np.int64)
             windows = periods[name].windows(self.rounds, time) if name in periods else whole
-            worst, nets = worst_windows(spent, windows)
+            worst, nets = budget.worst_windows(spent, windows)
             net = float(spent.sum())
-            found[name] = BudgetRecord(net, worst, max(0.0, -net), multipliers, spent, nets)
+            found[name] = metrics.BudgetRecord(net, worst, max(0.0, -net), multipliers, spent, nets)
         return found
 
     @cached_property
-    def loss_spread(self) -> Spread | None:
+    def loss_spread(self) -> metrics.Spread | None:
         """Mean, p99 and worst of the rounds' losses; None without a round."""
-        return spread(self.losses)
+        return metrics.spread(self.losses)
 
     @cached_property
-    def violation_spread(self) -> Spread | None:
+    def violation_spread(self) -> metrics.Spread | None:
         """Mean, p99 and worst of the rounds' violations; None without a round."""
-        return spread(self.violations)
+        return metrics.spread(self.violations)
 
     @cached_property
-    def churn_spread(self) -> Spread | None:
+    def churn_spread(self) -> metrics.Spread | None:
         """Mean, p99 and worst of `churn`; None without a round."""
-        return spread(self.churn)
+        return metrics.spread(self.churn)
 
     @cached_property
     def broken(self) -> float:
@@ -310,18 +297,18 @@ class Run(Record):
         return np.asarray(np.cumsum(self.losses - to_numpy(self.stream.losses.values(best.point))))
 
     @cached_property
-    def bound(self) -> Bound:
+    def bound(self) -> base.Bound:
         """The measured bound: an upper bound on regret and violation of this run."""
         best = self.comparator
         if best is not None and best.feasible is False:
-            return Bound(None, None, INFEASIBLE)
+            return base.Bound(None, None, INFEASIBLE)
         if self.unseen:
-            return Bound(None, None, certificate.UNSEEN)
+            return base.Bound(None, None, certificate.UNSEEN)
         found, D = self.learner.bound(self), self.learner.K.diameter
         more = [D * slope for slope in self.untold_slopes] if self.pending else [0.0, 0.0]
         pairs = zip(found[:2], more, strict=True)
         regret, violation = (None if own is None else own + each for own, each in pairs)
-        return Bound(regret, violation, found.reason)
+        return base.Bound(regret, violation, found.reason)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -418,7 +405,7 @@ class Run(Record):
             One row for each round: loss, violation, oracle calls, distance, and the regret so far
             where it is known.
         """
-        return data_frame(metrics.round_columns(self), "round")
+        return formatting.data_frame(metrics.round_columns(self), "round")
 
     def plot(self) -> Any:
         """Plot cumulative loss, regret, violation and oracle calls.
@@ -428,10 +415,10 @@ class Run(Record):
         matplotlib.figure.Figure
             Made without pyplot; a notebook shows it.
         """
-        return presenter_of(self).plot(self)
+        return formatting.presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
-        return presenter_of(self).html(self)
+        return formatting.presenter_of(self).html(self)
 
     def __repr__(self) -> str:
         moved = self.churn_spread
@@ -442,7 +429,7 @@ class Run(Record):
             f"loss {self.losses.sum():.6g}",
             f"mean loss {self.losses.mean() if self.rounds else 0.0:.5g}",
             "" if moved is None else f"mean churn {moved.mean:.3g}",
-            regret_words(self),
+            metrics.regret_words(self),
             f"violation {self.violations.sum():.6g}",
             f"oracle calls {self.oracle_calls}",
             f"LP solves {self.solves}" if self.solves else "",
@@ -451,12 +438,14 @@ class Run(Record):
         )
         limits, each = self.limits, self.each_violation
         if not limits and each is not None:
-            limits = RunLimits(map(LimitBound, self.limit_names, each.tolist(), [None] * len(each)))
+            limits = metrics.RunLimits(
+                map(LimitBound, self.limit_names, each.tolist(), [None] * len(each))
+            )
         lines = (
             *metrics.spread_lines(self),
             *(f"budget {name}: {one}" for name, one in self.budgets.items()),
-            *limits.lines(SHOWN_LIMITS),
-            *hindsight_sentences([self]),
+            *limits.lines(metrics.SHOWN_LIMITS),
+            *metrics.hindsight_sentences([self]),
         )
         first = f"Run of {self.learner!r}", ", ".join(filter(None, numbers))
         return "\n  ".join([*first, *lines])
@@ -470,7 +459,7 @@ class Run(Record):
 
 
 def run(
-    learner: Learner[Any],
+    learner: base.Learner[Any],
     stream: Stream,
     *,
     progress: Callable[[RunProgress], None] | None = None,
@@ -561,7 +550,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         ends=ends,
         measures=measures,
         known=comparator,
-        churn=RoundNumbers(recording.churn),
+        churn=metrics.RoundNumbers(recording.churn),
         round_solves=recording.solves,
         untold_slopes=recording.untold,
         breaches=recording.breaches if len(recording.each) else None,

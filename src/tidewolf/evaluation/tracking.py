@@ -43,17 +43,13 @@ from typing import Any, ClassVar, NamedTuple, Protocol, final
 
 import numpy as np
 
-from tidewolf.core.arrays import namespace, norm, to_numpy
-from tidewolf.core.batch import Batch
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core import arrays, batch, oracle, vertices
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.core.vertices import Vertex
 from tidewolf.evaluation.formatting import aligned, data_frame, short_number
 from tidewolf.functions.loads import utilisation
 from tidewolf.methods.pool import Pool
 from tidewolf.projection import ActiveSet
-from tidewolf.sets.base import CostlyMembership, membership_tolerance
-from tidewolf.sets.spectra import Spectral
+from tidewolf.sets import base, spectra
 
 EVERY_POINT = "by every point's excess"
 COMBINATION = "through the convex combination of vertices"
@@ -91,20 +87,20 @@ class Tracker:
 class Membership(Tracker):
     kept = ("worst", "_points", "_combined", "_asked")
 
-    def __init__(self, K: HasLMO) -> None:
+    def __init__(self, K: oracle.HasLMO) -> None:
         self._K = K
         self.worst = 0.0
         self._points = self._combined = self._asked = 0
-        self._vertices: dict[int, tuple[Vertex, float]] = {}
+        self._vertices: dict[int, tuple[vertices.Vertex, float]] = {}
         """those of the last combination by identity, and their excess"""
 
     def see(self, points: Array, state: Any, *, end: bool = False) -> None:
         """The points that were played from a state, (k, *shape), with the last one of all at the
         `end`.
         """
-        proves = isinstance(self._K, CostlyMembership)
+        proves = isinstance(self._K, base.CostlyMembership)
         active = active_set(state) if proves else None
-        costly = proves or (isinstance(self._K, Spectral) and max(self._K.shape) > SMALL)
+        costly = proves or (isinstance(self._K, spectra.Spectral) and max(self._K.shape) > SMALL)
         last = points.shape[0] - 1
         for i in range(last + 1):
             x = points[i, ...]
@@ -121,7 +117,7 @@ class Membership(Tracker):
 
     def _prove(self, active: ActiveSet, x: Array) -> None:
         infeasibility = self._through(active, x)
-        if infeasibility <= membership_tolerance(x, self._K.radius):
+        if infeasibility <= base.membership_tolerance(x, self._K.radius):
             self._combined += 1
             self._note(infeasibility)
         else:
@@ -134,9 +130,9 @@ class Membership(Tracker):
         weights = active.weights
         if not bool((weights >= 0.0).all()):
             return math.inf
-        away = norm(x - active.atoms.combine(weights, x))
-        off = abs(1.0 - float(weights.sum())) * (norm(self._K.center) + self._K.radius)
-        assert isinstance(self._K, CostlyMembership)
+        away = arrays.norm(x - active.atoms.combine(weights, x))
+        off = abs(1.0 - float(weights.sum())) * (arrays.norm(self._K.center) + self._K.radius)
+        assert isinstance(self._K, base.CostlyMembership)
         known, self._vertices = self._vertices, {}
         for vertex in active.atoms.vertices[: len(weights)]:
             found = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
@@ -201,16 +197,16 @@ class TrajectorySummary(Tracker):
             if points.shape[0] == 1:
                 added = points[0, ...] if count == 1 else count * points[0, ...]
             else:
-                added = namespace(points).sum(points[done : done + count, ...], axis=0)
+                added = arrays.namespace(points).sum(points[done : done + count, ...], axis=0)
             self._total = added if self._total is None else self._total + added
             self._t, done = self._t + count, done + count
             if self._t == end:
-                self.means[self._part] = to_numpy(self._total) / (end - begin)
+                self.means[self._part] = arrays.to_numpy(self._total) / (end - begin)
                 self._part, self._total = self._part + 1, None
 
     def tell(self, total: Floats) -> int:
         """The sum of the points of the part so far, and which part that is."""
-        total[:] = 0.0 if self._total is None else to_numpy(self._total).reshape(-1)
+        total[:] = 0.0 if self._total is None else arrays.to_numpy(self._total).reshape(-1)
         return self._part
 
     def took(self, rounds: int, total: Floats, part: int) -> None:
@@ -243,13 +239,13 @@ class Movement(Tracker):
         self.last: Array | None = None
 
     def see(self, points: Array, rounds: int, *, each: bool) -> Floats:
-        churn, xp = np.zeros(rounds), namespace(points)
+        churn, xp = np.zeros(rounds), arrays.namespace(points)
         first = points[0, ...] if each else points
         if self.last is not None and first is not self.last:
             churn[0] = 0.5 * float(xp.sum(xp.abs(first - self.last)))
         if each and rounds > 1:
             steps = xp.abs(points[1:, ...] - points[:-1, ...])
-            churn[1:] = 0.5 * to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
+            churn[1:] = 0.5 * arrays.to_numpy(xp.sum(steps, axis=tuple(range(1, points.ndim))))
         self.last = points[-1, ...] if each else points
         return churn
 
@@ -316,13 +312,13 @@ class Peaks(Tracker):
 
     kept = ("used", "when")
 
-    def __init__(self, limits: Batch, center: Array) -> None:
+    def __init__(self, limits: batch.Batch, center: Array) -> None:
         first = utilisation(limits.view(slice(0, 1)), center[None, ...])
         links = 0 if first is None else first.shape[1]
         self.used: Floats = np.zeros(links)
         self.when: Int64s = np.zeros(links, dtype=np.int64)
 
-    def see(self, start: int, limits: Batch, points: Array) -> None:
+    def see(self, start: int, limits: batch.Batch, points: Array) -> None:
         """Rounds from `start` on, played at one point, (1, *shape), or at one each."""
         used = utilisation(limits, points)
         assert used is not None
@@ -354,7 +350,7 @@ class KeptDecisions:
         stop = -(-(self._t + rounds) // self.every)
         if first < stop:
             at = np.arange(first, stop) * self.every - self._t
-            seen = to_numpy(points)
+            seen = arrays.to_numpy(points)
             self.points[first:stop] = seen if len(seen) == 1 else seen[at]
         self._t += rounds
 

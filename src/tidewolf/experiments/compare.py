@@ -27,9 +27,8 @@ from tidewolf.core.arguments import as_callback, as_items, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.evaluation import metrics, recording
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
-from tidewolf.evaluation.metrics import sweep_values
-from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import jobs
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.jobs import COMPARISON, InProcess, Job, Recipe, Row
@@ -83,7 +82,7 @@ def compare(
     cautions: Sequence[float] | None = None,
     budgets: Sequence[float] | None = (1.0,),
     seeds: Sequence[int] = (0,),
-    progress: Callable[[Step, RunProgress], None] | None = None,
+    progress: Callable[[Step, recording.RunProgress], None] | None = None,
 ) -> Comparison:
     """Run every learner on every stream, for each caution, call budget and seed.
 
@@ -360,7 +359,7 @@ def _entry(entry: Entry, row: Row) -> Entry:
     entry = entry._replace(sees=row["sees"], failure=row["failure"])
     if row["failure"]:
         return entry
-    rounds, values, regret = row["rounds"], sweep_values(row), row["regret"]
+    rounds, values, regret = row["rounds"], metrics.sweep_values(row), row["regret"]
     known = regret is not None and (regret["lower"], regret["upper"]) != (None, None)
     return entry._replace(
         loss=values["loss_mean"],

@@ -69,21 +69,18 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf import __version__
-from tidewolf.core import checkpoint
+from tidewolf.core import arrays, batch, checkpoint
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, import_extra, shown
-from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Unlimited
 from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
 from tidewolf.evaluation.tracking import Decisions, entry_names, is_broken, time_texts
-from tidewolf.experiments import jobs
+from tidewolf.experiments import jobs, keys
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
-from tidewolf.experiments.keys import Choice, read
 from tidewolf.functions import Capacity, LoadLimit
 from tidewolf.networks import PathShare
 from tidewolf.networks.routes import Route, routes_of
@@ -246,7 +243,7 @@ class RunFolder:
             jobs.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
             raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
-        return cls(path, read(f"\n{text}", file))
+        return cls(path, keys.read(f"\n{text}", file))
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder while a run is played and its files are written. Each method takes the
@@ -631,13 +628,13 @@ class TableWriter(NamedTuple):
             one = problem.stream.constraints.view(slice(t, t + 1))
             x = np.array(self.found.points[t])
             pieces = one.pieces(x)
-            values = to_numpy(one.values(x) if pieces is None else pieces).reshape(-1)
+            values = arrays.to_numpy(one.values(x) if pieces is None else pieces).reshape(-1)
             violated = np.flatnonzero(is_broken(values, most if len(values) == 1 else 0.0))
             loads = capacities = values
             if links is not None:
                 loads = net.loads(x, None if problem.demands is None else problem.demands[t])[links]
                 bound = getattr(one, "capacities" if isinstance(one, LoadLimit) else "c")
-                capacities = net.unit * to_numpy(bound).reshape(-1)
+                capacities = net.unit * arrays.to_numpy(bound).reshape(-1)
             found += [(t, names[i], values[i], loads[i], capacities[i]) for i in violated.tolist()]
         at, limits, *numbers = zip(*found, strict=True) if found else ((), (), (), (), ())
         over, load, capacity = (np.array(each, dtype=np.float64) for each in numbers)
@@ -743,7 +740,7 @@ class DecisionLog:
         """The next rounds, played at one point, (1, *shape), or at one point per round,
         (rounds, *shape).
         """
-        rows = to_numpy(points).astype(_NUMBER, copy=False).reshape(-1, self._entries)
+        rows = arrays.to_numpy(points).astype(_NUMBER, copy=False).reshape(-1, self._entries)
         with jobs.naming(self.path):
             self._file.write(rows.tobytes() if len(rows) == rounds else rows.tobytes() * rounds)
 
@@ -799,9 +796,9 @@ def preview(
     times = time_texts(stamps) if stamps is not None and len(stamps) else [None]
     learners = [_timed(resolved, entrant, problem) for entrant in resolved.entrants()]
     constraints, limits, kind = problem.stream.constraints, 0, "none"
-    if not isinstance(constraints, Unlimited):
+    if not isinstance(constraints, batch.Unlimited):
         pieces, kind = constraints.view(slice(0, 1)).pieces(K.center), _kind(constraints)
-        limits = 1 if pieces is None else int(to_numpy(pieces).shape[1])
+        limits = 1 if pieces is None else int(arrays.to_numpy(pieces).shape[1])
     shares = "" if net is None else f"shares of the demand of {len(net.demands):,} commodities: "
     return {
         "experiment": requested.name,
@@ -850,7 +847,7 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     ]
 
 
-def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> dict[str, Any]:
+def _timed(experiment: Experiment, entrant: keys.Choice, problem: Problem) -> dict[str, Any]:
     """A learner, and how long all of its runs would take by a few rounds of it."""
     learner = experiment.learner(entrant, problem, experiment.seeds[0])
     recording, begun = Recording(learner, problem.stream), time.monotonic()

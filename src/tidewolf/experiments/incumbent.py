@@ -19,9 +19,8 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core import arrays, errors
 from tidewolf.core.arguments import did_you_mean, listed
-from tidewolf.core.arrays import like, norm, to_numpy
-from tidewolf.core.errors import InvalidInput, NotSupported
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation.formatting import number
@@ -79,7 +78,7 @@ class Incumbent(Learner[State]):
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Incumbent]:
-        return (cls(K, np.repeat(to_numpy(K.center)[None], max(1, horizon), axis=0)),)
+        return (cls(K, np.repeat(arrays.to_numpy(K.center)[None], max(1, horizon), axis=0)),)
 
 
 def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumbent:
@@ -89,7 +88,7 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
     """
     try:
         table = read_table(path, format=format)
-    except InvalidInput:
+    except errors.InvalidInput:
         table = read_table(path)
     names = entry_names(problem.K, problem.labels)
     columns, rows = _columns(table, names, path), _rows(table, names, problem, path)
@@ -117,11 +116,11 @@ def _columns(table: Table, names: Sequence[str], path: Path) -> Int64s:
     place = {name: i for i, name in enumerate(table.columns)}
     if not place.keys() & set(names):
         near = did_you_mean(names[0], table.columns)
-        raise InvalidInput(f"{path}: expected columns called {listed(names)}.{near}")
+        raise errors.InvalidInput(f"{path}: expected columns called {listed(names)}.{near}")
     for name in place.keys() - {*names, _ROUND}:
         for row in np.flatnonzero(table.values[:, place[name]])[:1].tolist():
             where, near = f'{table.places[row]}, column "{name}"', did_you_mean(name, names)
-            raise InvalidInput(f"{where}: no entry of a decision has that name.{near}")
+            raise errors.InvalidInput(f"{where}: no entry of a decision has that name.{near}")
     return np.array([place.get(name, -1) for name in names], dtype=np.int64)
 
 
@@ -140,7 +139,7 @@ def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> I
     for t in np.flatnonzero((at < 0) | (keys[order][at] != wanted))[:1].tolist():
         at_time = f" ({time_texts(stamps)[t]})" if wanted is stamps and stamps is not None else ""
         every = f"a row for every one of {rounds:,} rounds"
-        raise InvalidInput(f"{path}: expected {every}, none for round {t + 1}{at_time}.")
+        raise errors.InvalidInput(f"{path}: expected {every}, none for round {t + 1}{at_time}.")
     return np.asarray(order[at], dtype=np.int64)
 
 
@@ -150,7 +149,7 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
     """
     K = problem.K
     most, farthest, moved = TOLERANCE * K.radius, 0.0, 0
-    found = like(points, K.center)
+    found = arrays.like(points, K.center)
     project: ExactProjection | None = None
     for i, where in enumerate(places):
         x = found[i, ...]
@@ -160,13 +159,13 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         if not infeasibility <= most:
             outside = f"it is {infeasibility:.3g} outside the set, at most {most:.3g} is rounding"
             shares = "On flows, entries are shares of each commodity's demand, not volumes."
-            raise InvalidInput(f"{where}: the row is no decision: {outside}. {shares}")
+            raise errors.InvalidInput(f"{where}: the row is no decision: {outside}. {shares}")
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)
-        except NotSupported:
+        except errors.NotSupported:
             continue
-        farthest, moved = max(farthest, norm(member - x)), moved + 1
+        farthest, moved = max(farthest, arrays.norm(member - x)), moved + 1
         found[i, ...] = member
     if not moved:
         return found, ""

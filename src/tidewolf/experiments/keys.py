@@ -38,15 +38,13 @@ from tidewolf import functions as _functions
 from tidewolf import learners as _learners
 from tidewolf import problems as _problems
 from tidewolf import sets as _sets
-from tidewolf.core import settings
+from tidewolf.core import batch, settings
 from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, import_extra, shown
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError, WrongType
 from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
 from tidewolf.experts.season import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat
-from tidewolf.networks import Network
-from tidewolf.networks.tunnels import LinkRows
+from tidewolf.networks import Network, tunnels
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
@@ -186,7 +184,7 @@ def set_kinds() -> dict[str, type[ConvexSet]]:
 
 
 @cache
-def function_kinds() -> dict[str, type[Batch]]:
+def function_kinds() -> dict[str, type[batch.Batch]]:
     return {kind.__name__: kind for kind in _functions.every() if _describable(kind)}
 
 
@@ -299,7 +297,7 @@ def inner_of(setting: Setting) -> tuple[type, bool] | None:
     for hint in (setting.takes, *hints):
         several = get_origin(hint) in (tuple, list, Sequence)
         kind = get_args(hint)[0] if several else hint
-        for base in (ConvexSet, Batch):
+        for base in (ConvexSet, batch.Batch):
             if isinstance(kind, type) and issubclass(kind, base):
                 return base, several
     return None
@@ -310,7 +308,7 @@ def names_file(known: Keys, name: str) -> bool:
     check = known[name].check if name in known else None
     if isinstance(check, Numbers):
         return "graph" not in known
-    return isinstance(check, Links | LinkRows | Commodities | Supplies | NodesFile)
+    return isinstance(check, Links | tunnels.LinkRows | Commodities | Supplies | NodesFile)
 
 
 def with_defaults(choice: Choice, known: Keys) -> Choice:

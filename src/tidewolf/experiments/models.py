@@ -35,14 +35,11 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from tidewolf.core import arguments, arrays
 from tidewolf.core import settings as declared
-from tidewolf.core.arguments import did_you_mean, shown
-from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.settings import Numbers, Setting, settings_of
-from tidewolf.experiments import keys
-from tidewolf.experiments.building import TABLES
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS, Experiment, Tables
+from tidewolf.experiments import building, experiment, keys
 from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
@@ -52,8 +49,8 @@ from tidewolf.sets import ConvexSet
 V = TypeVar("V")
 One = Annotated[list[V], Field(min_length=1, max_length=1)]
 Some = Annotated[list[V], Field(min_length=1)]
-Count = Annotated[int, Field(ge=1, le=LARGEST_COUNT)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Count = Annotated[int, Field(ge=1, le=arrays.LARGEST_COUNT)]
+Seed = Annotated[int, Field(ge=0, le=arrays.LARGEST_COUNT)]
 Positive = Annotated[float, Field(gt=0.0)]
 Node = Annotated[str, Field(min_length=1)] | int
 KeyPath = list[str | int]
@@ -119,15 +116,15 @@ def refusal(found: ValidationError, given: Any, model: type[BaseModel]) -> tuple
     if error["type"] == "value_error":
         sentence = str(error["ctx"]["error"])
         whole = sentence.endswith((".", "?"))
-        return path, sentence if whole else f"{sentence}, not {shown(part)}."
+        return path, sentence if whole else f"{sentence}, not {arguments.shown(part)}."
     name = next((key for key in reversed(path) if isinstance(key, str)), "The request")
     _, _, should = error["msg"].partition(" after validation")[0].partition(" ")
     should = "should be an object" if "dictionary" in should else should
-    return path, f"{name} {should}, not {shown(part)}."
+    return path, f"{name} {should}, not {arguments.shown(part)}."
 
 
 def _no_key(key: str, known: Mapping[str, Any]) -> str:
-    takes = f"it takes {', '.join(known) or 'none'}.{did_you_mean(key, known)}"
+    takes = f"it takes {', '.join(known) or 'none'}.{arguments.did_you_mean(key, known)}"
     return f"there is no key {key!r}; {takes}"
 
 
@@ -190,10 +187,10 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
             return tuple(_choice(kinds, each, at.within(i)) for i, each in enumerate(value))
     found = None if setting.check is None else setting.check.read(value)
     if found is None or not keys.sayable(found):
-        raise at.refused(f"{key} should be {keys.words_of(setting)}, not {shown(value)}.")
+        raise at.refused(f"{key} should be {keys.words_of(setting)}, not {arguments.shown(value)}.")
     try:
         if type(value) is int:
-            as_count(value, key, least=-LARGEST_COUNT)
+            arrays.as_count(value, key, least=-arrays.LARGEST_COUNT)
         if isinstance(setting, keys.FileKey) and setting.check is not None:
             found = setting.check(found, key)
     except InvalidInput as error:
@@ -208,12 +205,12 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
 def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -> Choice:
     if not isinstance(table, dict):
         such = f'it should be a table with a kind such as "{next(iter(kinds))}"'
-        raise at.refused(f"{such}, not {shown(table)}.")
+        raise at.refused(f"{such}, not {arguments.shown(table)}.")
     if sum(isinstance(key, str) for key in at.path) >= DEEPEST:
         raise at.refused(f"Sets are nested deeper than {DEEPEST} levels: describe a simpler one.")
     kind = table.get("kind", "")
     if not isinstance(kind, str) or kind not in kinds:
-        near = did_you_mean(str(kind), kinds)
+        near = arguments.did_you_mean(str(kind), kinds)
         raise at.refused(f"kind should be one of {', '.join(kinds)}, not {kind!r}.{near}", "kind")
     known = keys.kind_keys(kinds[kind])
     if at.folder is None:
@@ -490,7 +487,7 @@ def _set(table: Any, info: Info) -> Choice | None:
         found = _settings(NETWORK, keys.kind_keys(Network), rest, info.context, "kind")
     else:
         stream = info.data.get("stream")
-        has_costs = isinstance(stream, Tables) and stream.costs is not None
+        has_costs = isinstance(stream, experiment.Tables) and stream.costs is not None
         found = _choice(keys.set_kinds(), table, info.context, *(["n"] if has_costs else []))
     if is_request:
         _require_modest(found)
@@ -514,7 +511,7 @@ TableFile = Annotated[Path, PlainValidator(_path)] | None
 Functions = Annotated[
     Any, PlainValidator(lambda table, info: _choice(keys.function_kinds(), table, info.context))
 ]
-_PATHS: dict[str, Any] = dict.fromkeys((*TABLES, "context"), (TableFile, None))
+_PATHS: dict[str, Any] = dict.fromkeys((*building.TABLES, "context"), (TableFile, None))
 SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, Any])]
 Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
 
@@ -529,13 +526,13 @@ class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[
     constraints: Functions | None = None
 
 
-def _stream(table: Any, info: Info) -> Choice | Tables | None:
+def _stream(table: Any, info: Info) -> Choice | experiment.Tables | None:
     if isinstance(table, dict) and "problem" in table:
         return _named(keys.problem_keys, table, "problem", info.context)
     if table == {}:
         return None
     try:
-        return Tables(**Rows.model_validate(table, context=info.context).given)
+        return experiment.Tables(**Rows.model_validate(table, context=info.context).given)
     except ValidationError as error:
         path, sentence = refusal(error, table, Rows)
         raise refused(sentence, *path) from None
@@ -554,7 +551,7 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         if key not in known:
             raise refused(_no_key(key, known), key)
         if not isinstance(values, list) or not values:
-            raise refused(f"{key} should be a list of values, not {shown(values)}.", key)
+            raise refused(f"{key} should be a list of values, not {arguments.shown(values)}.", key)
         at = (info.context.within(key, i) for i in range(len(values)))
         read = [_value(key, known, *each) for each in zip(values, at, strict=True)]
         found.append((key, tuple(dict.fromkeys(read))))
@@ -594,22 +591,22 @@ class File(Described):
     left_out: dict[str, str] = {}
     stream: Annotated[Any, PlainValidator(_stream)] = None
     set: SetTable = None
-    learners: Some[Learner] = Field([Choice(name) for name in DEFAULT_LEARNERS])
+    learners: Some[Learner] = Field([Choice(name) for name in experiment.DEFAULT_LEARNERS])
     files: Annotated[Any, PlainValidator(_format)] = PLAIN
     sweep: Annotated[Any, PlainValidator(_swept)] = ()
     outputs: Outputs = Outputs()
 
 
-def read_file(document: Document, path: Path) -> Experiment:
+def read_file(document: Document, path: Path) -> experiment.Experiment:
     try:
         file = File.model_validate(document.data, context=Source(path.parent))
     except ValidationError as error:
         where, sentence = refusal(error, document.data, File)
         raise InvalidInput(f"{document.place(*where)}: {sentence}") from None
     with keys.located(Place(document)):
-        return Experiment(
+        return experiment.Experiment(
             name=path.stem if file.name is None else file.name,
-            stream=Tables() if file.stream is None else file.stream,
+            stream=experiment.Tables() if file.stream is None else file.stream,
             hard_set=file.set,
             learners=_each(file.learners),
             rounds=file.rounds,

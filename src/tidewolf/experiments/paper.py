@@ -28,8 +28,7 @@ from tidewolf.evaluation.rates import CONFIDENCE, Growth, growth
 from tidewolf.evaluation.run import Run, run
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
-from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.paper import first_moving_horizon, theorem_eps
+from tidewolf.methods import base, paper
 from tidewolf.problems import Problem, routing, sdp
 from tidewolf.problems.adversarial import COMMON, adversarial
 from tidewolf.sets import ConvexSet, L2Ball, Simplex
@@ -66,7 +65,7 @@ class Measured(NamedTuple):
     horizons: tuple[int, ...]
     regrets: np.ndarray[Any, Any]
     violations: np.ndarray[Any, Any]
-    guarantees: tuple[Bound, ...]
+    guarantees: tuple[base.Bound, ...]
     calls: tuple[int, ...]
     prefix: float
     exponents: tuple[float | None, float | None]
@@ -86,7 +85,7 @@ class Means(NamedTuple):
     seeds: int
     regret: tuple[float, float]
     violation: tuple[float, float]
-    guarantee: Bound
+    guarantee: base.Bound
 
 
 class Printed(NamedTuple):
@@ -97,7 +96,7 @@ class Printed(NamedTuple):
     calls: int
     regret: float
     violation: float
-    guarantee: Bound
+    guarantee: base.Bound
 
 
 class Played(NamedTuple):
@@ -132,7 +131,7 @@ class Study(NamedTuple):
     skipped: dict[str, str]
 
 
-def learners(K: ConvexSet, T: int) -> dict[str, Learner[Any]]:
+def learners(K: ConvexSet, T: int) -> dict[str, base.Learner[Any]]:
     return {
         "Algorithm 3 (DriftPlusPenalty)": DriftPlusPenalty(K, horizon=T, **SLOPES),
         "Algorithm 4 (PrimalDual)": PrimalDual(K, horizon=T, **SLOPES),
@@ -164,7 +163,7 @@ def study(
             printed.append(_printed(L2Ball(2), size.long))
         progress("examples", 0, 1)
         return Study(
-            *(K, size, growths, worst, tuple(means), first_moving_horizon(K.radius, 0.0)),
+            *(K, size, growths, worst, tuple(means), paper.first_moving_horizon(K.radius, 0.0)),
             *(PrimalDual(K, **SLOPES).theorem_horizon(), tuple(printed), _examples(), skipped),
         )
 
@@ -242,7 +241,7 @@ def _printed(K: ConvexSet, T: int) -> Printed:
     learner = PrimalDual.theorem(K, horizon=T, **SLOPES)
     found = run(learner, _stream(K, T, 0, "moving").stream)
     return Printed(
-        *(repr(K), T, theorem_eps(T, K.radius), bool(found.churn.any()), found.oracle_calls),
+        *(repr(K), T, paper.theorem_eps(T, K.radius), bool(found.churn.any()), found.oracle_calls),
         *(_regret(found), float(found.violations.sum()), learner.guarantee()),
     )
 

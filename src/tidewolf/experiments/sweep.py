@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from tidewolf.core import checkpoint
-from tidewolf.core.arguments import import_extra
+from tidewolf.core import arguments, checkpoint
 from tidewolf.evaluation.formatting import Column, interval, number, percent
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
 from tidewolf.experiments.jobs import ROWS_FORMAT, SWEEP, Job, Row, play_jobs
@@ -160,7 +159,7 @@ class Sweep:
         return [f"{n} of {len(self.rows)} failed: {reason}" for reason, n in reasons.items()]
 
     def table(self) -> Any:
-        pa = import_extra("pyarrow", "A sweep", "app,sweep")
+        pa = arguments.import_extra("pyarrow", "A sweep", "app,sweep")
         types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
         flat = [{**row, **sweep_values(row)} for row in self.rows]
 

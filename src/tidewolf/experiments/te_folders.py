@@ -23,8 +23,7 @@ import numpy as np
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
-from tidewolf.experiments.keys import FILE_FORMAT, to_toml
-from tidewolf.experiments.templates import data_folder
+from tidewolf.experiments import keys, templates
 
 # How many tunnels a pair has if the folder has none.
 _K = 3
@@ -87,7 +86,7 @@ class TrafficFolder(NamedTuple):
             for pair in (pair for pair in pairs if pair not in self.tunnels):
                 raise InvalidInput(f"tunnels.txt has no path from {pair[0]} to {pair[1]}: add one.")
             pairs = list(self.tunnels)
-        data = data_folder(path)
+        data = templates.data_folder(path)
         sent = demands[:, [i for i, _ in pairs], [j for _, j in pairs]]
         tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
             "links": (("tail", "head", "capacity"), self.links),
@@ -108,7 +107,7 @@ class TrafficFolder(NamedTuple):
         named = {name: f"{data.name}/{name}.csv" for name in ("links", "commodities", "demands")}
         stream = {"objective": "max-utilization", "demands": named["demands"]}
         of_set = {"graph": named["links"], "commodities": named["commodities"], **choice}
-        text = to_toml({"format": FILE_FORMAT, "set": of_set, "stream": stream})
+        text = keys.to_toml({"format": keys.FILE_FORMAT, "set": of_set, "stream": stream})
         return {path: text.encode()} | {
             data / f"{name}.csv": _csv(*table) for name, table in tables.items()
         }

@@ -18,10 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import is_array
-from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core import arrays, conforming, errors, oracle
 from tidewolf.core.round_info import RoundInfo, is_present
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex
@@ -44,7 +41,7 @@ def in_words(error: Exception) -> str:
 
 def is_refusal(error: Exception | None, args: tuple[Any, ...]) -> bool:
     """Whether the error refuses the side information that the caller gave."""
-    return isinstance(error, InvalidInput) and args[2] is not None
+    return isinstance(error, errors.InvalidInput) and args[2] is not None
 
 
 def proposed(adviser: Adviser, args: tuple[Any, ...]) -> Proposals:
@@ -53,9 +50,9 @@ def proposed(adviser: Adviser, args: tuple[Any, ...]) -> Proposals:
     if not isinstance(found, Proposals) or len(found.points) != len(adviser.names):
         raise TypeError(f"it gave no Proposals with a point, or None, for each of {adviser.names}")
     for z in found.points:
-        if z is not None and not (is_array(z) and tuple(z.shape) == shape and is_present(z)):
+        if z is not None and not (arrays.is_array(z) and tuple(z.shape) == shape and is_present(z)):
             raise ValueError(f"it proposed what is no array of shape {shape}, all finite")
-        if z is not None and not (adviser.gives_members or is_member(args[0], z)):
+        if z is not None and not (adviser.gives_members or conforming.is_member(args[0], z)):
             raise ValueError("it proposed a point outside the set")
     return found
 
@@ -91,7 +88,7 @@ class Advice(NamedTuple):
 
 
 def ask_all(
-    K: HasLMO,
+    K: oracle.HasLMO,
     advisers: Sequence[Adviser],
     names: Sequence[str],
     states: Sequence[Any],

@@ -12,11 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
+from tidewolf.core import round_info, values
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.values import Value
 from tidewolf.core.vertices import Vertex
 
 Price: TypeAlias = Callable[[], float]
@@ -53,7 +52,7 @@ class Proposals(NamedTuple):
     found: tuple[Vertex, ...] = ()
 
 
-class Adviser(Value, ABC):
+class Adviser(values.Value, ABC):
     """Abstract: frozen settings, explicit state, pure steps, as a learner.
 
     A subclass gives `names`, one per expert, and proposes a point for each. With `waits` it is
@@ -129,7 +128,7 @@ class Adviser(Value, ABC):
         self,
         K: HasLMO,
         state: Any,
-        info: RoundInfo | None,
+        info: round_info.RoundInfo | None,
         t: int,
         budget: int,
         vertices: tuple[Vertex, ...],

@@ -19,13 +19,8 @@ from typing import Annotated, Any, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import frozen, is_array, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.settings import Count
+from tidewolf.core import arguments, arrays, errors, round_info, settings, values
 from tidewolf.core.types import Floats, Int64s, NDArray
-from tidewolf.core.values import Value
 
 Features: TypeAlias = tuple[Int64s, Floats]
 """The cells that count in a round, in any order, and their weights."""
@@ -34,7 +29,7 @@ _ROUNDING = 1e-6
 """How far from 1 the sum of weights may be, which then are scaled to it."""
 
 
-class Context(Value, ABC):
+class Context(values.Value, ABC):
     """Abstract: the kind of the next round, from its side information.
 
     A subclass is a frozen dataclass with `cells` and `features`.
@@ -49,7 +44,7 @@ class Context(Value, ABC):
     """how many cells there are, a whole number from 1; a field or a property of a subclass"""
 
     @abstractmethod
-    def features(self, info: RoundInfo | None, t: int) -> Features | None:
+    def features(self, info: round_info.RoundInfo | None, t: int) -> Features | None:
         """The cells of the next round and their weights, nonnegative with sum 1; None if unknown.
 
         `t` is the number of rounds seen so far.
@@ -75,38 +70,38 @@ class Categories(Context):
     (array([0, 2]), array([0.25, 0.75]))
     """
 
-    n: Annotated[int, Count(most=2**31 - 1)]
+    n: Annotated[int, settings.Count(most=2**31 - 1)]
 
     @property
     def cells(self) -> int:
         """One for each category."""
         return self.n
 
-    def features(self, info: RoundInfo | None, t: int) -> Features | None:
+    def features(self, info: round_info.RoundInfo | None, t: int) -> Features | None:
         if info is None or info.context is None:
             return None
         context = info.context
-        if is_array(context):
-            return self._weights(to_numpy(context))
+        if arrays.is_array(context):
+            return self._weights(arrays.to_numpy(context))
         if not isinstance(context, int) or not 0 <= context < self.n:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"The context of a round is a category from 0 to {self.n - 1}, or weights of the "
-                f"{self.n} categories, not {shown(context)}."
+                f"{self.n} categories, not {arguments.shown(context)}."
             )
-        return frozen(np.array([context])), frozen(np.ones(1))
+        return arrays.frozen(np.array([context])), arrays.frozen(np.ones(1))
 
     def _weights(self, given: NDArray) -> Features:
         if given.shape != (self.n,):
-            raise WrongShape(
+            raise errors.WrongShape(
                 f"The context of a round has a weight for each of the {self.n} categories; it has "
                 f"shape {given.shape}."
             )
         weights: Floats = given.astype(np.float64)
         total = float(weights.sum())
         if not (weights >= 0.0).all() or not abs(total - 1.0) <= _ROUNDING:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "The weights of a context are at least 0 and sum to 1; the least is "
                 f"{weights.min():g} and the sum {total:g}."
             )
         cells = np.flatnonzero(weights)
-        return frozen(cells), frozen(weights[cells] / total)
+        return arrays.frozen(cells), arrays.frozen(weights[cells] / total)

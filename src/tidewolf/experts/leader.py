@@ -36,14 +36,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
+from tidewolf.core import checkpoint, conforming, oracle, round_info, settings
 from tidewolf.core.arrays import norm
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.checkpoint import Stored
-from tidewolf.core.conforming import is_member
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.settings import Count
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Price, Proposals
@@ -115,7 +111,7 @@ def rows_of(blocks: Sequence[Batch], rows: Iterable[int]) -> Batch:
 
 
 @final
-class Blocks(Stored):
+class Blocks(checkpoint.Stored):
     """Stored rounds, in the order in which they came. Never changed."""
 
     tag: ClassVar = "stored rounds"
@@ -170,7 +166,7 @@ def _joined(blocks: Sequence[Block]) -> Block:
 
 
 @final
-class Fit(Stored):
+class Fit(checkpoint.Stored):
     """What a fit finds: made in a thread of its own, at latest when it is asked for."""
 
     tag: ClassVar = "fit"
@@ -205,7 +201,7 @@ class Fit(Stored):
         return cls(None, Found(points, solves))
 
     def require_of(self, K: Any) -> None:
-        if not all(z is None or is_member(K, z) for z in self.found().points):
+        if not all(z is None or conforming.is_member(K, z) for z in self.found().points):
             raise ValueError("a point of a fit is no member of the set")
 
 
@@ -262,19 +258,19 @@ class Leader(Adviser):
     names: ClassVar[tuple[str, ...]] = ("leader", "leader, careful")
     waits: ClassVar[bool] = False
 
-    every: Annotated[int, Count()] = 48
-    rows: Annotated[int, Count(least=4)] = 1500
+    every: Annotated[int, settings.Count()] = 48
+    rows: Annotated[int, settings.Count(least=4)] = 1500
     window: OptionalRounds = None
 
     @property
     def in_words(self) -> tuple[str, ...]:
         return "the leader", "the leader, careful"
 
-    def start(self, K: HasLMO) -> LeaderState:
+    def start(self, K: oracle.HasLMO) -> LeaderState:
         return LeaderState(Blocks(), RecentRounds(), self.every, (None,) * len(CAREFUL))
 
     def observe(
-        self, K: HasLMO, state: LeaderState, feedback: FullInformation | FirstOrder, x: Array
+        self, K: oracle.HasLMO, state: LeaderState, feedback: FullInformation | FirstOrder, x: Array
     ) -> LeaderState:
         blocks = state.blocks.blocks
         newest = max(state.recent.newest, int(blocks[-1].numbers.max()) if blocks else -1)
@@ -282,7 +278,7 @@ class Leader(Adviser):
 
     def observe_round(
         self,
-        K: HasLMO,
+        K: oracle.HasLMO,
         state: LeaderState,
         feedback: FullInformation | FirstOrder,
         x: Array,
@@ -304,15 +300,15 @@ class Leader(Adviser):
         return 0 if self.window is None else t - self.window
 
     def weighed(
-        self, K: HasLMO, state: LeaderState, weights: Floats, t: int, price: Price
+        self, K: oracle.HasLMO, state: LeaderState, weights: Floats, t: int, price: Price
     ) -> LeaderState:
         return state._replace(price=price()) if t >= state.due else state
 
     def propose(
         self,
-        K: HasLMO,
+        K: oracle.HasLMO,
         state: LeaderState,
-        info: RoundInfo | None,
+        info: round_info.RoundInfo | None,
         t: int,
         budget: int,
         vertices: tuple[Vertex, ...],
@@ -330,7 +326,7 @@ class Leader(Adviser):
             state = state._replace(points=points, fit=None)
         return Proposals(state.points, state, 0, solves)
 
-    def _fitted(self, K: HasLMO, state: LeaderState, t: int) -> Found:
+    def _fitted(self, K: oracle.HasLMO, state: LeaderState, t: int) -> Found:
         """A point for each expert from the rounds before t."""
         solver = self._solver(K, state.vertices)
         if solver is None or not state.recent.rounds:
@@ -370,13 +366,13 @@ class Leader(Adviser):
             found.append(z)
         return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
 
-    def _solver(self, K: HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
+    def _solver(self, K: oracle.HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
         if isinstance(K, Polyhedral):
             return BestPoint(K, "Leader")
         return BestOfVertices(K, "Leader", (K.atom(K.center), *vertices)) if vertices else None
 
 
-def _ratio(K: HasLMO, losses: Batch, limits: Batch) -> float:
+def _ratio(K: oracle.HasLMO, losses: Batch, limits: Batch) -> float:
     """G_f/G_g, 1 if one of them is 0."""
     G_f, G_g = (
         max(norm(K.tangent(g[i, ...])) for i in range(len(g)))

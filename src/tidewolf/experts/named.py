@@ -18,12 +18,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_point, frozen, is_array, like, norm, to_numpy
-from tidewolf.core.errors import WrongType
+from tidewolf.core import arrays, errors, round_info, settings
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.settings import Text
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
@@ -72,7 +69,7 @@ class Named(Adviser):
 
     gives_members: ClassVar[bool] = True
 
-    name: Annotated[str, Text()]
+    name: Annotated[str, settings.Text()]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,7 +91,7 @@ class Named(Adviser):
         self,
         K: HasLMO,
         state: NamedState,
-        info: RoundInfo | None,
+        info: round_info.RoundInfo | None,
         t: int,
         budget: int,
         vertices: tuple[Vertex, ...],
@@ -107,24 +104,24 @@ class Named(Adviser):
             return Proposals((nearby,), state._replace(waits=False))
         return self._brought_in(K, state, z, budget, vertices)
 
-    def _point(self, K: HasLMO, info: RoundInfo | None) -> Array | None:
+    def _point(self, K: HasLMO, info: round_info.RoundInfo | None) -> Array | None:
         """The point that is known, in the library of the set's own; None if there is none."""
         advice = None if info is None else info.advice
         given: Any = None if advice is None else advice.get(self.name)
         if given is None:
             return None
         try:
-            numbers = to_numpy(given) if is_array(given) else np.asarray(given)
+            numbers = arrays.to_numpy(given) if arrays.is_array(given) else np.asarray(given)
             absent = bool(np.isnan(np.asarray(numbers, dtype=np.float64)).any())
         except (TypeError, ValueError):
-            raise WrongType(
+            raise errors.WrongType(
                 f"The advice named {self.name!r} is a point, an array of numbers, not a "
                 f"{type(given).__name__}."
             ) from None
         if absent:
             return None
-        point = as_point(given, K.shape, f"The advice named {self.name!r}")
-        return frozen(like(point + 0.0, K.center))
+        point = arrays.as_point(given, K.shape, f"The advice named {self.name!r}")
+        return arrays.frozen(arrays.like(point + 0.0, K.center))
 
     def _brought_in(
         self, K: HasLMO, state: NamedState, z: Array, budget: int, vertices: tuple[Vertex, ...]
@@ -136,7 +133,7 @@ class Named(Adviser):
         pool, found = pool.projected(0, K, y + 0.0, tol, float(budget))
         new, pool = pool.vertices_since(count), pool.tidied()
         x = found.x if found.distance2 <= ENOUGH * K.radius**2 else None
-        outside = state.outside if x is None else max(state.outside, norm(z - x))
+        outside = state.outside if x is None else max(state.outside, arrays.norm(z - x))
         return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)
 
     def reserves(self, state: NamedState) -> int:
@@ -157,7 +154,7 @@ def _nudged(K: HasLMO, z: Array) -> Array | None:
     r = K.inner_radius if isinstance(K, ConvexSet) else None
     if 0.0 < infeasibility <= NEAR * K.radius and r:
         inside = inside + min(1.0, 2.0 * infeasibility / r) * (K.center - inside)
-    near = norm(inside - z) <= 10.0 * NEAR * K.radius
+    near = arrays.norm(inside - z) <= 10.0 * NEAR * K.radius
     if near and K.infeasibility(inside) <= membership_tolerance(inside, K.radius):
-        return frozen(inside)
+        return arrays.frozen(inside)
     return None

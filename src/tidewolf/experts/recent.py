@@ -24,15 +24,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core import checkpoint, values
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.checkpoint import Stored
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.values import same
-from tidewolf.functions.base import ArrayBatch
-from tidewolf.functions.combined import mapped
-from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions import base, combined, linear
 from tidewolf.kernels.resolving import FORGETTING, LARGEST_DROP
 from tidewolf.methods.steps.limits import loaded, require_points_of, saved
 
@@ -50,7 +47,7 @@ class SeenRound(NamedTuple):
 
 
 @final
-class RecentRounds(Stored):
+class RecentRounds(checkpoint.Stored):
     """Rounds in their order, the newest last. Never changed: `and_then` makes another."""
 
     tag: ClassVar = "recent rounds"
@@ -145,16 +142,16 @@ def _step(rounds: Sequence[SeenRound]) -> float | None:
 
 def _copied(batch: Batch, last: Batch | None = None) -> Batch:
     """A copy, that shares with the last one what both say of all rounds."""
-    if isinstance(batch, Linear) and type(batch.C) is np.ndarray:
-        return Linear._unchecked(C=frozen(batch.C.copy()))
-    if isinstance(batch, Capacity) and type(batch.c) is np.ndarray:
-        return Capacity._unchecked(c=frozen(batch.c.copy()))
-    if not isinstance(batch, ArrayBatch) or type(last) is not type(batch):
-        return mapped(batch, _own)
+    if isinstance(batch, linear.Linear) and type(batch.C) is np.ndarray:
+        return linear.Linear._unchecked(C=frozen(batch.C.copy()))
+    if isinstance(batch, linear.Capacity) and type(batch.c) is np.ndarray:
+        return linear.Capacity._unchecked(c=frozen(batch.c.copy()))
+    if not isinstance(batch, base.ArrayBatch) or type(last) is not type(batch):
+        return combined.mapped(batch, _own)
     mine, theirs = batch.__dict__, last.__dict__
     shared = [name for name in batch.fields() if name not in batch.by_round]
-    if not all(same(mine[name], theirs[name]) for name in shared):
-        return mapped(batch, _own)
+    if not all(values.same(mine[name], theirs[name]) for name in shared):
+        return combined.mapped(batch, _own)
     shared += [name for name in batch.of_all_rounds if name in theirs]
     rounds = {name: _own(mine[name]) for name in batch.by_round}
     return batch._unchecked(**{name: theirs[name] for name in shared}, **rounds)
@@ -206,7 +203,7 @@ class Drops(NamedTuple):
 
 def _drop(before: Batch, now: Batch, x: Array) -> Floats | None:
     """How much less there is of each limit at x; None if there are others than before."""
-    if isinstance(before, Capacity) and isinstance(now, Capacity):
+    if isinstance(before, linear.Capacity) and isinstance(now, linear.Capacity):
         return np.subtract(to_numpy(before.c), to_numpy(now.c), dtype=np.float64).reshape(-1)
     old, new = (
         to_numpy(limit.values(x) if (pieces := limit.pieces(x)) is None else pieces).reshape(-1)

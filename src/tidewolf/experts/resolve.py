@@ -41,13 +41,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import inner, length, ones
-from tidewolf.core.batch import Batch
+from tidewolf.core import arrays, batch, errors, piecewise
 from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import SolverFailed
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
@@ -55,8 +52,8 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Price, Proposals
 from tidewolf.experts.recent import Drops, RecentRounds
 from tidewolf.experts.season import PeriodSetting, duration
-from tidewolf.functions.combined import Chain, chained
-from tidewolf.functions.linear import Affine, Capacity, Linear
+from tidewolf.functions import combined, linear
+from tidewolf.hindsight import boxed_model, flow_model
 from tidewolf.hindsight.best_point import (
     COLD,
     Bases,
@@ -68,14 +65,11 @@ from tidewolf.hindsight.best_point import (
     headroom_of_rows,
     objective,
 )
-from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.hindsight.columns import IN_USE, BestOfVertices, bases_for
-from tidewolf.hindsight.flow_model import FlowModel
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.settings import Numbers
 from tidewolf.projection.active import emptied, is_free_of
-from tidewolf.sets.base import Polyhedral
-from tidewolf.sets.highs import HalfSpaces
+from tidewolf.sets import base, highs
 
 MOST_ROUNDS = 100_000
 """Rounds that are kept at most where a duration says how far back."""
@@ -91,8 +85,8 @@ IDLE_ROUNDS = 200
 """Rounds without use after which a vertex goes."""
 _BETTER = 1e-9
 """A better vertex is cheaper than those known by this share of |d| times the radius."""
-_PROGRAM = (Linear, LinearTotal, PiecewiseLinear)
-_LIMIT = (Capacity, PiecewiseLinear)
+_PROGRAM = (linear.Linear, piecewise.LinearTotal, piecewise.PiecewiseLinear)
+_LIMIT = (linear.Capacity, piecewise.PiecewiseLinear)
 
 
 @dataclass(frozen=True)
@@ -157,7 +151,7 @@ class ResolveState(NamedTuple):
     """the round that was asked for last, perhaps not for the last time"""
     decided_lag: int = 1
     """how old the newest data was when the round before it was decided"""
-    boxed: BoxedBasis | None = None
+    boxed: boxed_model.BoxedBasis | None = None
     """where the next programs in boxes start"""
     tree: Array | None = None
     """where the next flow starts"""
@@ -239,7 +233,7 @@ class Resolve(Adviser):
         return self.start(K)._replace(drops=state.drops.moved(entries, math.prod(K.shape)))
 
     def _by_columns(self, K: HasLMO) -> bool:
-        return self.columns or not isinstance(K, Polyhedral)
+        return self.columns or not isinstance(K, base.Polyhedral)
 
     def observe(
         self, K: HasLMO, state: ResolveState, feedback: FullInformation | FirstOrder, x: Array
@@ -264,7 +258,7 @@ class Resolve(Adviser):
         return state
 
     def _observed(
-        self, state: ResolveState, loss: Batch, limit: Batch, x: Array, number: int
+        self, state: ResolveState, loss: batch.Batch, limit: batch.Batch, x: Array, number: int
     ) -> ResolveState:
         loss, limit = in_program(loss, _PROGRAM, x), in_program(limit, _LIMIT, x)
         recent, drops, *_ = state
@@ -328,7 +322,7 @@ class Resolve(Adviser):
         if not rounds:
             return Proposals((None,) * len(self.headroom), state._replace(light=()))
         out = None if info is None else entries_out(K, info)
-        losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
+        losses, limits = (combined.chained(parts) for parts in zip(*rounds, strict=True))
         loss, spaces, drop = objective(losses, "Resolve"), half_spaces(limits), state.drops.usual()
         room = headroom_of_rows(limits, drop) if drop.any() else None
         quick = self._quickly(K, state, loss, spaces, room, out)
@@ -385,7 +379,7 @@ class Resolve(Adviser):
         K: HasLMO,
         state: ResolveState,
         loss: Objective,
-        limits: HalfSpaces,
+        limits: highs.HalfSpaces,
         room: Floats | None,
         out: Bools | None,
     ) -> Proposals | None:
@@ -393,7 +387,7 @@ class Resolve(Adviser):
         kind, or it has no solution.
         """
         model, headrooms = self.model(K), np.array(self.headroom)
-        if isinstance(model, BoxedModel):
+        if isinstance(model, boxed_model.BoxedModel):
             found = model.solve(loss, limits, room, headrooms, state.boxed, out)
             if found is None:
                 return None
@@ -405,12 +399,12 @@ class Resolve(Adviser):
             return None
         return Proposals(points, state, 0, len(points))
 
-    def model(self, K: HasLMO) -> BoxedModel | FlowModel | None:
+    def model(self, K: HasLMO) -> boxed_model.BoxedModel | flow_model.FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
 
-        def build(K: HasLMO) -> BoxedModel | FlowModel | None:
+        def build(K: HasLMO) -> boxed_model.BoxedModel | flow_model.FlowModel | None:
             plain = not (self.even or self._by_columns(K))
-            return (BoxedModel.of(K) or FlowModel.of(K)) if plain else None
+            return (boxed_model.BoxedModel.of(K) or flow_model.FlowModel.of(K)) if plain else None
 
         return self._cached("model", K, build)  # type: ignore[no-any-return]
 
@@ -438,7 +432,7 @@ class Resolve(Adviser):
 
     def _rounds(
         self, K: HasLMO, state: ResolveState, info: RoundInfo | None, t: int
-    ) -> tuple[tuple[Batch, Batch], ...]:
+    ) -> tuple[tuple[batch.Batch, batch.Batch], ...]:
         """The functions to solve with; empty if they are not known."""
         feedback, last = state.recent.rounds, 0
         if self.data == "forecast":
@@ -487,7 +481,7 @@ class Resolve(Adviser):
                 answer, calls = K.answer(asked.direction, pool.warm), 1
                 gain = asked.known - answer.vertex.inner(asked.direction)
                 pool = pool._replace(warm=answer.warm)
-                if gain > _BETTER * length(asked.direction) * K.radius:
+                if gain > _BETTER * arrays.length(asked.direction) * K.radius:
                     pool, bases = with_vertices(pool, bases, (answer.vertex,), t)
             found = pool.vertices[len(used) :]
             if not found:  # or by rounding one that is known
@@ -512,19 +506,19 @@ def _points(each: Sequence[Best | None]) -> tuple[tuple[Array | None, ...], int]
     return points, sum(0 if best is None else best.solves for best in each)
 
 
-def in_program(f: Batch, kinds: tuple[type, ...], x: Array) -> Batch:
+def in_program(f: batch.Batch, kinds: tuple[type, ...], x: Array) -> batch.Batch:
     """The function of a round, or its linearisation at x if it is none of these kinds."""
-    while isinstance(f, Chain) and len(f.parts) == 1:
+    while isinstance(f, combined.Chain) and len(f.parts) == 1:
         (f,) = f.parts
     if isinstance(f, kinds):
         return f
-    gradient = f.subgradient(x, ones(1, x))
-    return Affine.one(gradient, inner(gradient, x) - float(f.values(x)[0]))
+    gradient = f.subgradient(x, arrays.ones(1, x))
+    return linear.Affine.one(gradient, arrays.inner(gradient, x) - float(f.values(x)[0]))
 
 
 class Task(NamedTuple):
     loss: Objective
-    limits: HalfSpaces
+    limits: highs.HalfSpaces
     rooms: Sequence[Floats | None]
 
 
@@ -548,7 +542,7 @@ def solve_each(
 def _attempt(solver: BestPoint, program: Program, room: Floats | None, start: Bases) -> Best | None:
     try:
         return solver.best(program, room, start)
-    except SolverFailed:
+    except errors.SolverFailed:
         return None
 
 

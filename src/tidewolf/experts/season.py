@@ -17,11 +17,7 @@ from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import LARGEST_COUNT, as_count, frozen
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.settings import Check, Count
+from tidewolf.core import arguments, arrays, errors, round_info, settings
 from tidewolf.core.types import Floats
 from tidewolf.experts.context import Context, Features
 
@@ -40,16 +36,16 @@ def duration(text: str, what: str) -> float:
     """The seconds of a duration such as 90s, 15min, 12h, 1d or 1w."""
     found = _DURATION.fullmatch(text.strip())
     seconds = float(found[1]) * SECONDS[found[2]] if found else 0.0
-    if not 0.0 < seconds < LARGEST_COUNT:
-        raise InvalidInput(
+    if not 0.0 < seconds < arrays.LARGEST_COUNT:
+        raise errors.InvalidInput(
             f"{what} is a number of rounds, or a duration such as 90s, 15min, 12h, 1d or 1w; not "
-            f"{shown(text)}."
+            f"{arguments.shown(text)}."
         )
     return seconds
 
 
 @dataclass(frozen=True)
-class PeriodSetting(Check):
+class PeriodSetting(settings.Check):
     """A number of rounds, or a duration."""
 
     words: ClassVar[str] = "a number of rounds, or a duration such as 1d"
@@ -58,7 +54,7 @@ class PeriodSetting(Check):
         if isinstance(value, str):
             duration(value, what)
             return "".join(value.split())
-        return as_count(value, what)
+        return arrays.as_count(value, what)
 
     def read(self, value: Any) -> int | str | None:
         return value if type(value) in (int, str) else None
@@ -87,14 +83,14 @@ class Season(Context):
     """
 
     period: Annotated[int | str, PeriodSetting()]
-    cells: Annotated[int, Count(most=2**31 - 1)] = 8
+    cells: Annotated[int, settings.Count(most=2**31 - 1)] = 8
 
     @cached_property
     def seconds(self) -> float | None:
         """The period in seconds; None if it is a number of rounds."""
         return duration(self.period, "The period") if isinstance(self.period, str) else None
 
-    def features(self, info: RoundInfo | None, t: int) -> Features | None:
+    def features(self, info: round_info.RoundInfo | None, t: int) -> Features | None:
         if isinstance(self.period, int):
             place, rest = divmod((t % self.period) * self.cells, self.period)
             return self._between(place, rest / self.period)
@@ -115,11 +111,11 @@ class Season(Context):
             features = self.features(None, t)
             assert features is not None
             np.add.at(row, *features)
-        return frozen(table)
+        return arrays.frozen(table)
 
     def _between(self, place: int, share: float) -> Features:
         """The features this share of the way from a cell to the next."""
         here, there = place % self.cells, (place + 1) % self.cells
         if share == 0.0 or self.cells == 1:
-            return frozen(np.array([here])), frozen(np.ones(1))
-        return frozen(np.array([here, there])), frozen(np.array([1.0 - share, share]))
+            return arrays.frozen(np.array([here])), arrays.frozen(np.ones(1))
+        return arrays.frozen(np.array([here, there])), arrays.frozen(np.array([1.0 - share, share]))

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
+from tidewolf.core import oracle, round_info
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Proposals
@@ -46,19 +45,19 @@ class Static(Adviser):
     def in_words(self) -> tuple[str, ...]:
         return ("staying",)
 
-    def start(self, K: HasLMO) -> StaticState:
+    def start(self, K: oracle.HasLMO) -> StaticState:
         return StaticState()
 
     def observe(
-        self, K: HasLMO, state: StaticState, feedback: FullInformation | FirstOrder, x: Array
+        self, K: oracle.HasLMO, state: StaticState, feedback: FullInformation | FirstOrder, x: Array
     ) -> StaticState:
         return state if state.x is not None else StaticState(x)
 
     def propose(
         self,
-        K: HasLMO,
+        K: oracle.HasLMO,
         state: StaticState,
-        info: RoundInfo | None,
+        info: round_info.RoundInfo | None,
         t: int,
         budget: int,
         vertices: tuple[Vertex, ...],

@@ -20,41 +20,35 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import inner, to_numpy
+from tidewolf.core import arrays, oracle, round_info
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats
 from tidewolf.explanation import record
-from tidewolf.functions.combined import Chain, limit_names
+from tidewolf.functions import combined, loads
 from tidewolf.functions.linear import Capacity
-from tidewolf.functions.loads import MaxUtilization
-from tidewolf.methods import capabilities
-from tidewolf.methods.available import distance_moved, entries_out
+from tidewolf.methods import available, capabilities, compiled_rounds, late
 from tidewolf.methods.base import Learner, bound_so_far
-from tidewolf.methods.compiled_rounds import whole
 from tidewolf.methods.events import Observe, decision, waiting
-from tidewolf.methods.late import next_round
 from tidewolf.past import FEW, Last, Past, PastDecision, RoundFeedback, Step
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
 
 def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
     """The past that these steps of a file make, each with its `before` and `events`."""
-    past = Past(learner, next_round(steps[0].before) if steps else 0, came, FEW)
+    past = Past(learner, late.next_round(steps[0].before) if steps else 0, came, FEW)
     for before, events, _ in steps:
         seen, event = None, events[-1]
         if isinstance(event, Observe):
             number, given, played = event.arrival[:3]
             if played is None:
-                state = whole(before)
+                state = compiled_rounds.whole(before)
                 own = decision(state, number)
                 x = learner.act(state) if own is None else own.x
                 played = played_point(learner, state, given, x)
             seen = RoundFeedback(number, given, played)
-        past.add(Step(next_round(before), before, {}, events, seen))
+        past.add(Step(late.next_round(before), before, {}, events, seen))
     past.is_whole = True
     return past
 
@@ -79,7 +73,7 @@ Entries = tuple[record.Entry, ...]
 Namer = Callable[[int], str]
 
 
-def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
+def namer(K: oracle.HasLMO, names: Sequence[str] | None = None) -> Namer:
     names = getattr(K, "names", None) if names is None else names
     if names is None:
         vector = len(K.shape) == 1
@@ -90,11 +84,11 @@ def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
 
 
 def flat(x: Array) -> Floats:
-    return to_numpy(x).astype(np.float64).reshape(-1)
+    return arrays.to_numpy(x).astype(np.float64).reshape(-1)
 
 
 def once(x: Array) -> Floats:
-    own = to_numpy(x)
+    own = arrays.to_numpy(x)
     return flat(np.triu(own) if own.ndim == 2 and np.array_equal(own, own.T) else own)
 
 
@@ -113,7 +107,7 @@ def moves(x: Array, before: Array, name: Namer, weights: Floats | float = 1.0) -
     return named(largest(np.abs(once(x - before)) * weights, MOST // 2, LITTLE), x, before, name)
 
 
-def routes(K: HasLMO, x: Array) -> list[record.Route]:
+def routes(K: oracle.HasLMO, x: Array) -> list[record.Route]:
     found: list[tuple[str | None, Any]] = []
     if isinstance(K, FlowPolytope):
         found = [(None, path) for path in K.paths(x, tolerance=1e-4)]
@@ -140,7 +134,7 @@ class LastRound:
             self.loss, one = given
             if learner.needs is not Bandit:
                 self.gradients = first_order(*given, feedback.x, one.values(feedback.x))
-            while isinstance(one, Chain) and len(one.parts) == 1:
+            while isinstance(one, combined.Chain) and len(one.parts) == 1:
                 (one,) = one.parts
             self.constraint = None if isinstance(one, Unlimited) else one
 
@@ -154,7 +148,7 @@ class LastRound:
             return None
         gain, given = None, self.gradients
         if before is not None and given is not None:
-            gain = inner(given.loss_gradient, before - x)
+            gain = arrays.inner(given.loss_gradient, before - x)
         (loss, limit), (loss_before, _) = self.values(x), self.values(before)
         played = self.values(self.feedback.x)[1]
         return record.Outlook(self.feedback.round, loss, loss_before, limit, played, gain)
@@ -165,7 +159,7 @@ class LastRound:
             return ()
         now, then = _pieces(batch, x), _pieces(batch, self.feedback.x)
         room = FULL * float(batch.slopes(x)[0]) * self.K.diameter
-        names = limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
+        names = combined.limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
         capacity = flat(batch.c) if isinstance(batch, Capacity) else None
         name, load = (names.__getitem__, None) if capacity is None else (self.name, flat(x))
         columns = then, now, load, capacity, now >= -room, prices
@@ -177,7 +171,7 @@ class LastRound:
     def fullest(self, x: Array) -> tuple[str, ...]:
         """The fullest link at x, if the loss is its utilisation."""
         loss = self.loss
-        if not isinstance(loss, MaxUtilization) or not loss.names or self.feedback is None:
+        if not isinstance(loss, loads.MaxUtilization) or not loss.names or self.feedback is None:
             return ()
         used = _pieces(loss, x)
         link = f"{loss.names[int(used.argmax())]}, {100.0 * float(used.max()):.3g} % used"
@@ -224,12 +218,12 @@ def explained(
     """Explain the decision of the next round of a session that is here now, or of a pending one;
     `reasons` says why advisers were skipped.
     """
-    latest = whole(now.before)
+    latest = compiled_rounds.whole(now.before)
     pending = tuple(one.round for one in waiting(latest))
-    if number not in (rounds := (*pending, next_round(latest))):
+    if number not in (rounds := (*pending, late.next_round(latest))):
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
     decided, last = past.decision_of(number, now)
-    state, x, info = decided.state, decided.x(learner), decided.info or RoundInfo()
+    state, x, info = decided.state, decided.x(learner), decided.info or round_info.RoundInfo()
     newest = LastRound(learner, decided.feedback, namer(learner.K, names))
     run = next(
         (one for one in capabilities.experts_of(learner, state) if one.rounds == state.t), None
@@ -259,10 +253,10 @@ def explained(
 
 
 def _moved(
-    learner: Learner[Any], x: Array, last: Last, newest: LastRound, info: RoundInfo
+    learner: Learner[Any], x: Array, last: Last, newest: LastRound, info: round_info.RoundInfo
 ) -> dict[str, Any]:
     size, name, paths = np.abs(once(x)), newest.name, routes(learner.K, x)
-    shown, closed = largest(size, MOST, SMALL), entries_out(learner.K, info)
+    shown, closed = largest(size, MOST, SMALL), available.entries_out(learner.K, info)
     out = named([] if closed is None else np.flatnonzero(closed).tolist(), x, last.x, name)
     found: dict[str, Any] = {
         "entries": named(shown, x, last.x, name),
@@ -275,7 +269,7 @@ def _moved(
         "since": last.round,
     }
     if last.x is not None:
-        found["moved"] = distance_moved(x, last.x) + 0.5 * sum(last.gone.values())
+        found["moved"] = available.distance_moved(x, last.x) + 0.5 * sum(last.gone.values())
         found["moves"] = moves(x, last.x, name)
     if last.x is not None and last.decided is not None and last.decided.feedback:
         found |= newest.changes(LastRound(learner, last.decided.feedback, name), x, last.x)
@@ -285,7 +279,7 @@ def _moved(
 def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
     own = decision(decided.state, decided.round)
     free = getattr(learner, "stands_at", learner.act)(decided.state) if own is None else own.free
-    far = distance_moved(x, free)
+    far = available.distance_moved(x, free)
     return far if far > 1e-9 * learner.K.diameter else 0.0
 
 
@@ -295,20 +289,20 @@ def _experts(
     if not isinstance(learner, capabilities.MixesExperts):
         return {}
     now = then = learner.proposals(decided.state, decided.round)
-    x = x_before = x_last = to_numpy(decided.x(learner))
+    x = x_before = x_last = arrays.to_numpy(decided.x(learner))
     if last.decided is not None:
         then = learner.proposals(last.decided.state, last.decided.round)
-        x_before, x_last = to_numpy(last.decided.x(learner)), to_numpy(last.x)
+        x_before, x_last = arrays.to_numpy(last.decided.x(learner)), arrays.to_numpy(last.x)
     rest, parts = x - x_before, list[record.Part]()
 
     def along(part: Floats) -> float:
         return float(np.sum(0.5 * np.sign(x - x_last) * part))
 
-    points = (one.weight * to_numpy(one.point) for one in then if one.point is not None)
+    points = (one.weight * arrays.to_numpy(one.point) for one in then if one.point is not None)
     mix = sum(points, 0.0 * x)
     for one, old, total in zip(now, then, learner.experts_of(decided.state), strict=True):
-        z_old = to_numpy(next(z for z in (old.point, one.point, mix) if z is not None))
-        z = z_old if one.point is None else to_numpy(one.point)
+        z_old = arrays.to_numpy(next(z for z in (old.point, one.point, mix) if z is not None))
+        z = z_old if one.point is None else arrays.to_numpy(one.point)
         by_proposal, by_weight = one.weight * (z - z_old), (one.weight - old.weight) * (z_old - mix)
         rest = rest - (by_proposal + by_weight)
         weights = one.weight, None if last.decided is None else old.weight

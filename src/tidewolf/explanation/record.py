@@ -13,8 +13,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.types import Floats
-from tidewolf.methods.base import Bound
-from tidewolf.methods.late import Overrides
+from tidewolf.methods import base, late
 
 _MOST = 4
 """items per line, and lines per label"""
@@ -246,8 +245,8 @@ class Explanation:
     observed: int = 0
     run_loss: float | None = None
     run_violation: float | None = None
-    proved: Bound | None = None
-    overrides: Overrides | None = None
+    proved: base.Bound | None = None
+    overrides: late.Overrides | None = None
     pending: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -25,12 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core import round_info, settings
 from tidewolf.core.arguments import as_flag, as_path, import_extra, is_text, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
-from tidewolf.core.round_info import as_times
-from tidewolf.core.settings import Names, Text
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
 from tidewolf.files.reading import (
@@ -162,7 +161,7 @@ def _frame_cells(frame: Any, format: FileFormat) -> Cells:
     utc = any(getattr(getattr(times, "dtype", None), zone, None) for zone in ("tz", "time_zone"))
     if times is not None:
         header.insert(0, "time")
-        columns.insert(0, as_times(times, f"{name}: a time")[1])
+        columns.insert(0, round_info.as_times(times, f"{name}: a time")[1])
     return Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
 
 
@@ -285,8 +284,8 @@ def align(
     >>> rounds.seen.tolist(), rounds.tables["limits"].values.ravel().tolist()
     ([True, False, False], [5.0, 6.0, 6.0])
     """
-    gaps = Text(choices=GAPS)(gaps, "gaps")
-    absent = Names()(absent, "absent")
+    gaps = settings.Text(choices=GAPS)(gaps, "gaps")
+    absent = settings.Names()(absent, "absent")
     named = {name: _named(name, table) for name, table in tables.items()}
     leading = [table for name, table in named.items() if name not in absent]
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
@@ -508,8 +507,8 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph, numbers = edges_of(path, str(GIVEN)), Names()(numbers, "numbers of read_graph")
-    optional = Names()(optional, "optional numbers of read_graph")
+    graph, numbers = edges_of(path, str(GIVEN)), settings.Names()(numbers, "numbers of read_graph")
+    optional = settings.Names()(optional, "optional numbers of read_graph")
     directed = None if directed is None else as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
     format, path = as_format(format), GIVEN if graph else as_path(path, "The path of a graph")

@@ -17,21 +17,18 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 
-from tidewolf.core import sparse
+from tidewolf.core import batch, settings, sparse, values
 from tidewolf.core.arrays import as_array, flat, like, namespace, square_range, to_numpy
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.settings import Numbers
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.core.values import same
 
 LANES, AT_ONCE = 8, 1 << 15
 """Sums that a product of two vectors is made of, and terms that are made at a time."""
 
 
 @dataclass(frozen=True)
-class Uncopied(Numbers):
+class Uncopied(settings.Numbers):
     def __call__(self, value: Any, what: str) -> Array:
         return as_array(value, what)
 
@@ -83,7 +80,7 @@ def _with_entries(array: Array, what: str) -> Array:
     return array
 
 
-class ArrayBatch(Batch):
+class ArrayBatch(batch.Batch):
     """A batch of arrays with rounds first, and of settings that all rounds share.
 
     Its fields are all that it keeps: a view cuts the arrays that `by_round` names, and takes over
@@ -128,7 +125,7 @@ class ArrayBatch(Batch):
                     return None
                 join = sparse.stack_rows if is_sparse(mine) else namespace(mine).concat
                 whole[name] = join(several)
-            elif all(mine is other or same(mine, other) for other in several):
+            elif all(mine is other or values.same(mine, other) for other in several):
                 whole[name] = mine
             else:
                 return None

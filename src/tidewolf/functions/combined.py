@@ -24,9 +24,8 @@ from tidewolf.core.settings import Names, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
-from tidewolf.functions.base import row_norms, rows
+from tidewolf.functions import base, loads
 from tidewolf.functions.linear import Affine, Capacity, Linear
-from tidewolf.functions.loads import LoadLimit, MaxUtilization
 from tidewolf.functions.smooth import Quadratic
 
 
@@ -178,7 +177,7 @@ class Sum(Combined):
         return sum(w * part.gradients(x) for w, part in self._weighted())
 
     def slopes(self, x: Array) -> Floats:
-        return row_norms(rows(self.gradients(x)))
+        return base.row_norms(base.rows(self.gradients(x)))
 
     def _weighted(self) -> Iterable[tuple[float, Any]]:
         return zip(self.weights, self.parts, strict=True)
@@ -434,7 +433,7 @@ def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
     if pieces is None and isinstance(name := getattr(one, "name", None), str):
         return (name,)
     names = getattr(K, "names", None) if isinstance(one, Capacity) else None
-    if isinstance(one, LoadLimit | MaxUtilization):
+    if isinstance(one, loads.LoadLimit | loads.MaxUtilization):
         names = one.names or None
     return (None,) * count if names is None or len(names) != count else tuple(names)
 

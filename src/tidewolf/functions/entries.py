@@ -13,24 +13,22 @@ from typing import Annotated, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core import piecewise, settings, sparse
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, taken, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
-from tidewolf.core.settings import Check, Number, as_shape
-from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, Uncopied, WholeNumbers, row_norms
 
 
 @dataclass(frozen=True)
-class PointShape(Check):
+class PointShape(settings.Check):
     words: ClassVar[str] = "a list of whole numbers"
 
     def __call__(self, value: Any, what: str) -> Shape:
         if not isinstance(value, tuple | list):
             raise WrongShape(f"{what} is a shape such as (users, items), not {shown(value)}.")
-        sides = as_shape(value, what)
+        sides = settings.as_shape(value, what)
         return value if value == sides else sides
 
     def read(self, value: Any) -> Shape | None:
@@ -175,7 +173,7 @@ class Squared(EntryBatch):
     targets: Annotated[Array, EntryTable()]
     places: Places
     sides: Annotated[Shape, PointShape()]
-    exp_concavity: Annotated[float | None, Number(above=0.0)] = None
+    exp_concavity: Annotated[float | None, settings.Number(above=0.0)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -262,7 +260,7 @@ class Squared(EntryBatch):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Range(EntryBatch, PiecewiseLinear):
+class Range(EntryBatch, piecewise.PiecewiseLinear):
     """The largest distance of the given entries from their bounds.
 
     `Range.of` makes them from indices.
@@ -362,7 +360,7 @@ class Range(EntryBatch, PiecewiseLinear):
         j = to_numpy(namespace(pieces).argmax(pieces, axis=1))
         return self.places[np.arange(len(self)), j % width], np.where(j < width, 1.0, -1.0)
 
-    def halfspaces(self) -> Halfspaces:
+    def halfspaces(self) -> piecewise.Halfspaces:
         n, asked = math.prod(self.sides), self.places >= 0
         rounds = np.broadcast_to(np.arange(len(self))[:, None], asked.shape)[asked]
         bounds = np.concatenate([to_numpy(self.high)[asked], -to_numpy(self.low)[asked]])
@@ -371,8 +369,8 @@ class Range(EntryBatch, PiecewiseLinear):
         order = np.lexsort((bounds, rows))  # of each side of each entry the tightest comes first
         first = order[np.unique(rows[order], return_index=True)[1]]
         kept, signs = rows[first] % n, np.where(rows[first] < n, 1.0, -1.0)
-        A = csr_array((signs, kept, np.arange(len(first) + 1)), shape=(len(first), n))
-        return Halfspaces(A, bounds[first], np.concatenate([rounds, rounds])[first])
+        A = sparse.csr_array((signs, kept, np.arange(len(first) + 1)), shape=(len(first), n))
+        return piecewise.Halfspaces(A, bounds[first], np.concatenate([rounds, rounds])[first])
 
     @classmethod
     def examples(cls) -> Sequence[Range]:

@@ -25,15 +25,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core import arrays, errors
 from tidewolf.core.arguments import import_extra, shown
-from tidewolf.core.arrays import as_array, as_count, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape, WrongType
 from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.functions.autograd import Autograd, Engine, Rounds
-from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
-from tidewolf.functions.smooth import Quadratic
+from tidewolf.functions import autograd, linear, smooth
 
 MOST_PIECES = 64
 """Pieces that a sum of several maxima may have."""
@@ -142,8 +139,8 @@ class Split:
         A, b = (self.root.columns(p, *ends)[:, 0] for ends in ((0, self.n), (self.n, self.n + 1)))
         C = _own(_points(_each(A, p), self.shape), data)
         if not self.root.moving(self.n, self.n + 1).any() and not b.any():
-            return Linear._unchecked(C=C)
-        return Affine._unchecked(A=C, b=np.ascontiguousarray(_each(-b[:, 0], p)))
+            return linear.Linear._unchecked(C=C)
+        return linear.Affine._unchecked(A=C, b=np.ascontiguousarray(_each(-b[:, 0], p)))
 
     def _capacity(self, p: Floats, data: Sequence[Any]) -> Batch | None:
         """max_i x_i - c_i, if there is one maximum and x and the parameters are added in it."""
@@ -158,7 +155,7 @@ class Split:
         if inner.moving(0, n).any() or (inner.fixed[:, :n] != units[:n, :n]).nnz:
             return None
         b = inner.columns(p, n, n + 1)[:, :, 0] + self.root.columns(p, n + 1, n + 2)[:, :, 0]
-        return Capacity._unchecked(c=_own(_points(_each(-b, p), self.shape), data))
+        return linear.Capacity._unchecked(c=_own(_points(_each(-b, p), self.shape), data))
 
     def _max_affine(self, p: Floats) -> Batch:
         n, end = self.n, self.root.width
@@ -174,8 +171,8 @@ class Split:
                     A, b = _choices(A, w * each), _choices(b, w * offset)
         b = np.ascontiguousarray(_each(-b[:, :, 0], p))
         if len(A) == len(self.shape) == 1 and b.size * n > _LARGE:
-            return MaxAffine._unchecked(A=csr_array(A[0]), b=b)
-        return MaxAffine._unchecked(A=_points(_each(A, p), self.shape), b=b)
+            return linear.MaxAffine._unchecked(A=csr_array(A[0]), b=b)
+        return linear.MaxAffine._unchecked(A=_points(_each(A, p), self.shape), b=b)
 
     def _quadratic(self, p: Floats) -> Batch:
         """1/2 <x, P x> + <q, x> + r of squares <y, M y>, y = A x + c."""
@@ -198,7 +195,7 @@ class Split:
             r = r + (np.swapaxes(c, 1, 2) @ M @ c)[:, 0, 0]
         P = np.ascontiguousarray(_each(P, p)) if moves else P[0]
         q, r = (np.ascontiguousarray(_each(a, p)) for a in (q, r))
-        return Quadratic._unchecked(P=P, q=q, r=r, exp_concavity=None)
+        return smooth.Quadratic._unchecked(P=P, q=q, r=r, exp_concavity=None)
 
 
 def _replaced(e: Any, found: list[tuple[Any, Any]]) -> Any:
@@ -324,16 +321,16 @@ def from_cvxpy(
     _require_expression(import_extra("cvxpy", "from_cvxpy", "cvx"), expression, variable)
     engine = _engine(expression, variable)
     data = _checked(engine.parameters, {} if values is None else values)
-    count = 1 if rounds is None else as_count(rounds, "rounds of from_cvxpy", least=0)
+    count = 1 if rounds is None else arrays.as_count(rounds, "rounds of from_cvxpy", least=0)
     counts = [len(rows) for rows in data] or [count]
     what = f"parameters have values of as many rounds each, not of {counts} rounds."
-    _require(len(set(counts)) == 1, WrongShape, "values", what)
+    _require(len(set(counts)) == 1, errors.WrongShape, "values", what)
     what = f"values of {counts[0]} rounds were given, and {rounds} rounds."
-    _require(rounds is None or counts[0] == count, WrongShape, "rounds", what)
+    _require(rounds is None or counts[0] == count, errors.WrongShape, "rounds", what)
     with suppress(NotBuiltIn):
         if engine.split is not None:
             return engine.split.batch(data, counts[0])
-    own = {"_shape": tuple(variable.shape), "_rounds": Rounds(np.arange(counts[0]), data)}
+    own = {"_shape": tuple(variable.shape), "_rounds": autograd.Rounds(np.arange(counts[0]), data)}
     return FromCvxpy._unchecked(_engine=engine, **own)
 
 
@@ -344,40 +341,40 @@ def _require(holds: bool, kind: Any, setting: str, message: str) -> None:
 
 def _require_expression(cp: Any, e: Any, variable: Any) -> None:
     what = f"the variable is a cvxpy.Variable, not {shown(variable)}."
-    _require(isinstance(variable, cp.Variable), WrongType, "variable", what)
+    _require(isinstance(variable, cp.Variable), errors.WrongType, "variable", what)
     declared = {name for name, value in variable.attributes.items() if value}
     plain = variable.shape != () and declared <= {"nonneg", "pos", "symmetric", "PSD"}
     what = f"the variable is an array without {sorted(declared)}; it has shape {variable.shape}."
-    _require(plain, InvalidInput, "variable", what)
+    _require(plain, errors.InvalidInput, "variable", what)
     what = f"give an expression to be minimised, or left - right of a constraint, not {shown(e)}."
-    _require(isinstance(e, cp.Expression), WrongType, "expression", what)
+    _require(isinstance(e, cp.Expression), errors.WrongType, "expression", what)
     what = f"the expression is a real number, not of shape {e.shape}; take cvxpy.sum or cvxpy.max."
-    _require(e.is_scalar() and not e.is_complex(), WrongShape, "expression", what)
+    _require(e.is_scalar() and not e.is_complex(), errors.WrongShape, "expression", what)
     names = [each.name() for each in e.variables()]
     what = f"the only variable is {variable.name()}, not {names}; others are cvxpy.Parameter."
-    _require(all(v is variable for v in e.variables()), InvalidInput, "expression", what)
+    _require(all(v is variable for v in e.variables()), errors.InvalidInput, "expression", what)
     what = f"it is {e.curvature}, not convex by DCP; are signs declared, as Parameter(nonneg=True)?"
-    _require(e.is_convex(), NotConvex, "expression", what)
+    _require(e.is_convex(), errors.NotConvex, "expression", what)
 
 
 def _checked(parameters: Sequence[Any], values: Any) -> tuple[Floats, ...]:
     what = "values are given by cvxpy.Parameter, such as {price: prices}."
-    _require(isinstance(values, Mapping), WrongType, "values", what)
+    _require(isinstance(values, Mapping), errors.WrongType, "values", what)
     by_id = {getattr(p, "id", p): rows for p, rows in values.items()}
     what = f"values are needed for exactly these parameters: {[p.name() for p in parameters]}."
-    _require(by_id.keys() == {p.id for p in parameters}, InvalidInput, "values", what)
+    _require(by_id.keys() == {p.id for p in parameters}, errors.InvalidInput, "values", what)
     found = []
     for p in parameters:
         own = f"values of the parameter {p.name()}"
-        rows = np.asarray(to_numpy(as_array(by_id[p.id], own)), dtype=np.float64)
+        rows = np.asarray(arrays.to_numpy(arrays.as_array(by_id[p.id], own)), dtype=np.float64)
         what = f"{own} have rounds first, then its shape {p.shape}; they have {rows.shape}."
-        _require(rows.ndim > 0 and rows.shape[1:] == p.shape, WrongShape, "values", what)
+        _require(rows.ndim > 0 and rows.shape[1:] == p.shape, errors.WrongShape, "values", what)
         with _borrowed([p]):
             for t in range(len(rows) if any(p.attributes.values()) else 0):
                 try:
                     p.value = rows[t]
                 except ValueError as error:
-                    _require(False, InvalidInput, "values", f"{own}, round {t + 1}: {error}")
+                    _require(False, errors.InvalidInput, "values", f"{own}, round {t + 1}: {error}")
         found.append(rows)
     return tuple(found)
 
@@ -393,7 +390,7 @@ def _borrowed(leaves: Sequence[Any]) -> Iterator[None]:
                 leaf.save_value(value)
 
 
-class _Cvxpy(Engine):
+class _Cvxpy(autograd.Engine):
     name: ClassVar[str] = "from_cvxpy"
 
     def __init__(self, expression: Any, variable: Any) -> None:
@@ -408,12 +405,12 @@ class _Cvxpy(Engine):
         with suppress(NotBuiltIn):
             self.split = Split(expression, variable, self.parameters)
 
-    def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
+    def answer(self, what: str, x: Array, rounds: autograd.Rounds, *weights: Floats) -> Any:
         with _borrowed([self.variable, *self.parameters]):
             return super().answer(what, x, rounds, *weights)
 
     def _point(self, x: Array) -> Floats:
-        point = np.asarray(to_numpy(x), dtype=np.float64)
+        point = np.asarray(arrays.to_numpy(x), dtype=np.float64)
         if not self.domain:
             return point
         return np.where((point < 0.0) & (point > -_ROUNDING), 0.0, point)  # not outside
@@ -459,7 +456,7 @@ def _nodes(e: Any) -> Iterator[Any]:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class FromCvxpy(Autograd):
+class FromCvxpy(autograd.Autograd):
     """Functions that cvxpy evaluates: what `from_cvxpy` makes of an expression that is none of the
     built-in kinds.
     """

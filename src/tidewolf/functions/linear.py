@@ -10,9 +10,8 @@ from typing import Annotated, Any, Self, final
 
 import numpy as np
 
-from tidewolf.core import arrays
+from tidewolf.core import arrays, errors
 from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
-from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, csr_array, cut_rows, is_sparse, same_rows, stack_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
@@ -240,7 +239,7 @@ class MaxAffine(LargestPiece):
         if len(shape) != 2 or count not in (shape[1], shape[0] * shape[1]):
             due = f"a row for each entry of b, of shape {shape}, or for each piece"
             words = f"Sparse A of MaxAffine must have {due}, not {count} rows."
-            raise WrongShape(words, setting="A")
+            raise errors.WrongShape(words, setting="A")
         self._match("b", shape, self.A)
 
     @classmethod

@@ -22,15 +22,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core import batch, piecewise, settings
 from tidewolf.core.arrays import as_array, as_number, like, to_numpy
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.piecewise import Halfspaces, ManyRows
-from tidewolf.core.settings import Names
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions import base
-from tidewolf.functions.linear import AffineRows, Capacity, LargestPiece
+from tidewolf.functions import base, linear
 
 MANY = 10**6
 """Stored numbers of all half-spaces together from which on they are made some at a time,"""
@@ -147,7 +144,7 @@ class OverPaths(base.ArrayBatch):
         return to_numpy(self.__dict__[name])
 
 
-class LinkLoads(OverPaths, LargestPiece):
+class LinkLoads(OverPaths, linear.LargestPiece):
     @abstractmethod
     def _offsets(self) -> Floats:
         """What is subtracted, (rounds, links) or (rounds, 1)."""
@@ -196,19 +193,19 @@ class LinkLoads(OverPaths, LargestPiece):
             data = data / np.repeat(divisors[rounds, links], counts)
         return csr_array((data, on.path[number], starts), shape=(len(links), self.shape[0]))
 
-    def halfspaces(self) -> Halfspaces:
+    def halfspaces(self) -> piecewise.Halfspaces:
         return self.epigraph()
 
-    def epigraph(self) -> Halfspaces:
+    def epigraph(self) -> piecewise.Halfspaces:
         rounds = np.repeat(np.arange(len(self)), self._links)
         A = self._rows(rounds, np.tile(np.arange(self._links), len(self)))
-        return Halfspaces(A, LinkLoads.offsets(self), rounds)
+        return piecewise.Halfspaces(A, LinkLoads.offsets(self), rounds)
 
     def offsets(self) -> Floats:
         offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
         return offsets.astype(np.float64).reshape(-1)
 
-    def many_rows(self) -> ManyRows | None:
+    def many_rows(self) -> piecewise.ManyRows | None:
         return LoadRows(self) if len(self) * len(self._loads.load) > MANY else None
 
 
@@ -222,7 +219,7 @@ def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any
 
 
 @final
-class LoadRows(ManyRows):
+class LoadRows(piecewise.ManyRows):
     """The pieces of every round: the links of the first, then of the second, .."""
 
     def __init__(self, loads: LinkLoads) -> None:
@@ -252,7 +249,7 @@ class LoadRows(ManyRows):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LoadCost(OverPaths, AffineRows):
+class LoadCost(OverPaths, linear.AffineRows):
     """The cost of link loads, if demands are split over paths.
 
     Parameters
@@ -395,7 +392,7 @@ class LoadLimit(LinkLoads):
     demands: PairDemands
     capacities: Annotated[Array, base.PerRound()]
     pairs: PairOfPath
-    names: Annotated[tuple[str, ...], Names()] = ()
+    names: Annotated[tuple[str, ...], settings.Names()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -420,19 +417,19 @@ class LoadLimit(LinkLoads):
     def _offsets(self) -> Floats:
         return np.asarray(self._host("capacities"))
 
-    def halfspaces(self) -> Halfspaces:
+    def halfspaces(self) -> piecewise.Halfspaces:
         if not self._same_demands():
             return self.epigraph()
         capacities, links = self._host("capacities").astype(np.float64), np.arange(self._links)
         tightest = capacities.argmin(axis=0)
-        return Halfspaces(self._rows(tightest, links), capacities.min(axis=0), tightest)
+        return piecewise.Halfspaces(self._rows(tightest, links), capacities.min(axis=0), tightest)
 
     def offsets(self) -> Floats:
         if not self._same_demands():
             return super().offsets()
         return np.asarray(self._host("capacities").astype(np.float64).min(axis=0))
 
-    def many_rows(self) -> ManyRows | None:
+    def many_rows(self) -> piecewise.ManyRows | None:
         return None if self._same_demands() else super().many_rows()
 
     def _same_demands(self) -> bool:
@@ -493,7 +490,7 @@ class MaxUtilization(LinkLoads):
     capacities: Annotated[Array, base.Uncopied()]
     pairs: PairOfPath
     limit: Annotated[Array, base.Uncopied()] = 0.0
-    names: Annotated[tuple[str, ...], Names()] = ()
+    names: Annotated[tuple[str, ...], settings.Names()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -553,11 +550,11 @@ class MaxUtilization(LinkLoads):
         )
 
 
-def utilisation(limits: Batch, points: Array) -> Floats | None:
+def utilisation(limits: batch.Batch, points: Array) -> Floats | None:
     """Load over capacity in each round, (rounds, links), at one point for all of them, (1, *shape),
     or at one each; None if the limits are no capacities. A load without capacity is infinite.
     """
-    if isinstance(limits, Capacity):
+    if isinstance(limits, linear.Capacity):
         return share(to_numpy(base.rows(points)), to_numpy(base.rows(limits.c)))
     if not isinstance(limits, LoadLimit | MaxUtilization):
         return None

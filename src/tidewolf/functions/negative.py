@@ -18,9 +18,7 @@ from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NegativeCapacity
 from tidewolf.core.oracle import HasLMO
-from tidewolf.functions.base import rows
-from tidewolf.functions.combined import Chain, Max
-from tidewolf.functions.linear import Capacity
+from tidewolf.functions import base, combined, linear
 
 MOST_ASKED = 100
 """Entries whose minimum over the set is asked for, an oracle call each."""
@@ -34,7 +32,7 @@ def warn_of_negative_capacities(
     """
     found = []
     for start, part in _limits(constraints):
-        c = to_numpy(rows(part.c)) if isinstance(part, Capacity) else np.zeros((0, 0))
+        c = to_numpy(base.rows(part.c)) if isinstance(part, linear.Capacity) else np.zeros((0, 0))
         if not c.min(initial=0.0) < 0.0:
             continue
         for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
@@ -53,10 +51,10 @@ def warn_of_negative_capacities(
 
 
 def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
-    if isinstance(constraints, Max | Chain):
+    if isinstance(constraints, combined.Max | combined.Chain):
         for part in constraints.parts:
             yield from _limits(part, start)
-            start += len(part) if isinstance(constraints, Chain) else 0
+            start += len(part) if isinstance(constraints, combined.Chain) else 0
     else:
         yield start, constraints
 

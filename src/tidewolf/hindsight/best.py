@@ -52,25 +52,21 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
+from tidewolf.functions import entries, support
 from tidewolf.functions.autograd import Autograd, Custom
 from tidewolf.functions.combined import Max, chained, leaves
-from tidewolf.functions.entries import Range, Squared
 from tidewolf.functions.linear import Affine
-from tidewolf.functions.support import own_functions
-from tidewolf.hindsight import cutting_planes
-from tidewolf.hindsight.admm import AlternatingDirections
+from tidewolf.hindsight import admm, cutting_planes, newton, sdp
 from tidewolf.hindsight.best_point import LinearProgramming
-from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
 from tidewolf.hindsight.policy import policy_problem
-from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, Solution, Task, flattened, parts_of
 
 METHODS: tuple[Any, ...] = (
     LinearProgramming(),
-    AlternatingDirections(),
-    SemidefiniteProgramming(),
-    LevelBundle(),
-    NewtonSteps(),
+    admm.AlternatingDirections(),
+    sdp.SemidefiniteProgramming(),
+    newton.LevelBundle(),
+    newton.NewtonSteps(),
 )
 """What may find the best point, in the order of trying: `supports(task)` says whether it is for a
 task, `solve(task)` gives what it found or None, and `name` is what `Comparator.method` has.
@@ -231,7 +227,7 @@ def best_point(K: HasLMO, losses: Batch, constraints: Batch, first: int = 0) -> 
     """
     own = _is_own(losses, constraints)
     linear = isinstance(losses, LinearTotal) and not own
-    if linear and isinstance(constraints, Squared) and (constraints.places >= 0).any():
+    if linear and isinstance(constraints, entries.Squared) and (constraints.places >= 0).any():
         return _squares(K, losses, constraints, first)
     task = Task.of(K, losses, constraints, own=own)
     if not own and (task.pieces is None or len(task.pieces.b) <= cutting_planes.MANY):
@@ -263,7 +259,7 @@ def _is_own(losses: Batch, constraints: Batch) -> bool:
             "constraints, or as losses under curved constraints; affine ones, or maxima, are."
         )
     known = LinearTotal | PiecewiseLinear
-    return flat and any(not isinstance(one, known) for one in own_functions(losses))
+    return flat and any(not isinstance(one, known) for one in support.own_functions(losses))
 
 
 def _solved(task: Task, first: int) -> Comparator:
@@ -280,7 +276,7 @@ def _solved(task: Task, first: int) -> Comparator:
     return best
 
 
-def _squares(K: HasLMO, losses: Batch, squares: Squared, first: int) -> Comparator:
+def _squares(K: HasLMO, losses: Batch, squares: entries.Squared, first: int) -> Comparator:
     """Linear losses under squared errors that are to be 0: equations, of two half-spaces each.
 
     Weights that show that no point satisfies those show it of the squares: with W_t the norm of the
@@ -290,7 +286,7 @@ def _squares(K: HasLMO, losses: Batch, squares: Squared, first: int) -> Comparat
     """
     asked = np.flatnonzero((squares.places >= 0).any(axis=1))
     targets = squares.targets[asked, ...]
-    equations = Range(targets, targets, squares.places[asked], squares.sides)
+    equations = entries.Range(targets, targets, squares.places[asked], squares.sides)
     known = _solved(Task.of(K, losses, equations), 0)
     if (proof := known.infeasibility) is None:
         return known

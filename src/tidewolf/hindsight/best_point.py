@@ -39,21 +39,12 @@ from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
+from tidewolf.core import oracle, sparse
 from tidewolf.core.arrays import frozen, like, power_of_two, require_finite, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation, require_full_information
-from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, ManyRows, PiecewiseLinear
-from tidewolf.core.sparse import (
-    beside,
-    compact,
-    is_sparse,
-    largest,
-    row_sizes,
-    rows_times,
-    stack_rows,
-)
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.functions.linear import Capacity
 from tidewolf.hindsight.exact import ExactProjection
@@ -140,7 +131,7 @@ class BestPoint:
     method = "simplex"
 
     def __init__(self, K: Any, who: str) -> None:
-        as_set(K, who)
+        oracle.as_set(K, who)
         if not isinstance(K, Polyhedral):
             raise NotSupported(f"{who} solves linear programs, not over {type(K).__name__}.")
         self.K, self.who = cast(ConvexSet, K), who
@@ -162,7 +153,7 @@ class BestPoint:
         rows = self._capacity_rows if limits.A is None else self._lifted(limits.A)
         b, unit = (limits.b - rows.shift) / rows.size / self.unit, rows.size * self.unit
         if loss.maxima:
-            rows = rows._replace(A=beside(rows.A, np.zeros((len(b), loss.maxima))))
+            rows = rows._replace(A=sparse.beside(rows.A, np.zeros((len(b), loss.maxima))))
         return Program(c, lower, upper, pieces, rows, b, unit, cost)
 
     def without(self, program: Program, out: Bools) -> Program | None:
@@ -174,7 +165,7 @@ class BestPoint:
         for i in np.flatnonzero(out).tolist():
             columns, factor = [i], 1.0
             if d.lift is not None:
-                row = d.lift[[i], :].toarray()[0] if is_sparse(d.lift) else d.lift[i]
+                row = d.lift[[i], :].toarray()[0] if sparse.is_sparse(d.lift) else d.lift[i]
                 columns, factor = np.flatnonzero(row).tolist(), float(row.max() + row.min())
             if len(columns) > 1:
                 return None
@@ -239,22 +230,22 @@ class BestPoint:
         """
         from scipy.sparse import csr_array
 
-        D = compact(loss.d) if loss.maxima else np.zeros((0, len(loss.c)))
-        size = float(power_of_two(max(np.abs(loss.c).max(), largest(D))))
+        D = sparse.compact(loss.d) if loss.maxima else np.zeros((0, len(loss.c)))
+        size = float(power_of_two(max(np.abs(loss.c).max(), sparse.largest(D))))
         c, (D, shift) = self._on_variables(loss.c[None] / size)[0], self._on_variables(D / size)
-        again = float(power_of_two(max(largest(c), largest(D))))
+        again = float(power_of_two(max(sparse.largest(c), sparse.largest(D))))
         costs, count = c[0] / again, len(loss.e)
         if not loss.maxima:
             return costs, None, size * again
         places = (np.arange(count), loss.which)
         which = csr_array((-np.ones(count), places), shape=(count, loss.maxima))
         e = (loss.e / size - shift) / (again * self.unit)
-        rows = HalfSpaces(beside(compact(D) / again, compact(which)), e)
+        rows = HalfSpaces(sparse.beside(sparse.compact(D) / again, sparse.compact(which)), e)
         return np.append(costs, np.ones(loss.maxima)), rows, size * again
 
     @cached_property
     def _lift(self) -> Any:
-        return compact(self._description.lift)
+        return sparse.compact(self._description.lift)
 
     @cached_property
     def _capacity_rows(self) -> LimitRows:
@@ -264,12 +255,14 @@ class BestPoint:
 
     def _lifted(self, A: Any) -> LimitRows:
         """Rows on points as rows on variables: <a, x> <= b is <a', u> <= (b - shift)/size."""
-        A = compact(A)
-        first = float(power_of_two(largest(A)))
+        A = sparse.compact(A)
+        first = float(power_of_two(sparse.largest(A)))
         A, shift = self._on_variables(A / first)
-        A = compact(A)
-        second, sizes = float(power_of_two(largest(A))), row_sizes(A)
-        return LimitRows(rows_times(A, 1.0 / sizes), sizes / second, first * shift, first * second)
+        A = sparse.compact(A)
+        second, sizes = float(power_of_two(sparse.largest(A))), sparse.row_sizes(A)
+        return LimitRows(
+            sparse.rows_times(A, 1.0 / sizes), sizes / second, first * shift, first * second
+        )
 
     def _on_variables(self, A: Any) -> tuple[Any, Floats]:
         d, (A, shift) = self._description, self._rows_along(A)
@@ -290,7 +283,7 @@ class BestPoint:
         as they are.
         """
         K, none = self.K, np.zeros(A.shape[0])
-        if is_sparse(A) or K.dimension == A.shape[1]:
+        if sparse.is_sparse(A) or K.dimension == A.shape[1]:
             return A, none
         several = np.count_nonzero(A, axis=1) > 1
         if not several.any():
@@ -318,7 +311,7 @@ class BestPoint:
             return self._model(len(p.c))(p.c, p.lower, upper, p.pieces, basis)
         A, b = p.rows.A, (p.b + s) / p.rows.sizes
         if p.pieces is not None:
-            A, b = stack_rows((p.pieces.A, A)), np.concatenate((p.pieces.b, b))
+            A, b = sparse.stack_rows((p.pieces.A, A)), np.concatenate((p.pieces.b, b))
         return self._model(len(p.c))(p.c, p.lower, p.upper, HalfSpaces(A, b), basis)
 
     def nearest(
@@ -365,7 +358,7 @@ class BestPoint:
         solver.settings.max_iter = _STEPS
         solver.setup(
             P, c, A, model.high[equal] if equal.any() else None,
-            csc_array(stack_rows([csr_array(each) for each in rows]))[:, :columns], None,
+            csc_array(sparse.stack_rows([csr_array(each) for each in rows]))[:, :columns], None,
             np.concatenate(bounds), p.lower[:columns], p.upper[:columns],
         )  # fmt: skip
         solver.solve()  # whatever it reports: the point is checked
@@ -377,8 +370,8 @@ class BestPoint:
         from scipy.sparse import eye_array
 
         n, rows, own = len(p.c), p.rows, eye_array(len(p.b), len(p.c), format="csr")
-        A = compact(own if rows is None else rows_times(rows.A, rows.sizes))
-        limits = HalfSpaces(beside(A, -np.ones((len(p.b), 1))), p.b)
+        A = sparse.compact(own if rows is None else sparse.rows_times(rows.A, rows.sizes))
+        limits = HalfSpaces(sparse.beside(A, -np.ones((len(p.b), 1))), p.b)
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
         return self._model(n + 1)(np.append(np.zeros(n), 1.0), lower, upper, limits, basis)
@@ -407,7 +400,7 @@ class BestPoint:
         return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0)) or 1.0
 
 
-def require_program(feedback: object, K: HasLMO, most: int, who: str) -> FullInformation:
+def require_program(feedback: object, K: oracle.HasLMO, most: int, who: str) -> FullInformation:
     functions = require_full_information(feedback, K.shape, most)
     known = LinearTotal | PiecewiseLinear, PiecewiseLinear
     for batch, kind in zip(functions, known, strict=True):
@@ -428,13 +421,15 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
                 c = c + part.total()[0].reshape(-1)
             elif isinstance(part, PiecewiseLinear):
                 A, b, rounds = part.epigraph()
-                pieces.append((compact(A), b, rounds + count))
+                pieces.append((sparse.compact(A), b, rounds + count))
                 count += len(part)
     require_finite(c, f"The sum of the losses that {who} minimises")
     if not count:
         return Objective(c, None, np.zeros(0), None, 0)
     tables, offsets, which = zip(*pieces, strict=True)
-    return Objective(c, stack_rows(tables), np.concatenate(offsets), np.concatenate(which), count)
+    return Objective(
+        c, sparse.stack_rows(tables), np.concatenate(offsets), np.concatenate(which), count
+    )
 
 
 def half_spaces(constraints: Batch) -> HalfSpaces:
@@ -444,7 +439,9 @@ def half_spaces(constraints: Batch) -> HalfSpaces:
         return HalfSpaces(None, capacities.reshape(-1))
     spaces = [part.halfspaces()[:2] for part in parts if isinstance(part, PiecewiseLinear)]
     tables, bounds = zip(*spaces, strict=True)
-    return HalfSpaces(stack_rows([compact(A) for A in tables]), np.concatenate(bounds))
+    return HalfSpaces(
+        sparse.stack_rows([sparse.compact(A) for A in tables]), np.concatenate(bounds)
+    )
 
 
 def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
@@ -484,7 +481,7 @@ class LinearProgramming:
         if len(loss.e) > MANY and not many:
             solver.method = "ipm"
         if many:
-            sizes, chosen = many.each(row_sizes) * solver.unit, chosen[:0]
+            sizes, chosen = many.each(sparse.row_sizes) * solver.unit, chosen[:0]
         while True:
             program = solver.prepared(loss, HalfSpaces(task.rows(chosen), task.b[chosen]))
             found = solver.feasible_best(program, basis=basis)

@@ -21,9 +21,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, power_of_two, to_numpy
-from tidewolf.core.checkpoint import Stored
-from tidewolf.core.sparse import is_sparse, nonzeros
+from tidewolf.core import arrays, checkpoint, sparse
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.hindsight.best_point import Objective
 from tidewolf.kernels.boxed_dual import solve_boxed
@@ -40,7 +38,7 @@ _ACCURACY = 2.5e3
 
 
 @final
-class BoxedBasis(Stored):
+class BoxedBasis(checkpoint.Stored):
     """Where the next program starts: the variables in the basis, the inverse of their columns,
     and the pivots since it was made, -1 if it must be made again. Never changed, though its arrays
     are writeable for the kernel.
@@ -143,13 +141,13 @@ class BoxedModel:
                 break
             if first is cold:
                 return None
-        shaped = frozen(points).reshape((P, *self.K.shape))
+        shaped = arrays.frozen(points).reshape((P, *self.K.shape))
         age = int(numbers[P]) if own else -1
         return Solutions(tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age))
 
     @cached_property
     def _unit(self) -> float:
-        return float(power_of_two((self._description.upper - self._description.lower).max()))
+        return float(arrays.power_of_two((self._description.upper - self._description.lower).max()))
 
     @cached_property
     def _top(self) -> Floats:
@@ -157,7 +155,7 @@ class BoxedModel:
 
     @cached_property
     def tol(self) -> float:
-        size = max(float(self.K.radius), float(np.abs(to_numpy(self.K.center)).max()))
+        size = max(float(self.K.radius), float(np.abs(arrays.to_numpy(self.K.center)).max()))
         return max(_ACCURACY * float(np.finfo(float).eps) * size / self._unit, 1e-14)
 
     @cached_property
@@ -189,7 +187,7 @@ class BoxedModel:
             low, high = np.full(loss.maxima, -np.inf), np.full(loss.maxima, -np.inf)
             np.maximum.at(low, loss.which, at + least)
             np.maximum.at(high, loss.which, at + most)
-            size, rows_ = float(power_of_two((high - low).max())), np.arange(len(at))
+            size, rows_ = float(arrays.power_of_two((high - low).max())), np.arange(len(at))
             z = rows.add_columns((high - low) / size)
             more = np.concatenate([np.zeros(z[0] - n), np.full(len(z), size / unit)])
             b = low[loss.which] - at
@@ -237,7 +235,7 @@ class _Rows:
         """Equations; what each was divided by."""
         most = np.zeros(len(b))
         np.maximum.at(most, row, np.abs(value))
-        sizes: Floats = power_of_two(most)
+        sizes: Floats = arrays.power_of_two(most)
         self.entries.append((len(self.b) + row, column, value / sizes[row]))
         self.b = np.concatenate([self.b, b / sizes])
         self.basis = np.concatenate([self.basis, np.full(len(b), -1)])
@@ -268,7 +266,7 @@ class _Rows:
 
 
 def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
-    starts, places, values = nonzeros(A.tocsr() if is_sparse(A) else np.asarray(A))
+    starts, places, values = sparse.nonzeros(A.tocsr() if sparse.is_sparse(A) else np.asarray(A))
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return rows, places.astype(np.int64), values.astype(np.float64, copy=False)
 

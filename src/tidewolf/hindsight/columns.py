@@ -20,14 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, like, power_of_two
-from tidewolf.core.sparse import is_sparse
+from tidewolf.core import arrays, sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import Bases, Best, BestPoint, Objective, Program
 from tidewolf.hindsight.task import ACROSS, flattened
-from tidewolf.sets.base import LinearDescription
-from tidewolf.sets.highs import Basis, HalfSpaces, Solved
+from tidewolf.sets import base, highs
 
 IN_USE = 1e-12
 
@@ -57,33 +55,33 @@ class BestOfVertices(BestPoint):
             self.V[:, j] = flattened(vertex.dense(K.center)) if known is None else known
 
     @cached_property
-    def _description(self) -> LinearDescription:
+    def _description(self) -> base.LinearDescription:
         ones = np.ones(len(self.vertices))
-        return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
+        return base.LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
 
     def _rows_along(self, A: Any) -> tuple[Any, Floats]:
         # `_rows_within` does it, and needs no more of the set than its vertices
         return A, np.zeros(A.shape[0])
 
     def _rows_within(self, A: Any) -> tuple[Any, Floats]:
-        dense = A.toarray() if is_sparse(A) else A
+        dense = A.toarray() if sparse.is_sparse(A) else A
         mean, spread = dense.mean(axis=1), dense.std(axis=1)
         mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)  # weights are 1 in all
         return (dense - mean[:, None] if mean.any() else A), mean
 
-    def weights(self, found: Best | Solved) -> Floats:
+    def weights(self, found: Best | highs.Solved) -> Floats:
         end = found.end if isinstance(found, Best) else found
         w = np.clip(end.v[: len(self.vertices)], 0.0, 1.0)
         return np.asarray(w / w.sum())
 
-    def flat_point(self, found: Solved) -> Floats:
+    def flat_point(self, found: highs.Solved) -> Floats:
         return np.asarray(self.V @ self.weights(found))
 
     def member(self, x: Floats) -> Array:
-        return frozen(like(x.reshape(self.K.shape), self.K.center))
+        return arrays.frozen(arrays.like(x.reshape(self.K.shape), self.K.center))
 
     def pricing(
-        self, loss: Objective, limits: HalfSpaces, program: Program, found: Best, breach: bool
+        self, loss: Objective, limits: highs.HalfSpaces, program: Program, found: Best, breach: bool
     ) -> Pricing | None:
         """What to ask the oracle for, so that the loss, or the worst violation, gets less; None if
         every vertex costs the same.
@@ -98,8 +96,8 @@ class BestOfVertices(BestPoint):
         size = float(np.abs(d).max())
         if not 0.0 < size < np.inf:
             return None
-        d = d / power_of_two(size)
-        direction = like(d.reshape(self.K.shape), self.K.center)
+        d = d / arrays.power_of_two(size)
+        direction = arrays.like(d.reshape(self.K.shape), self.K.center)
         return Pricing(direction, float((flattened(direction) @ self.V).min()))
 
 
@@ -110,9 +108,9 @@ def bases_for(bases: Bases, kept: Int64s, count: int, more: int) -> Bases:
     return Bases(*(basis and _basis_for(basis, kept, count, more) for basis in bases))
 
 
-def _basis_for(basis: Basis, kept: Int64s, count: int, more: int) -> Basis | None:
+def _basis_for(basis: highs.Basis, kept: Int64s, count: int, more: int) -> highs.Basis | None:
     statuses, basic = basis.statuses, 1
     if np.count_nonzero(statuses[:count] == basic) != np.count_nonzero(statuses[kept] == basic):
         return None  # a column in the basis is gone
     new = np.concatenate([statuses[kept], np.zeros(more, dtype=np.int8), statuses[count:]])
-    return Basis(basis.columns - count + len(kept) + more, basis.rows, new)
+    return highs.Basis(basis.columns - count + len(kept) + more, basis.rows, new)

@@ -35,8 +35,7 @@ from tidewolf.hindsight import task as proofs
 from tidewolf.hindsight.best_point import BestPoint, Objective, Program
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, positive
-from tidewolf.sets.base import Polyhedral
-from tidewolf.sets.highs import HalfSpaces
+from tidewolf.sets import base, highs
 
 METHOD = "level bundle method on gradients"
 MANY = 20_000
@@ -56,7 +55,7 @@ class CuttingPlanes:
         self.task, self.center, self.radius = task, flattened(K.center), float(positive(K.radius))
         first, self.size, self.used = self._cut(self.center), 1.0, np.zeros(0, dtype=np.int64)
         self.cuts, self.base = [first], float(first.slope @ self.center) + first.offset
-        self.described = isinstance(K, Polyhedral)
+        self.described = isinstance(K, base.Polyhedral)
         self.solver: BestPoint = (
             BestPoint(K, _WHO) if self.described else BestOfVertices(K, _WHO, (K.atom(K.center),))
         )
@@ -127,7 +126,7 @@ class CuttingPlanes:
         slopes, offsets = map(np.array, zip(*(cut[:2] for cut in self.cuts), strict=True))
         which = np.zeros(len(offsets), dtype=np.int64)
         loss = Objective(0.0 * self.center, slopes, self.base - offsets, which, 1)
-        limits = HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
+        limits = highs.HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
         return self.solver.prepared(loss, limits)
 
     def _joined(self, x: Floats) -> bool:

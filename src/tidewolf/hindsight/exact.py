@@ -24,7 +24,6 @@ from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.types import Array, NDArray
 from tidewolf.sets import base
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
 
 PROJECTION_ACCURACY = 1e-13
 """Of residuals and of the duality gap; an answer on the border that is its own question is off by
@@ -39,8 +38,8 @@ _RIDGE = 1e-12
 
 
 class ExactProjection:
-    def __init__(self, K: ConvexSet) -> None:
-        if not isinstance(K, Projectable | Polyhedral):
+    def __init__(self, K: base.ConvexSet) -> None:
+        if not isinstance(K, base.Projectable | base.Polyhedral):
             raise NotSupported(
                 f"Expected a set with `project` or a linear description, not {type(K).__name__}."
             )
@@ -50,13 +49,13 @@ class ExactProjection:
         return ExactProjection, (self.K,)  # a copy sets its own solver up
 
     def __call__(self, y: Array) -> Array:
-        if isinstance(self.K, Projectable):
+        if isinstance(self.K, base.Projectable):
             return self.K.project(y)
         return like(self._quadratic_program(to_numpy(y).reshape(-1)).reshape(self.K.shape), y)
 
     @cached_property
-    def _description(self) -> LinearDescription:
-        return cast(Polyhedral, self.K).description()
+    def _description(self) -> base.LinearDescription:
+        return cast(base.Polyhedral, self.K).description()
 
     def _quadratic_program(self, y: NDArray) -> NDArray:
         import piqp

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen
-from tidewolf.core.errors import SolverFailed
+from tidewolf.core import arrays, errors
 from tidewolf.core.types import Array, Floats
 from tidewolf.sets.capacitated_flow import CapacitatedFlow, FlowNetwork, cut_capacity, violated_cut
 from tidewolf.sets.flows import DagFlows
@@ -52,7 +51,7 @@ class FlowModel:
             kept = capacities if rooms is None or k == 0.0 else capacities - k * rooms
             try:
                 x, tree = self._cheapest(c[self.entries], kept, tree)
-            except SolverFailed:
+            except errors.SolverFailed:
                 x = None
             points.append(x)
         return tuple(points), tree
@@ -67,7 +66,7 @@ class FlowModel:
             tight = replace(net, upper=upper)
             try:
                 found = tight.cheapest(c, tree)
-            except SolverFailed:
+            except errors.SolverFailed:
                 cut = violated_cut(tight)
                 if cut is None:
                     raise
@@ -79,5 +78,5 @@ class FlowModel:
                 continue
             x = np.zeros(self.K.shape)
             x[self.entries] = found.x
-            return frozen(x), found.basis
-        raise SolverFailed(f"No flow was found within {_CUTS} cuts.")
+            return arrays.frozen(x), found.basis
+        raise errors.SolverFailed(f"No flow was found within {_CUTS} cuts.")

@@ -19,11 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import like
+from tidewolf.core import arrays, errors, piecewise, sparse
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import TidewolfError
-from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
-from tidewolf.core.sparse import largest_of_rows, rows_times, stack_rows
 from tidewolf.core.types import Array, Floats
 from tidewolf.hindsight.best_point import BestPoint, Objective
 from tidewolf.hindsight.cutting_planes import CuttingPlanes
@@ -46,13 +43,13 @@ class WeightedRounds(NamedTuple):
     price: float
 
     def value_and_slope(self, x: Array) -> tuple[float, Floats]:
-        values, weights = flattened(self.losses.values(x)), like(self.weights, x)
+        values, weights = flattened(self.losses.values(x)), arrays.like(self.weights, x)
         slope = flattened(self.losses.subgradient(x, weights))
         if self.limits is None:
             return float(self.weights @ values), slope
         over = np.maximum(flattened(self.limits.values(x)), 0.0)
         priced = self.price * self.weights * (over > 0.0)
-        slope = slope + flattened(self.limits.subgradient(x, like(priced, x)))
+        slope = slope + flattened(self.limits.subgradient(x, arrays.like(priced, x)))
         return float(self.weights @ (values + self.price * over)), slope
 
 
@@ -72,7 +69,7 @@ def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
         lower[len(lower) - (0 if limits is None else len(limits)) :] = 0.0
         found = solver.even(program._replace(lower=lower), RIDGE * size / program.cost_unit)
         return None if found is None else solver.member(solver.flat_point(found))
-    except TidewolfError:
+    except errors.TidewolfError:
         return None
 
 
@@ -85,19 +82,19 @@ def _pieces(batch: Batch, weights: Floats, center: Array | None) -> tuple[Object
     for part in parts_of(batch):
         omega = weights[first : first + len(part)]
         first += len(part)
-        if isinstance(part, LinearTotal) and center is not None:
-            c += flattened(part.subgradient(center, like(omega, center)))
-        elif isinstance(part, PiecewiseLinear):
+        if isinstance(part, piecewise.LinearTotal) and center is not None:
+            c += flattened(part.subgradient(center, arrays.like(omega, center)))
+        elif isinstance(part, piecewise.PiecewiseLinear):
             A, b, of = part.epigraph()
-            tables.append(rows_times(A, omega[of]))
+            tables.append(sparse.rows_times(A, omega[of]))
             offsets.append(omega[of] * b)
             which.append(of + count)
             count += len(part)
-            size += len(part) * float(largest_of_rows(tables[-1]).mean())
+            size += len(part) * float(sparse.largest_of_rows(tables[-1]).mean())
         else:
             return None, 0.0
     size += float(np.abs(c).max())
-    rows = stack_rows(tables) if tables else np.zeros((0, len(c)))
+    rows = sparse.stack_rows(tables) if tables else np.zeros((0, len(c)))
     whose = np.concatenate(which) if which else np.zeros(0, np.int64)
     return Objective(c, rows, np.concatenate(offsets), whose, count), size
 
@@ -105,7 +102,7 @@ def _pieces(batch: Batch, weights: Floats, center: Array | None) -> tuple[Object
 def _both(loss: Objective, priced: Objective) -> Objective:
     return Objective(
         loss.c,
-        stack_rows([loss.d, priced.d]),
+        sparse.stack_rows([loss.d, priced.d]),
         np.concatenate([loss.e, priced.e]),
         np.concatenate([loss.which, priced.which + loss.maxima]),
         loss.maxima + priced.maxima,

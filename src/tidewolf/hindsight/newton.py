@@ -31,10 +31,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core import arrays, errors, vertices
 from tidewolf.core.types import Floats
-from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.task import Solution, Task, flattened, joining, positive
 from tidewolf.sets.base import Polyhedral
 
@@ -109,7 +107,7 @@ class _Search:
         else:
             self.sizes = task.norms * float(positive(K.radius))
         self.base, cut = task.total(center), task.tangent(center)
-        self.rounding = cut.rounding(cut.terms, eps_of(K.center))
+        self.rounding = cut.rounding(cut.terms, arrays.eps_of(K.center))
         self.inside: Floats | None = None
 
     def minimise(self, x: Floats, *, costs: bool) -> Solution:
@@ -176,7 +174,7 @@ class _Search:
         try:
             total = task.total(x) if costs or task.losses.domain is not None else 0.0
             breach = self._largest(x) if weight > 0.0 or not costs else 0.0
-        except InvalidInput:
+        except errors.InvalidInput:
             return np.inf
         return total + weight * max(0.0, breach) if costs else breach
 
@@ -192,7 +190,7 @@ class _Search:
                 return trial
         return w
 
-    def _add_atom(self, atom: Vertex) -> int:
+    def _add_atom(self, atom: vertices.Vertex) -> int:
         count = len(self.atoms)
         if (row := self.atoms.find(atom, count)) is not None:
             return int(row)

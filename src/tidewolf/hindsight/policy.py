@@ -20,14 +20,10 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core import arguments, errors, oracle, round_info, sparse
 from tidewolf.core.arrays import MOST_ENTRIES, as_count, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.core.round_info import checked_features
-from tidewolf.core.sparse import cut_rows
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import with_capabilities
 from tidewolf.functions.combined import chained
@@ -36,7 +32,7 @@ from tidewolf.sets.calculus import Product
 
 
 def policy_problem(
-    K: HasLMO, part: Stream, whole: Stream, first: int, context: Any
+    K: oracle.HasLMO, part: Stream, whole: Stream, first: int, context: Any
 ) -> tuple[Product, Batch, Batch, Int64s, Floats]:
     """The best policy of the rounds of `part`, which are those of the whole stream from `first` on,
     as a best point: a product of the set, losses and constraints of its points, the cells in use,
@@ -56,15 +52,17 @@ def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
     from scipy.sparse import csr_array
 
     if not callable(getattr(context, "features", None)) or not hasattr(context, "cells"):
-        raise WrongType(f"Expected a context such as experts.Season(96), not {shown(context)}.")
+        raise errors.WrongType(
+            f"Expected a context such as experts.Season(96), not {arguments.shown(context)}."
+        )
     cells, found = as_count(context.cells, "The cells of the context"), []
     for t in range(first, first + rounds):
         features = context.features(stream.info(t), t)
         if features is None:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"{context!r} needs the time or context of every round; round {t + 1} has none."
             )
-        found.append(checked_features(features, cells, t))
+        found.append(round_info.checked_features(features, cells, t))
     rows = np.repeat(np.arange(rounds), [len(which) for which, _ in found])
     which, phi = (np.concatenate(each) for each in zip(*found, strict=True))
     table = csr_array((phi, (rows, which)), shape=(rounds, cells))
@@ -97,7 +95,7 @@ class PolicyBatch(Batch):
 
     def view(self, rounds: slice) -> Self:
         start, stop, _ = rounds.indices(len(self))
-        phi = cut_rows(self.phi, start, max(start, stop))
+        phi = sparse.cut_rows(self.phi, start, max(start, stop))
         return self._unchecked(f=self.f.view(rounds), phi=phi, reference=self.reference)
 
     @cached_property

@@ -42,8 +42,7 @@ import numpy as np
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.functions.entries import Squared
-from tidewolf.hindsight.admm import entry_totals
-from tidewolf.hindsight.interior import MatrixProgram, solve_matrix_program
+from tidewolf.hindsight import admm, interior
 from tidewolf.hindsight.task import Solution, Task, joining, positive
 from tidewolf.sets.spectra import BoundedPSD, Fantope, NuclearBall, Spectraplex
 
@@ -178,7 +177,7 @@ def _solve_over_rows(
     cap = None if lifted.cap is None else np.full(n, lifted.cap)
     if not relaxed:
         C = lifted.basis.T @ lifted.C @ lifted.basis
-        X, y = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
+        X, y = interior.solve_matrix_program(interior.MatrixProgram(C, A, b, give, cap, start))
         return X, 0.0, y
     most = 1.0 + float(np.abs(A @ start.reshape(-1) - b).max())  # s is one more diagonal entry
     wide, start = n + 1, np.pad(start, (0, 1))
@@ -188,7 +187,7 @@ def _solve_over_rows(
     last = csr_array(np.eye(1, wide * wide, wide * wide - 1))
     A = csr_array(A - csr_array(np.ones((len(b), 1))) @ last)
     C = last.toarray().reshape(wide, wide)
-    X, y = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
+    X, y = interior.solve_matrix_program(interior.MatrixProgram(C, A, b, give, cap, start))
     return X[:n, :n], float(X[n, n]), y
 
 
@@ -355,7 +354,7 @@ class Lifted(NamedTuple):
         bare = cls(K, task.A, task.b, n, unit, trace, cap, np.eye(n), zero, 1.0, zero)
         if task.c is None:
             assert isinstance(task.losses, Squared)
-            return bare._with_squares(*entry_totals(task.losses))
+            return bare._with_squares(*admm.entry_totals(task.losses))
         C = bare.matrices(task.c[None, :]).toarray().reshape(n, n)
         cost = float(positive(np.linalg.norm(C)))
         return bare._replace(cost=cost, C=C / cost)

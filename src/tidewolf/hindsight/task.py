@@ -29,14 +29,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import LEAST, MOST, eps_of, like, to_numpy
+from tidewolf.core import arrays, errors, oracle, sparse, vertices
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import NotSupported
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear, together
-from tidewolf.core.sparse import largest_of_rows
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.vertices import Vertex
 from tidewolf.functions.combined import Chain
 from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.spectra import Spectral
@@ -99,7 +95,7 @@ class Task:
     pieces: of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces.
     """
 
-    K: HasLMO
+    K: oracle.HasLMO
     losses: Batch
     constraints: Batch
     A: Any
@@ -110,11 +106,11 @@ class Task:
     pieces: Halfspaces | None = None
 
     @classmethod
-    def of(cls, K: HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
+    def of(cls, K: oracle.HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
         K = with_exact_oracle(K)
         rows, count = _half_spaces(K, constraints), len(constraints)
         task = cls(K, losses, constraints, *(rows or (None, np.zeros(count), np.arange(count))))
-        steepest = task.of_rows(largest_of_rows) if rows else _steepest(K, constraints)
+        steepest = task.of_rows(sparse.largest_of_rows) if rows else _steepest(K, constraints)
         require_moderate("constraints", steepest)
         if own:
             return task
@@ -128,7 +124,7 @@ class Task:
             return replace(task, c=c.reshape(-1), constant=constant)
         if rows is not None and isinstance(K, Polyhedral) and isinstance(losses, PiecewiseLinear):
             pieces = losses.epigraph()
-            require_moderate("losses", largest_of_rows(pieces.A))
+            require_moderate("losses", sparse.largest_of_rows(pieces.A))
             return replace(task, pieces=pieces)
         require_moderate("losses", _steepest(K, losses))
         return task
@@ -158,7 +154,7 @@ class Task:
         size, left = float(np.linalg.norm(self.c)), float(np.linalg.norm(along))
         if left >= ACROSS * size:
             along = self.c
-        elif left <= ROUNDING * eps_of(self.K.center) * size:
+        elif left <= ROUNDING * arrays.eps_of(self.K.center) * size:
             along = 0.0 * along
         return replace(self, c=along, constant=0.0)
 
@@ -167,7 +163,7 @@ class Task:
     def total(self, x: Floats) -> float:
         if self.c is not None:
             return float(self.c @ x) + self.constant
-        return float(to_numpy(self.losses.values(self.unflattened(x))).sum(dtype=np.float64))
+        return float(arrays.to_numpy(self.losses.values(self.unflattened(x))).sum(dtype=np.float64))
 
     def slope(self, x: Floats) -> Floats:
         every = np.ones(len(self.losses))
@@ -196,7 +192,7 @@ class Task:
 
     def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
         point = self.unflattened(x)
-        return flattened(batch.subgradient(point, like(weights, point)))
+        return flattened(batch.subgradient(point, arrays.like(weights, point)))
 
     # ---------------------------------------------------------------------------------- bounds
 
@@ -234,21 +230,21 @@ class Task:
         assert anchor is not None
         return _tangent(self.weighted_slope(anchor, lam), self.values(anchor), lam, anchor)
 
-    def least(self, below: Minorant) -> tuple[float, Vertex]:
+    def least(self, below: Minorant) -> tuple[float, vertices.Vertex]:
         """A lower bound on an affine function over K, and the vertex that the oracle answered."""
         direction = self.unflattened(below.slope)
         answer = self.K.answer(direction)
         value = below.offset + answer.vertex.inner(direction) - answer.error
         terms = below.terms + float(below.sizes @ np.abs(flattened(self.K.center)))
         terms += self.K.radius * float(np.linalg.norm(below.sizes))
-        return value - below.rounding(terms, eps_of(direction)), answer.vertex
+        return value - below.rounding(terms, arrays.eps_of(direction)), answer.vertex
 
     def is_feasible(self, x: Floats) -> bool:
         """Whether x lies in K and satisfies every constraint, by the set's own infeasibility and
         the functions' own values.
         """
         point = self.unflattened(x)
-        tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
+        tolerance = max(FEASIBILITY_TOLERANCE, 100 * arrays.eps_of(point))
         extent = max(self.K.radius, float(np.abs(x).max()))
         if self.K.infeasibility(point) > tolerance * extent:
             return False
@@ -258,7 +254,7 @@ class Task:
 
     def unflattened(self, x: Floats) -> Array:
         x = x.reshape(self.K.shape)
-        return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
+        return x if type(self.K.center) is np.ndarray else arrays.like(x, self.K.center)
 
 
 def joining(breach: Floats, used: Int64s, least: float, most: int = 16) -> Int64s:
@@ -284,7 +280,7 @@ def parts_of(batch: Batch) -> tuple[Batch, ...]:
     return batch.parts if isinstance(batch, Chain) else (batch,)
 
 
-def _half_spaces(K: HasLMO, constraints: Batch) -> Halfspaces | None:
+def _half_spaces(K: oracle.HasLMO, constraints: Batch) -> Halfspaces | None:
     """Constraints as half-spaces, None if they are curved; over a set with a linear description,
     very many rows are made some at a time.
     """
@@ -305,21 +301,21 @@ def require_moderate(name: str, slopes: Floats) -> None:
     """Refuse functions whose slopes are not 0 and whose squares and ratios would overflow or
     vanish.
     """
-    odd = slopes[(slopes != 0.0) & ~((slopes >= LEAST) & (slopes <= MOST))]
+    odd = slopes[(slopes != 0.0) & ~((slopes >= arrays.LEAST) & (slopes <= arrays.MOST))]
     if len(odd):
-        raise NotSupported(
-            f"Expected {name} with slopes from {LEAST:g} to {MOST:g}, not {odd[0]:.3g}: give the "
-            f"{name} in other units."
+        raise errors.NotSupported(
+            f"Expected {name} with slopes from {arrays.LEAST:g} to {arrays.MOST:g}, not "
+            f"{odd[0]:.3g}: give the {name} in other units."
         )
 
 
-def _steepest(K: HasLMO, batch: Batch) -> Floats:
+def _steepest(K: oracle.HasLMO, batch: Batch) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         beside = K.answer(batch.gradients(K.center)[0, ...]).vertex.blend(K.center, 0.5)
         return np.array([max(float(batch.slopes(x).max()) for x in (K.center, beside))])
 
 
-def with_exact_oracle(K: HasLMO) -> HasLMO:
+def with_exact_oracle(K: oracle.HasLMO) -> oracle.HasLMO:
     """The same set with an oracle that does not err, if there is one: hindsight asks seldom."""
     return K.exactly() if isinstance(K, Spectral) and type(K.center) is np.ndarray else K
 
@@ -330,4 +326,4 @@ def positive(sizes: Any) -> Any:
 
 
 def flattened(x: Array) -> Floats:
-    return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)
+    return np.asarray(arrays.to_numpy(x), dtype=np.float64).reshape(-1)

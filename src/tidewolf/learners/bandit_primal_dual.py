@@ -107,11 +107,8 @@ from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.core.settings import Seed
 from tidewolf.core.types import Array, Floats
+from tidewolf.methods import clock, paper, projected, settings
 from tidewolf.methods.base import Bound, Record
-from tidewolf.methods.clock import Epoch
-from tidewolf.methods.paper import SaddleLearner, theorem_eps
-from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import AboveZero, HardSet, OptionalPositive, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
 from tidewolf.methods.steps.slopes import unit_length
@@ -152,9 +149,9 @@ class SeenValues(NamedTuple):
 
 class State(NamedTuple):
     t: int
-    point: ProjectedPoint
+    point: projected.ProjectedPoint
     open: Bandit
-    epoch: Epoch
+    epoch: clock.Epoch
     oracle_budget: float = 0.0
     calls: int = 0
     values: SeenValues = SeenValues()
@@ -168,7 +165,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ExplorableSet(HardSet):
+class ExplorableSet(settings.HardSet):
     """A set that knows a ball inside it to explore in, or is a single point."""
 
     def require(self, K: Any, owner: str) -> None:
@@ -219,10 +216,10 @@ def centred(values: Floats, mean: float, rounds: int) -> Floats:
     return values - base
 
 
-@takes_start
+@settings.takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class BanditPrimalDual(SaddleLearner[State]):
+class BanditPrimalDual(paper.SaddleLearner[State]):
     """The paper's bandit learner: with its own settings as printed, or with unit-free steps and a
     budget of oracle calls.
 
@@ -285,9 +282,9 @@ class BanditPrimalDual(SaddleLearner[State]):
     eta_needs: ClassVar = ASSUMED
 
     K: Annotated[ConvexSet, ExplorableSet()]
-    loss_size: OptionalPositive = None
-    constraint_size: OptionalPositive = None
-    mu: AboveZero = None
+    loss_size: settings.OptionalPositive = None
+    constraint_size: settings.OptionalPositive = None
+    mu: settings.AboveZero = None
     seed: Annotated[int, Seed()] = 0
 
     def __post_init__(self) -> None:
@@ -359,7 +356,7 @@ class BanditPrimalDual(SaddleLearner[State]):
             "eta": R / (math.sqrt(n) * G) * float(T) ** -0.75,
             "delta": 24.0 * math.sqrt(183.0) * G**2 * shape * math.sqrt(T * (math.log(T) or 1.0)),
             "mu": math.sqrt(n * r) * float(T) ** -0.25,
-            "eps": theorem_eps(T, R),
+            "eps": paper.theorem_eps(T, R),
         }
 
     def condition(self, tol: float, b: float, eta: float, delta: float, *more: float) -> bool:
@@ -390,7 +387,7 @@ class BanditPrimalDual(SaddleLearner[State]):
 
     def start(self) -> State:
         epoch = self.first_epoch()
-        point = ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
+        point = projected.ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
         return State(0, point, NO_VALUES, epoch)
 
     def mu_for(self, T: int) -> float:
@@ -485,7 +482,7 @@ class BanditPrimalDual(SaddleLearner[State]):
     def renew(self, state: State) -> State:
         point = state.point
         if self.mu is None:  # an active set of the larger set, now that it explores less
-            point = ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
+            point = projected.ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
 
     def guarantee(self) -> Bound:

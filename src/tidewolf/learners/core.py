@@ -40,10 +40,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import frozen, norm
-from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core import arguments, arrays, conforming, errors
 from tidewolf.core.feedback import (
     Arrival,
     FullInformation,
@@ -54,22 +51,17 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.experts.asking import ask_all
-from tidewolf.experts.base import Adviser
+from tidewolf.experts import asking, base
 from tidewolf.experts.context import Context
 from tidewolf.learners.state import Committed, Descent, State, mixed
+from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
 from tidewolf.methods.budget import Budget
-from tidewolf.methods.capabilities import LimitBound, ProjectionRecord, rounds_at_once
-from tidewolf.methods.certificate import CellSums
-from tidewolf.methods.clock import add_sums
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
-from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.settings import DEFAULT_CAUTION
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
     into_balls,
@@ -109,7 +101,7 @@ class Core(KeepsPending[State]):
     per_constraint: bool
     block: int = 1
     """rounds that are played at a point before it moves"""
-    experts: tuple[Adviser | Context, ...] = ()
+    experts: tuple[base.Adviser | Context, ...] = ()
     budgets: tuple[Budget, ...] = ()
     cell_scale: ClassVar = 1.0
     """the step scale of a context's cells"""
@@ -138,8 +130,8 @@ class Core(KeepsPending[State]):
         return 0 if self.context is None else self.context.cells
 
     @cached_property
-    def advisers(self) -> tuple[Adviser, ...]:
-        return tuple(one for one in self.experts if isinstance(one, Adviser))
+    def advisers(self) -> tuple[base.Adviser, ...]:
+        return tuple(one for one in self.experts if isinstance(one, base.Adviser))
 
     @cached_property
     def wants_functions(self) -> bool:
@@ -153,9 +145,9 @@ class Core(KeepsPending[State]):
             object.__setattr__(self, "calls_per_round", self._auto_calls)
 
     def _require_target_alone(self) -> None:
-        if self.caution != DEFAULT_CAUTION or self.per_constraint:
+        if self.caution != settings.DEFAULT_CAUTION or self.per_constraint:
             other = "per_constraint" if self.per_constraint else "caution"
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"target_violation has one weight, which it chooses: give it without {other}.",
                 setting="target_violation",
             )
@@ -174,13 +166,13 @@ class Core(KeepsPending[State]):
         pool = Pool.start(self.K, points, self.start_at)
         x = pool.x(0)
         absent: tuple[Array | None, ...] = (None,) * max(1, experts)
-        weights, shares = frozen(np.zeros(experts)), frozen(np.zeros(cells))
+        weights, shares = arrays.frozen(np.zeros(experts)), arrays.frozen(np.zeros(cells))
         state: State = self.state_type(
             t=0,
             upcoming=Committed(1, x, x, weights, shares, absent),
             pool=pool,
             descents=(Descent(x, x, DescentSums.start(self._factors)),) * points,
-            cells=CellSums.start(self.K, cells),
+            cells=certificate.CellSums.start(self.K, cells),
             dual=self._weights.start(),
             mixer=Mixer.start(experts),
             accounts=Accounts.start(experts),
@@ -229,7 +221,7 @@ class Core(KeepsPending[State]):
         x = mix = mixed(p, points)
         if state.last is not None and (out is None or not uses(state.last, out)):
             x = capped(mix, state.last, self.max_move)
-        upcoming = Committed(number, x, mix, frozen(p), frozen(shares), points)
+        upcoming = Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points)
         return state._replace(upcoming=upcoming)
 
     def weights_of(self, state: State, points: Sequence[Array | None]) -> Floats:
@@ -253,7 +245,7 @@ class Core(KeepsPending[State]):
             kept.append(None if is_asked else own if waiting else (None,) * len(own))
             at += len(own)
         vertices = pool.vertices_since(state.vertices_of_waiting if waiting else state.vertices)
-        found = ask_all(
+        found = asking.ask_all(
             *(self.K, self.advisers, self.names[first:], state.advisers, kept),
             *(info, number, state.oracle_budget, vertices, state.mixer),
             partial(self.limit_price, state),
@@ -308,7 +300,7 @@ class Core(KeepsPending[State]):
                 pool=pool.with_candidate(self.K, *found.found),
                 oracle_budget=state.oracle_budget - found.calls,
                 calls=state.calls + found.calls,
-                accounts=state.accounts._replace(calls=frozen(own_calls)),
+                accounts=state.accounts._replace(calls=arrays.frozen(own_calls)),
             )
         return state, list(found.points)
 
@@ -331,9 +323,9 @@ class Core(KeepsPending[State]):
 
         if not isinstance(old, Core) or type(old) is not type(self):
             kind = type(self).__name__
-            raise WrongType(
+            raise errors.WrongType(
                 f"{kind} continues from the state of a {kind}, over this set or another, not from "
-                f"that of {shown(old)}; start anew with tw.Session(learner)."
+                f"that of {arguments.shown(old)}; start anew with tw.Session(learner)."
             )
         if not isinstance(state, self.state_type):
             refuse_state(self, state)
@@ -363,7 +355,7 @@ class Core(KeepsPending[State]):
         if budgets is state.budgets:
             return state, arrivals
         if self.loss_lipschitz is not None:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 "Budgets add their price to the losses, whose slope is not known then: leave out "
                 "loss_lipschitz.",
                 setting="loss_lipschitz",
@@ -392,7 +384,7 @@ class Core(KeepsPending[State]):
 
     def _stepped(self, state: State, observed: Observed) -> State:
         x, n = observed[0].x, sum(one.block.rounds for one in observed)
-        block = reduce(add_sums, (played_at(one.block, one.x, x) for one in observed))
+        block = reduce(clock.add_sums, (played_at(one.block, one.x, x) for one in observed))
         weighed = self._weights.weigh(state.dual, block, x)
         state = state.in_units(weighed.unit)._replace(t=state.t + n, dual=weighed.dual)
         each: Fed = by_gradients(self.K, observed, self._groups, weighed)
@@ -438,7 +430,7 @@ class Core(KeepsPending[State]):
                 mixer = mixer.at_least(log_experts(len(self.names)) * per_nat)
             for one, seen in zip(observed, fed, strict=True):
                 accounts = accounts.after(one, seen.losses, weighed)
-        except InvalidInput:  # an expert proposed a point where the loss has no value
+        except errors.InvalidInput:  # an expert proposed a point where the loss has no value
             unseen = [one._replace(functions=None) for one in observed]
             return self._mixed(state, unseen, each, weighed)
         mixed = np.sum([one.mixed for one in fed], axis=0)
@@ -471,9 +463,9 @@ class Core(KeepsPending[State]):
         if not observed.block.is_plain or (self.names and self._curvature(observed) is not None):
             return None
         functions = (
-            Functions.from_first_order(observed.block)
+            kernel_functions.Functions.from_first_order(observed.block)
             if observed.functions is None
-            else Functions.of(*observed.functions)
+            else kernel_functions.Functions.of(*observed.functions)
         )
         if functions is None or self.wants_functions is not (observed.functions is not None):
             return None
@@ -487,13 +479,13 @@ class Core(KeepsPending[State]):
     def _observed(self, state: State, own: Committed, arrival: Arrival) -> PlayedRound:
         x = own.x if arrival.of_decision else arrival.played
         feedback, functions = arrival.feedback, None
-        most = rounds_at_once(self, state)
+        most = capabilities.rounds_at_once(self, state)
         if self.names and isinstance(feedback, FullInformation):
             functions = require_full_information(feedback, self.K.shape, most)
             values = functions.constraints.values(x)
             block = first_order(*functions, x, values, per_constraint=self.per_constraint)
         elif self.wants_functions:
-            raise WrongType(
+            raise errors.WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
                 f"feedback is due, not {type(feedback).__name__}."
             )
@@ -536,8 +528,8 @@ class Core(KeepsPending[State]):
                 if again or not factors.exact:  # else it is projected before its next step
                     y = into_balls(y, self.K.center, factors)
                 if again:
-                    distance = norm(y - state.pool.x(i))
-                y = frozen(y)
+                    distance = arrays.norm(y - state.pool.x(i))
+                y = arrays.frozen(y)
                 descents[i] = Descent(y, y, sums, distance)
         return state._replace(descents=tuple(descents))
 
@@ -584,7 +576,7 @@ class Core(KeepsPending[State]):
             calls=state.calls + calls,
             descents=tuple(descents),
             distance=descents[self._largest].distance,
-            accounts=state.accounts._replace(calls=frozen(own_calls)),
+            accounts=state.accounts._replace(calls=arrays.frozen(own_calls)),
         )
 
     def _reserved(self, state: State) -> int:
@@ -608,7 +600,7 @@ class Core(KeepsPending[State]):
         def urgency(i: int) -> float:
             if self._pays_first and i == self._largest:
                 return math.inf
-            apart = norm(state.descents[i].y - state.pool.x(i))
+            apart = arrays.norm(state.descents[i].y - state.pool.x(i))
             return self._precedence[i] * trust[i] * apart
 
         return sorted(trust, key=urgency, reverse=True) if len(trust) > 1 else list(trust)
@@ -637,10 +629,10 @@ class Core(KeepsPending[State]):
 
     # ---------------------------------------------------------------- what is known of a run
 
-    def last_projection(self, state: State) -> ProjectionRecord:
+    def last_projection(self, state: State) -> capabilities.ProjectionRecord:
         """That of the descent with the longest steps."""
         own = state.descents[self._largest]
-        return ProjectionRecord(
+        return capabilities.ProjectionRecord(
             over=self.K,
             x=state.pool.x(self._largest),
             before_projection=own.before_projection,
@@ -708,7 +700,7 @@ class Core(KeepsPending[State]):
         policy = state.migrations.bound(bound, state.migrations.policy_regret)
         return state.budgets.less_paid(policy)
 
-    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
+    def limit_bounds(self, record: Record) -> tuple[capabilities.LimitBound, ...]:
         dual = self.dual_of(record.final_state)
         return self._weights.limit_rows(dual, record.limit_names)
 
@@ -741,7 +733,7 @@ class Core(KeepsPending[State]):
         proposals = {len(one.points) for one in decided}
         if sizes != (descents, descents, len(self.advisers)) or proposals != {len(self.names) or 1}:
             raise ValueError("it has other descents, advisers or proposals than the learner")
-        if not all(is_member(self.K, z) for z in points):
+        if not all(conforming.is_member(self.K, z) for z in points):
             raise ValueError("a point that was decided or proposed is no member of the set")
         if not all(each.min() >= 0.0 and each.sum() <= 1.0 + 1e-6 for each in shares):
             raise ValueError("the weights of a round are below 0, or above 1 in all")

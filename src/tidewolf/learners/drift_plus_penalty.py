@@ -45,11 +45,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
-from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
-from tidewolf.methods.clock import Epoch
-from tidewolf.methods.paper import PaperLearner, theorem_eps
-from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import AboveZero, Positive, takes_start
+from tidewolf.methods import base, clock, paper, projected, settings
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
     DriftBlock,
@@ -82,9 +78,9 @@ class DriftSlopes(NamedTuple):
 
 class State(NamedTuple):
     t: int
-    point: ProjectedPoint
+    point: projected.ProjectedPoint
     open: DriftBlock
-    epoch: Epoch
+    epoch: clock.Epoch
     slopes: DriftSlopes
     oracle_budget: float = 0.0
     calls: int = 0
@@ -95,10 +91,10 @@ class State(NamedTuple):
         return self.point.distance
 
 
-@takes_start
+@settings.takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DriftPlusPenalty(PaperLearner[State]):
+class DriftPlusPenalty(paper.PaperLearner[State]):
     """The paper's drift-plus-penalty learner, whose bounds hold on every interval: with its own
     settings as printed, or unit-free with a budget of oracle calls.
 
@@ -152,9 +148,9 @@ class DriftPlusPenalty(PaperLearner[State]):
     accuracy: ClassVar = 3.0 * math.sqrt(DRIFT_ACCURACY)
     block_factor: ClassVar = 2.6
 
-    tolerance: Positive = 1e-3
-    alpha: AboveZero = None
-    delta: AboveZero = None
+    tolerance: settings.Positive = 1e-3
+    alpha: settings.AboveZero = None
+    delta: settings.AboveZero = None
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_f = unit_length(self.K), self.loss_lipschitz or 0.0
@@ -162,11 +158,11 @@ class DriftPlusPenalty(PaperLearner[State]):
             "block": math.isqrt(T),
             "alpha": G_f / R * T**0.25,
             "delta": math.sqrt(T),
-            "eps": theorem_eps(T, R),
+            "eps": paper.theorem_eps(T, R),
         }
 
     def start(self) -> State:
-        point = ProjectedPoint.start(self.K, self.first_point)
+        point = projected.ProjectedPoint.start(self.K, self.first_point)
         slopes = DriftSlopes(*self.given_slopes.initial)
         return State(0, point, self._no_sums, self.first_epoch(), slopes)
 
@@ -250,10 +246,10 @@ class DriftPlusPenalty(PaperLearner[State]):
     def renew(self, state: State) -> State:
         return state._replace(tally=state.tally._replace(alpha=0.0, inverse_step=0.0))
 
-    def guarantee(self) -> Bound:
+    def guarantee(self) -> base.Bound:
         T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         if T is None or G_f is None or G_g is None:
-            return NEEDS_SLOPES
+            return base.NEEDS_SLOPES
         b, R, distance2 = self.block_for(T), unit_length(self.K), self.known_distance2(T)
         if distance2 is None:
             return self.nothing_known(T)
@@ -263,7 +259,7 @@ class DriftPlusPenalty(PaperLearner[State]):
         regret += G_f**2 * T / (2.0 * alpha) + G_f * distance * T
         moves = 2.0 * G_g * (T * b * (G_f * R * M / alpha + R**2)) ** 0.5
         penalties = (2.0 * alpha * R**2 + M * (G_f**2 / (2.0 * alpha) + 2.0 * G_f * R)) / delta
-        return Bound(regret, moves + penalties + 4.0 * b * G_g * R + G_g * distance * T)
+        return base.Bound(regret, moves + penalties + 4.0 * b * G_g * R + G_g * distance * T)
 
     def slopes(self, state: State) -> Slopes:
         return Slopes(
@@ -282,9 +278,9 @@ class DriftPlusPenalty(PaperLearner[State]):
         D, met = self.K.diameter, state.slopes
         return met.steepest_loss * D, met.steepest_constraint * D
 
-    def bound(self, record: Record) -> Bound:
+    def bound(self, record: base.Record) -> base.Bound:
         state: State = record.final_state
         return bound(state.tally, state.t, self._edge(state))
 
-    def bound_between(self, record: Record, start: int, stop: int) -> Bound:
+    def bound_between(self, record: base.Record, start: int, stop: int) -> base.Bound:
         return bound_between(record, start, stop, self._edge(record.final_state))

@@ -34,16 +34,10 @@ from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arguments import all_different, as_items, shown
-from tidewolf.core.arrays import frozen
-from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core import arguments, arrays, batch, errors, oracle, settings
 from tidewolf.core.feedback import FirstOrder, FullInformation
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.settings import Check, Magnitude
 from tidewolf.core.types import Floats
-from tidewolf.experts import Adviser, Context, Named, Resolve, Season
-from tidewolf.experts.season import is_duration
+from tidewolf.experts import Adviser, Context, Named, Resolve, Season, season
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
@@ -67,7 +61,7 @@ STAYING = 0.9
 
 
 @dataclass(frozen=True)
-class ExpertsSetting(Check):
+class ExpertsSetting(settings.Check):
     """Advisers and at most one context; a string names points that are given with the round.
 
     In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`; any
@@ -79,18 +73,18 @@ class ExpertsSetting(Check):
     def __call__(self, value: Any, what: str) -> tuple[Adviser | Context, ...]:
         if isinstance(value, Adviser | Context):
             value = (value,)
-        given = as_items(value, what, "[tw.experts.Resolve()]")
+        given = arguments.as_items(value, what, "[tw.experts.Resolve()]")
         experts = [Named(one) if isinstance(one, str) else one for one in given]
         for one in experts:
             if not isinstance(one, Adviser | Context):
-                raise WrongType(
+                raise errors.WrongType(
                     f"{what} must be advisers such as experts.Resolve(), names of points that are "
                     f"given with the round, or a context such as experts.Season(96), not "
-                    f"{shown(one)}."
+                    f"{arguments.shown(one)}."
                 )
         contexts = [one for one in experts if isinstance(one, Context)]
         if len(contexts) > 1:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"{what} may hold one context, not {len(contexts)}: {contexts[0]} and "
                 f"{contexts[1]}."
             )
@@ -106,7 +100,7 @@ class ExpertsSetting(Check):
 
 def _adviser(item: Any) -> Any:
     """The adviser that an item of a file stands for."""
-    if isinstance(item, str) and item not in ("last", "forecast") and not is_duration(item):
+    if isinstance(item, str) and item not in ("last", "forecast") and not season.is_duration(item):
         return Named(item)
     return Resolve(item) if isinstance(item, int | str) else item
 
@@ -219,7 +213,7 @@ class Ensemble(Core):
     horizon: OptionalRounds = None
     caution: Positive = DEFAULT_CAUTION
     calls_per_round: CallsOrAuto = 1.0
-    step_scales: Annotated[tuple[float, ...], Numbers(each=Magnitude(), distinct=True)] = (
+    step_scales: Annotated[tuple[float, ...], Numbers(each=settings.Magnitude(), distinct=True)] = (
         0.03,
         0.1,
         0.3,
@@ -240,7 +234,7 @@ class Ensemble(Core):
         """The functions themselves where an adviser re-solves with them, else their gradients."""
         return FullInformation if self.wants_functions else FirstOrder
 
-    def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder]:
+    def reads(self, losses: batch.Batch) -> type[FullInformation] | type[FirstOrder]:
         """The functions also where losses declare their curvature."""
         return FullInformation if losses.exp_concavity is not None else self.needs
 
@@ -260,7 +254,7 @@ class Ensemble(Core):
             both = zip(adviser.names, adviser.in_words, strict=True)
             found += [(name, "advice", words) for name, words in both]
         names, kinds, words = zip(*found, strict=True)
-        return all_different(names), kinds, words
+        return arguments.all_different(names), kinds, words
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -278,7 +272,7 @@ class Ensemble(Core):
         rest, staying = float((stays | moves).sum()), STAYING if stays.any() else 0.0
         prior[stays] = staying * rest
         prior[moves] = (1.0 - staying) * rest * small / small.sum()
-        return frozen(prior / len(prior))
+        return arrays.frozen(prior / len(prior))
 
     def rounds_at_once(self, state: State) -> int:
         return 10**9
@@ -339,7 +333,7 @@ class Ensemble(Core):
         return tuple(state.accounts.played.tolist())
 
     @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[Learner[Any]]:
         return (
             cls(K),
             cls(K, horizon=horizon, calls_per_round=0.4, step_scales=(1.0,)),

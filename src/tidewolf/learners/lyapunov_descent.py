@@ -23,17 +23,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, final
 
+from tidewolf.core import oracle, settings
 from tidewolf.core.arrays import norm
 from tidewolf.core.feedback import Arrival, FirstOrder, played_at, require_limits
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.settings import Count, Magnitude
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
-from tidewolf.methods.accounts import PlayedRound
-from tidewolf.methods.base import Learner
-from tidewolf.methods.budget import Budgets
+from tidewolf.methods import accounts, base, budget, late
 from tidewolf.methods.clock import add_sums, empty_sums
-from tidewolf.methods.late import in_order, next_round, priced, without
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     CallsOrAuto,
@@ -126,14 +122,14 @@ class LyapunovDescent(Core):
     caution: Positive = DEFAULT_CAUTION
     calls_per_round: CallsOrAuto = 1.0
     tolerance: OptionalPositive = None
-    block: Annotated[int, Count()] = 1
+    block: Annotated[int, settings.Count()] = 1
     loss_lipschitz: OptionalPositive = None
     constraint_lipschitz: OptionalPositive = None
-    step_scale: Annotated[float, Magnitude()] = 1.0
+    step_scale: Annotated[float, settings.Magnitude()] = 1.0
     start_at: StartAt = None
     max_move: OptionalPositive = None
     per_constraint: PerConstraint = False
-    budgets: Budgets = ()
+    budgets: budget.Budgets = ()
     target_violation: OptionalPositive = None
 
     @property
@@ -147,16 +143,16 @@ class LyapunovDescent(Core):
         """Rounds of a block are added up, and make a step at its end."""
         if self.block == 1:
             return super()._learned(state, arrivals)
-        for arrival in in_order(arrivals):
+        for arrival in late.in_order(arrivals):
             state = self._with_round(state, arrival)
         return state
 
     def _with_round(self, state: State, arrival: Arrival) -> State:
-        own, pending = without(state, arrival.round)
+        own, pending = late.without(state, arrival.round)
         one = self._observed(state, own or state.upcoming, arrival)
         seen = played_at(one.block, one.x, state.pool.x(0))
         block, last = add_sums(state.open or empty_sums(self.K.center), seen), state.last
-        is_last, is_newest = block.rounds == self.block, arrival.round >= next_round(state) - 1
+        is_last, is_newest = block.rounds == self.block, arrival.round >= late.next_round(state) - 1
         if not is_last:  # refused at once where the end of the block would refuse it
             self._require_slopes(state, one.block)
         moved = is_last or arrival.played is not None or state.proposed is not None
@@ -172,7 +168,7 @@ class LyapunovDescent(Core):
         if is_last:
             state = self.with_open_block(state)
         price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.mix))
-        after: State = priced(state, price)
+        after: State = late.priced(state, price)
         return after
 
     def _require_slopes(self, state: State, seen: FirstOrder) -> None:
@@ -185,7 +181,7 @@ class LyapunovDescent(Core):
         if state.open is None:
             return state
         x, own, before = state.pool.x(0), state.upcoming, state.t - state.open.rounds
-        whole = PlayedRound(own.round, (x,), x, own.p, own.shares, x, state.open, None)
+        whole = accounts.PlayedRound(own.round, (x,), x, own.p, own.shares, x, state.open, None)
         return self._stepped(state._replace(t=before, open=None), [whole])
 
     def dual_of(self, state: State) -> DualState:
@@ -205,7 +201,7 @@ class LyapunovDescent(Core):
         super()._require_whole(state)
 
     @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[base.Learner[Any]]:
         return (
             cls(K, horizon=horizon),
             cls(K, horizon=horizon, block=3, calls_per_round=0.4),

@@ -48,9 +48,7 @@ from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.clock import LyapunovLearner
-from tidewolf.methods.late import Deferred, Overrides
+from tidewolf.methods import base, clock, late
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 
@@ -75,14 +73,14 @@ class State(NamedTuple):
     warm: Array | None = None
     calls: int = 0
     distance: float = 0.0
-    pending: tuple[Deferred, ...] = ()
+    pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
-    overrides: Overrides = Overrides()
+    overrides: late.Overrides = late.Overrides()
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovFrankWolfe(LyapunovLearner[State]):
+class LyapunovFrankWolfe(clock.LyapunovLearner[State]):
     """Lyapunov weights with online Frank-Wolfe: one oracle call per round, the simplest learner.
 
     Parameters
@@ -151,9 +149,9 @@ class LyapunovFrankWolfe(LyapunovLearner[State]):
     def constants(self) -> tuple[float, float]:
         return (ANYTIME if self.horizon is None else INFO)[1], 0.75
 
-    def guarantee(self) -> Bound:
+    def guarantee(self) -> base.Bound:
         return self.weights.guaranteed(self.weights.c)
 
     @classmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: HasLMO, horizon: int) -> Sequence[base.Learner[Any]]:
         return (cls(K, horizon=horizon), cls(K, horizon=max(1, horizon // 3), caution=1.0), cls(K))

@@ -29,17 +29,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, like, to_numpy
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core import arrays, errors, oracle
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.experts.base import Adviser
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import Committed, Descent, State, mixed
+from tidewolf.methods import available, certificate
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.available import capped
-from tidewolf.methods.certificate import CellSums
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -83,7 +80,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
     after = state._replace(
         pool=pool,
         descents=descents,
-        cells=CellSums.start(new.K, new.cells),
+        cells=certificate.CellSums.start(new.K, new.cells),
         dual=new._weights.migrated(state.dual),
         mixer=_mixer(state.mixer, experts),
         accounts=_accounts(state.accounts, experts, old.caution / new.caution),
@@ -112,7 +109,7 @@ class _Names(NamedTuple):
 
     def numbers(self, of_old: Floats) -> Floats:
         """The same of numbers, 0 for those that are new."""
-        return frozen(np.array(self.each(of_old.tolist(), 0.0))) if len(of_old) else of_old
+        return arrays.frozen(np.array(self.each(of_old.tolist(), 0.0))) if len(of_old) else of_old
 
 
 def _origins(new: Core, state: State, old: Core) -> tuple[Floats, list[int | None]]:
@@ -149,7 +146,7 @@ def _descent(
     if itself is not None and move.same:
         return state.descents[itself]
     S, sigma, largest = map(np.array, zip(*(own.sums for own in state.descents), strict=True))
-    sums = DescentSums(*map(frozen, (part @ S, (part * longer) @ sigma, part @ largest)))
+    sums = DescentSums(*map(arrays.frozen, (part @ S, (part * longer) @ sigma, part @ largest)))
     changes = state.migrations
     since = state.t - changes.last + (REMEMBERED if changes.times else 0)
     return Descent(x, x, move.sums(sums, min(1.0, REMEMBERED / since) if since else 1.0))
@@ -172,7 +169,7 @@ def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed
 
 def _shares(one: Committed, cells: int) -> Floats:
     """The shares of the cells; none if there are others than there were."""
-    return one.shares if len(one.shares) == cells else frozen(np.zeros(cells))
+    return one.shares if len(one.shares) == cells else arrays.frozen(np.zeros(cells))
 
 
 def _with_current_round(move: Move, experts: _Names, new: Core, state: State) -> State:
@@ -193,8 +190,8 @@ def _with_current_round(move: Move, experts: _Names, new: Core, state: State) ->
     if new.max_move is not None:
         last = move.point(before.x if state.last is None else state.last)
         last = mix if last is None else last
-    x = mix if last is None else capped(mix, last, new.max_move)
-    upcoming = before._replace(x=x, mix=mix, p=frozen(p), shares=shares, points=points)
+    x = mix if last is None else available.capped(mix, last, new.max_move)
+    upcoming = before._replace(x=x, mix=mix, p=arrays.frozen(p), shares=shares, points=points)
     if around is None:
         return state._replace(upcoming=upcoming, last=last, proposed=None)
     return state._replace(upcoming=around, last=last, proposed=tuple(advice))
@@ -216,7 +213,7 @@ def _mixer(mixer: Mixer, experts: _Names) -> Mixer:
         with np.errstate(over="ignore"):
             mean = float(np.exp(-rate * (totals[here] - least)).mean())
         totals[~here] -= math.log(mean) / rate
-    return Mixer(frozen(totals), gap, mixer.largest)
+    return Mixer(arrays.frozen(totals), gap, mixer.largest)
 
 
 def _accounts(accounts: Accounts, experts: _Names, unit: float) -> Accounts:
@@ -241,7 +238,7 @@ def _advisers(move: Move, new: Core, state: State, old: Core) -> tuple[Any, ...]
     return tuple(map(remembered, new.advisers))
 
 
-def entries(old: HasLMO, new: HasLMO) -> Int64s:
+def entries(old: oracle.HasLMO, new: oracle.HasLMO) -> Int64s:
     """Where each entry of the old set's points is in those of the new one; -1 where it is gone."""
     before, after = (getattr(K, "names", None) for K in (old, new))
     if before is not None and after is not None:
@@ -249,13 +246,13 @@ def entries(old: HasLMO, new: HasLMO) -> Int64s:
         found = np.array([places.get(name, -1) for name in before], dtype=np.int64)
         if (found >= 0).any():
             return found
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"The new set has no entry of the old one's names, such as {before[0]!r}: nothing "
             "would go on. Begin a session of its own."
         )
     if old.shape == new.shape:
         return np.arange(math.prod(old.shape))
-    raise InvalidInput(
+    raise errors.InvalidInput(
         f"Points of shape {old.shape} cannot go on as points of shape {new.shape}, for nothing "
         "says which entries are the same: sets of flows have names, others keep their shape."
     )
@@ -263,8 +260,8 @@ def entries(old: HasLMO, new: HasLMO) -> Int64s:
 
 @dataclass(frozen=True)
 class Move:
-    old: HasLMO
-    new: HasLMO
+    old: oracle.HasLMO
+    new: oracle.HasLMO
 
     @cached_property
     def same(self) -> bool:
@@ -285,15 +282,15 @@ class Move:
             return x
         there = self.to >= 0
         found = np.full(math.prod(self.new.shape), fill)
-        found[self.to[there]] = flat(to_numpy(x))[there]
-        return frozen(like(found.reshape(self.new.shape), self.new.center))
+        found[self.to[there]] = arrays.flat(arrays.to_numpy(x))[there]
+        return arrays.frozen(arrays.like(found.reshape(self.new.shape), self.new.center))
 
     def point(self, x: Array | None) -> Array | None:
         """A member of the old set as one of the new; None if it is none."""
         if x is None or self.same:
             return x
         tolerance = membership_tolerance(x, self.old.radius)
-        gone = flat(to_numpy(x))[self.to < 0]
+        gone = arrays.flat(arrays.to_numpy(x))[self.to < 0]
         if gone.size and float(np.abs(gone).max()) > tolerance:
             return None
         z = self.scattered(x)
@@ -325,9 +322,9 @@ class Move:
                 continue
             for b in factors.tolist():
                 own = owner[to] == b
-                corner = np.where(owner == b, 0.0, flat(to_numpy(K.center)))
+                corner = np.where(owner == b, 0.0, arrays.flat(arrays.to_numpy(K.center)))
                 corner[to[own]] = values[own]
-                z = like(corner.reshape(K.shape), K.center)
+                z = arrays.like(corner.reshape(K.shape), K.center)
                 if self.same or K.infeasibility(z) <= membership_tolerance(z, K.radius):
                     part = Sparse(K.shape, to[own].astype(np.int32), values[own])
                     alone = vertex if self.same else K.atom(z)
@@ -346,10 +343,10 @@ class Move:
             return DescentSums.start(after)
         _, source = self.owners
         S, sigma, largest = (np.where(source >= 0, each[source], 0.0) for each in sums)
-        return DescentSums(*map(frozen, (S * share, sigma * math.sqrt(share), largest)))
+        return DescentSums(*map(arrays.frozen, (S * share, sigma * math.sqrt(share), largest)))
 
 
-def _owner(K: HasLMO) -> Int64s:
+def _owner(K: oracle.HasLMO) -> Int64s:
     """The factor of each flat entry."""
     starts = step_factors(K).starts
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=math.prod(K.shape)))
@@ -367,7 +364,7 @@ def carried(move: Move, pool: Pool, given: Floats, budget: int) -> tuple[Pool, i
         return pool, 0
     if factors is not None and factors.exact:
         assert isinstance(K, Projectable)
-        inside = [frozen(K.project(move.scattered(_mean(part, old)))) for part in given]
+        inside = [arrays.frozen(K.project(move.scattered(_mean(part, old)))) for part in given]
         return Pool.of([ExactPoint(x) for x in inside]), 0
     vertices, weights = _rows(move.old, pool)
     rows, owners, origins = move.vertices(vertices)
@@ -410,7 +407,7 @@ def _mean(part: Floats, actives: Sequence[Active]) -> Array:
     return there[0][1] if len(there) == 1 else sum(share * x for share, x in there)
 
 
-def _rows(K: HasLMO, pool: Pool) -> tuple[list[tuple[Any, int]], Floats]:
+def _rows(K: oracle.HasLMO, pool: Pool) -> tuple[list[tuple[Any, int]], Floats]:
     """The vertices of all points, each with its factor, and the weights of the points on them;
     points that are not kept as means of vertices are vertices themselves.
     """

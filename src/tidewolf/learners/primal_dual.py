@@ -56,17 +56,12 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import frozen
+from tidewolf.core import arrays, round_info
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
+from tidewolf.methods import base, clock, late, paper, settings
 from tidewolf.methods.available import entries_out, restricted
-from tidewolf.methods.base import NEEDS_SLOPES, Bound, Record
-from tidewolf.methods.clock import BlockLearner, Epoch
-from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.paper import SaddleLearner, theorem_eps
 from tidewolf.methods.projected import ProjectedPoint
-from tidewolf.methods.settings import Positive, takes_start
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import PRINTED, SaddleSums, Units, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
@@ -76,15 +71,15 @@ class State(NamedTuple):
     t: int
     point: ProjectedPoint
     open: FirstOrder
-    epoch: Epoch
+    epoch: clock.Epoch
     slopes: Slopes
     oracle_budget: float = 0.0
     calls: int = 0
     saddle: SaddleSums = SaddleSums()
     """of this epoch"""
-    pending: tuple[Deferred, ...] = ()
+    pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
-    overrides: Overrides = Overrides()
+    overrides: late.Overrides = late.Overrides()
     upcoming: Array | None = None
     """the decision, where entries are out in the coming round"""
 
@@ -93,10 +88,10 @@ class State(NamedTuple):
         return self.point.distance
 
 
-@takes_start
+@settings.takes_start
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimalDual(SaddleLearner[State], BlockLearner[State]):
+class PrimalDual(paper.SaddleLearner[State], clock.BlockLearner[State]):
     """The paper's primal-dual learner: with its own settings as printed, or with unit-free steps
     and a budget of oracle calls.
 
@@ -146,7 +141,7 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
     printed: ClassVar = {"eta": 0.1, "delta": 1.0}
     delta_needs: ClassVar = ("constraint_lipschitz",)
 
-    tolerance: Positive = 1e-3
+    tolerance: settings.Positive = 1e-3
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, G_g = unit_length(self.K), self.constraint_lipschitz or 0.0
@@ -154,7 +149,7 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
             "block": math.isqrt(T),
             "eta": float(T) ** -0.75,
             "delta": 32.0 * (G_g**2 + G_g * R) * math.sqrt(T * (math.log(T) or 1.0)),
-            "eps": theorem_eps(T, R),
+            "eps": paper.theorem_eps(T, R),
         }
 
     def condition(self, tol: float, b: float, eta: float, delta: float, *more: float) -> bool:
@@ -172,7 +167,7 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
     def stands_at(self, state: State) -> Array:
         return state.point.x
 
-    def with_info(self, state: State, info: RoundInfo) -> State:
+    def with_info(self, state: State, info: round_info.RoundInfo) -> State:
         """Around entries that are out in the coming round."""
         state, point = state._replace(upcoming=None), state.point
         out = entries_out(self.K, info)
@@ -199,7 +194,7 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
         unit, reach = self._units(gradients.slopes), self.reach(state, block.rounds)
         y, saddle = state.saddle.stepped(K, point.x, point.y, gradients, block, s, unit, reach)
-        target = frozen(into_ball(y, K.center, K.radius))
+        target = arrays.frozen(into_ball(y, K.center, K.radius))
         return state._replace(point=point.moved_to(target), slopes=gradients.slopes, saddle=saddle)
 
     def finest2(self, T: int) -> float:
@@ -218,26 +213,26 @@ class PrimalDual(SaddleLearner[State], BlockLearner[State]):
         size = 1.0 if self.as_printed else G_g * unit.length
         return state.saddle.regret_bound, violation_bound(E, rounds, s.nu, s.theta, size)
 
-    def bound(self, record: Record) -> Bound:
+    def bound(self, record: base.Record) -> base.Bound:
         state = self.with_open_block(record.final_state)
         return state.epoch.bound(*self.epoch_bound(state))
 
-    def guarantee(self) -> Bound:
+    def guarantee(self) -> base.Bound:
         T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         if T is None or G_f is None or G_g is None:
-            return NEEDS_SLOPES
+            return base.NEEDS_SLOPES
         R, b, s, tol = self.K.radius, self.block_for(T), self.steps(T), self.known_distance2(T)
         if self.as_printed:
             if tol is None or self.condition_concern():
-                return Bound(reason=" ".join(self.concerns))
+                return base.Bound(reason=" ".join(self.concerns))
             A = 2.0 * R**2 / s.eta + (G_f**2 + 4.0 * G_g**2 * R**2) * s.eta * b * T
             A += math.sqrt(tol) * (G_f + G_g / 4.0) * T
-            return Bound(A, violation_bound(A + 2.0 * R * G_f * T, T, s.eta, s.theta))
+            return base.Bound(A, violation_bound(A + 2.0 * R * G_f * T, T, s.eta, s.theta))
         if tol is None or not s.root:
             return self.nothing_known(T)
         distance = math.sqrt(tol) / unit_length(self.K)
         A = 1.0 / (2.0 * s.eta) + (s.eta + 2.0 * s.nu) * b * T + 1.25 * distance * T
-        return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, s.nu, s.theta) * G_g * R)
+        return base.Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, s.nu, s.theta) * G_g * R)
 
     def limit_price(self, state: State) -> float:
         return state.saddle.lam * (1.0 if self.as_printed else state.slopes.ratio)

@@ -8,13 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-from tidewolf.core.arrays import frozen
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array, Floats
+from tidewolf.methods import base, certificate, late
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.base import Bound
-from tidewolf.methods.certificate import CellSums
-from tidewolf.methods.late import Overrides
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
@@ -66,11 +63,11 @@ class Migrations(NamedTuple):
     policy_regret: float = 0.0
     """the same against policies, and against fixed points where there was no context"""
 
-    def following(self, t: int, lost: int, fixed: Bound, policy: Bound) -> Migrations:
+    def following(self, t: int, lost: int, fixed: base.Bound, policy: base.Bound) -> Migrations:
         regret, against = (math.inf if b.regret is None else b.regret for b in (fixed, policy))
         return Migrations(self.times + 1, t, self.lost + lost, regret, against)
 
-    def bound(self, bound: Bound, past: float) -> Bound:
+    def bound(self, bound: base.Bound, past: float) -> base.Bound:
         """The bound of all rounds, given that of this epoch and the regret of those before."""
         if not self.times or bound.regret is None:
             return bound
@@ -97,7 +94,7 @@ class State(NamedTuple):
     pool: Pool
     descents: tuple[Descent, ...]
     """one per step scale, then one per cell"""
-    cells: CellSums
+    cells: certificate.CellSums
     """of the context, for the bound against its policies"""
     dual: DualState
     mixer: Mixer
@@ -112,12 +109,12 @@ class State(NamedTuple):
     """the same for those that wait for side information"""
     distance: float = 0.0
     """|x - y| of the descent with the longest steps"""
-    open: FirstOrder | None = None
+    open: feedback.FirstOrder | None = None
     """the sums of a block that is not over yet"""
     pending: tuple[Committed, ...] = ()
     """rounds that were decided and not observed yet, oldest first"""
     lost: int = 0
-    overrides: Overrides = Overrides()
+    overrides: late.Overrides = late.Overrides()
     last: Array | None = None
     """what was played last, where moves are capped"""
     proposed: tuple[Array | None, ...] | None = None
@@ -156,4 +153,4 @@ def mixed(p: Floats, points: Sequence[Array | None]) -> Array:
     mixed = there[0][0] * first
     for w, z in there[1:]:
         mixed = mixed + w * z
-    return frozen(mixed)
+    return arrays.frozen(mixed)

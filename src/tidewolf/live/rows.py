@@ -32,10 +32,9 @@ from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
+from tidewolf.core import round_info, settings
 from tidewolf.core.arguments import as_path, nearest_names, shown
 from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.core.round_info import as_time
-from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Table, file_of, read_table
 from tidewolf.files.reading import PLAIN, as_format, clock_text
 from tidewolf.files.table import GAPS, align
@@ -73,7 +72,7 @@ class Time(NamedTuple):
 def time_of(given: Any) -> Time:
     if isinstance(given, int) and not isinstance(given, bool) and abs(given) < _LARGEST:
         return Time(given, given)
-    seconds = as_time(given, "The time of a row")
+    seconds = round_info.as_time(given, "The time of a row")
     stamp = int(seconds) if seconds == int(seconds) and abs(seconds) < _LARGEST else seconds
     return Time(stamp, given if isinstance(given, str) else stamp)
 
@@ -242,7 +241,7 @@ class Follower:
         if not tables:
             raise InvalidInput("There is no table to follow: the file's [stream] names none.")
         self._paths = {name: as_path(path, f"The table of {name}") for name, path in tables.items()}
-        self._format, self._gaps = as_format(format), Text(choices=GAPS)(gaps, "gaps")
+        self._format, self._gaps = as_format(format), settings.Text(choices=GAPS)(gaps, "gaps")
         self._tables: dict[str, Table] = {}
         # what differs after one of the files was written to
         self._changed: list[tuple[int, int, int]] | None = None

@@ -38,13 +38,11 @@ from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
-from tidewolf.experiments import Choice
-from tidewolf.experiments.building import RoundReader, make_learner, read_point
+from tidewolf.experiments import Choice, building
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.live.rows import WINDOW, Line, Time, expected
-from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import with_info
+from tidewolf.methods import base, capabilities
 from tidewolf.networks.routes import routes_of
 from tidewolf.session import Session
 from tidewolf.sets import MultiFlow
@@ -53,7 +51,7 @@ from tidewolf.storage.database import SQLite, explained
 _NO_CLOCK = ("last", "forecast")
 
 
-def follows_clock(learner: Learner[Any]) -> bool:
+def follows_clock(learner: base.Learner[Any]) -> bool:
     return any(
         (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
         or (isinstance(one, Season) and one.seconds is not None)
@@ -63,7 +61,7 @@ def follows_clock(learner: Learner[Any]) -> bool:
 
 
 def given_demands(
-    reader: RoundReader, row: Mapping[str, Any], before: list[float] | None
+    reader: building.RoundReader, row: Mapping[str, Any], before: list[float] | None
 ) -> list[float] | None:
     said, network = row.get("demands"), reader.network
     if said is None or network is None:
@@ -90,7 +88,7 @@ def with_last(numbers: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str
 
 
 def paths_of(
-    reader: RoundReader, x: Array, demands: Sequence[float] | None
+    reader: building.RoundReader, x: Array, demands: Sequence[float] | None
 ) -> list[dict[str, Any]] | None:
     """The paths of a flow, heaviest first, with volumes of these demands; None if the decision is
     none. They have a commodity if there may be several.
@@ -104,7 +102,7 @@ def paths_of(
     return [{key: getattr(route, key) for key in keys} for route in routes]
 
 
-def live_learner(reader: RoundReader) -> Learner[Any]:
+def live_learner(reader: building.RoundReader) -> base.Learner[Any]:
     """The learner of a live session: it has no horizon, unless it sets one itself.
 
     Parameters
@@ -135,8 +133,8 @@ def live_learner(reader: RoundReader) -> Learner[Any]:
     if names_none and experiment.cautions:
         defaults["caution"] = experiment.cautions[0]
     place = experiment.place(*(() if names_none else ("learners", 0)))
-    read = partial(read_point, reader.names)
-    return make_learner(entrant, reader.K, reader.network, place, read, defaults)
+    read = partial(building.read_point, reader.names)
+    return building.make_learner(entrant, reader.K, reader.network, place, read, defaults)
 
 
 class Row(NamedTuple):
@@ -201,8 +199,8 @@ class LiveRunner:
 
     def __init__(
         self,
-        reader: RoundReader,
-        learner: Learner[Any],
+        reader: building.RoundReader,
+        learner: base.Learner[Any],
         database: str | os.PathLike[str],
         *,
         read_only: bool = False,
@@ -413,7 +411,7 @@ class LiveRunner:
         info = {key: value for key, value in info.items() if value != []}
         if info:
             given_info = RoundInfo(**self._play_arguments(info))
-            self.learner.act(with_info(self.learner, self.session.state, given_info))
+            self.learner.act(capabilities.with_info(self.learner, self.session.state, given_info))
         return info
 
 

@@ -30,13 +30,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidewolf.core import arrays, errors, round_info, vertices
 from tidewolf.core.arguments import listed, nearest_names
-from tidewolf.core.arrays import eps_of, frozen, length, like, namespace, to_numpy
-from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Int64s
-from tidewolf.core.vertices import Vertex
 from tidewolf.projection.active import Active, is_free_of
 from tidewolf.sets.base import ConvexSet
 
@@ -47,7 +44,7 @@ HELD_BACK = (
 )
 
 
-def entries_out(K: HasLMO, info: RoundInfo | None) -> Bools | None:
+def entries_out(K: HasLMO, info: round_info.RoundInfo | None) -> Bools | None:
     """Which flat entries are out in the coming round; None if all are there."""
     if info is None or info.unavailable is None:
         return None
@@ -58,7 +55,7 @@ def entries_out(K: HasLMO, info: RoundInfo | None) -> Bools | None:
         place = one if isinstance(one, int) else places.get(one, count)
         if np.max(place) >= count:
             near = nearest_names(str(one), places) or listed(map(repr, places)) or "there is none"
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"Expected as unavailable the name of an entry ({near}) or its place, 0 to "
                 f"{count - 1}, not {one!r}.",
                 setting="unavailable",
@@ -69,13 +66,13 @@ def entries_out(K: HasLMO, info: RoundInfo | None) -> Bools | None:
 
 def uses(x: Array, out: Bools) -> bool:
     """Whether a point is not 0 in some of these flat entries."""
-    return bool(to_numpy(x).reshape(-1)[out].any())
+    return bool(arrays.to_numpy(x).reshape(-1)[out].any())
 
 
 class Restricted(NamedTuple):
     points: tuple[Array, ...]
     calls: int = 0
-    found: tuple[Vertex, ...] = ()
+    found: tuple[vertices.Vertex, ...] = ()
     """a vertex that an oracle call found, where there was one"""
 
 
@@ -94,12 +91,12 @@ def restricted(K: HasLMO, actives: Sequence[Active], out: Bools, direction: Arra
     return Restricted(tuple(again), calls, (vertex,))
 
 
-def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[Vertex, int]:
+def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[vertices.Vertex, int]:
     """A vertex that is exactly 0 in the entries that are out, the best for a direction, and the
     oracle calls that it took; refused if none is found.
     """
-    price = like(out.reshape(K.shape).astype(np.float64), K.center)
-    most = float(namespace(direction).max(namespace(direction).abs(direction))) or 1.0
+    price = arrays.like(out.reshape(K.shape).astype(np.float64), K.center)
+    most = float(arrays.namespace(direction).max(arrays.namespace(direction).abs(direction))) or 1.0
     asked = (direction + (PRICE * out.size * most) * price, price, direction * (1.0 - price))
     for calls, d in enumerate(asked, 1):
         answer = K.answer(d)
@@ -107,32 +104,32 @@ def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[Vertex, i
             return answer.vertex, calls
         if d is price:
             least = answer.vertex.inner(price) - answer.error
-            if least > 1e3 * eps_of(K.center) * (K.radius + length(K.center)):
+            if least > 1e3 * arrays.eps_of(K.center) * (K.radius + arrays.length(K.center)):
                 raise refusal(K, out, proven=True)
     if is_free_of(center := K.atom(K.center), out, K.center):
         return center, len(asked)
     raise refusal(K, out, proven=False)
 
 
-def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
+def refusal(K: HasLMO, out: Bools, proven: bool) -> errors.EmptySet | errors.NotSupported:
     entries: Int64s = np.flatnonzero(out)
     names = K.names if isinstance(K, ConvexSet) else None
     called = listed(f"entry {i}" if names is None else names[i] for i in entries.tolist())
     why = K._out_of_reach(entries) if isinstance(K, ConvexSet) else None
     if proven or why is not None:
-        return EmptySet(
+        return errors.EmptySet(
             f"Without {called} {why or f'there is no member of {K!r}'}; nothing was decided. Call "
             "`play` again with fewer unavailable entries.",
             setting="unavailable",
         )
-    return NotSupported(
+    return errors.NotSupported(
         f"Whether a member of {K!r} is 0 in {called} cannot be found by its oracle; nothing was "
         "decided. Call `play` again with fewer unavailable entries, or use a set without them."
     )
 
 
 def distance_moved(x: Array, last: Array) -> float:
-    xp = namespace(x)
+    xp = arrays.namespace(x)
     return 0.5 * float(xp.sum(xp.abs(x - last)))
 
 
@@ -143,4 +140,4 @@ def capped(x: Array, last: Array, most: float | None) -> Array:
     if most is None:
         return x
     far = distance_moved(x, last)
-    return x if far <= most else frozen(last + (most / far) * (x - last))
+    return x if far <= most else arrays.frozen(last + (most / far) * (x - last))

@@ -19,16 +19,12 @@ from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Never, Protocol, TypeVar
 
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, errors, oracle, round_info, values
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_count
 from tidewolf.core.conforming import conforming, is_member
-from tidewolf.core.errors import BrokenFile, InvalidInput, NotSupported, OtherVersions, WrongType
 from tidewolf.core.feedback import Arrival, Bandit, FirstOrder, FullInformation
-from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.values import Value, fingerprint
 from tidewolf.methods.capabilities import beginning, is_committed
 
 
@@ -104,9 +100,9 @@ def refuse_state(learner: Learner[Any], state: Any) -> Never:
     raise _refusal(learner, "state", state)
 
 
-def _refusal(learner: Learner[Any], kind: str, value: Any) -> WrongType:
+def _refusal(learner: Learner[Any], kind: str, value: Any) -> errors.WrongType:
     expected = EXPECTED[kind][0]
-    return WrongType(f"{type(learner).__name__} expects {expected}, not {shown(value)}.")
+    return errors.WrongType(f"{type(learner).__name__} expects {expected}, not {shown(value)}.")
 
 
 def _is_own_run(learner: Learner[Any], value: Any) -> bool:
@@ -124,7 +120,7 @@ EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
     ),
     "info": (
         "a RoundInfo, such as RoundInfo(time=t)",
-        lambda _, value: isinstance(value, RoundInfo),
+        lambda _, value: isinstance(value, round_info.RoundInfo),
     ),
     "arrivals": (
         "a list of Arrival(round, feedback), those that come together",
@@ -175,7 +171,7 @@ def require_part(record: Record, start: Any, stop: Any) -> None:
     start = as_count(start, "The first round", least=0)
     stop = as_count(stop, "The round after the last")
     if not start < stop <= record.rounds:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"Rounds {start} to {stop} were asked about; the run has {record.rounds}, and a part "
             "of it at least one."
         )
@@ -200,7 +196,7 @@ def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
     """What is proved of the rounds before a state."""
     of_state = getattr(learner, "bound_of", None)
     if of_state is None:
-        raise NotSupported(
+        raise errors.NotSupported(
             f"{type(learner).__name__} has bounds for a whole run, as tidewolf.run gives it, and "
             "none while rounds come; Ensemble and LyapunovDescent have both."
         )
@@ -209,9 +205,9 @@ def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
 
 def _on_a_set(method: Any) -> Any:
     @wraps(method.__func__)
-    def checked(cls: type[Learner[Any]], K: HasLMO, horizon: int) -> Any:
+    def checked(cls: type[Learner[Any]], K: oracle.HasLMO, horizon: int) -> Any:
         return method.__func__(
-            cls, as_set(K, f"Examples of {cls.__name__}"), as_count(horizon, "The horizon")
+            cls, oracle.as_set(K, f"Examples of {cls.__name__}"), as_count(horizon, "The horizon")
         )
 
     return classmethod(checked)
@@ -224,10 +220,10 @@ def _check(cls: type) -> None:
             setattr(cls, name, _checked(name, method))
 
 
-class Learner(Value, ABC, Generic[S]):
+class Learner(values.Value, ABC, Generic[S]):
     """Abstract base of learners: a frozen dataclass of settings, with its set K among them."""
 
-    K: HasLMO
+    K: oracle.HasLMO
     """the set that every played point belongs to"""
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     """the feedback that `update` takes"""
@@ -276,7 +272,7 @@ class Learner(Value, ABC, Generic[S]):
 
     @classmethod
     @abstractmethod
-    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[Learner[Any]]:
         """Settings worth testing on a set, for the checks of `tidewolf.testing`."""
 
     def save(self, state: S) -> bytes:
@@ -285,7 +281,7 @@ class Learner(Value, ABC, Generic[S]):
 
     @cached_property
     def _fingerprint(self) -> str:
-        return fingerprint(self)
+        return values.fingerprint(self)
 
     def load(self, data: bytes, *, source: str = "The saved state") -> S:
         """A saved state again; refused if it was saved under other settings, or is none.
@@ -294,7 +290,7 @@ class Learner(Value, ABC, Generic[S]):
         versions of Python or of the packages that compute.
         """
         if not isinstance(data, bytes):
-            raise WrongType(
+            raise errors.WrongType(
                 f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}."
             )
         saved = checkpoint.load(data, settings=self._fingerprint, reference=self.K.center)
@@ -303,14 +299,14 @@ class Learner(Value, ABC, Generic[S]):
             self._require_whole(state)
         except Exception as error:  # hand-made content breaks in every way
             who, wrong = type(self).__name__, checkpoint.half_sentence(error)
-            raise BrokenFile(
+            raise errors.BrokenFile(
                 f"The saved state has a right checksum and is no state of {who}: {wrong}."
             ) from None
         if other := checkpoint.versions_elsewhere(saved.writer):
             warnings.warn(
                 f"{source} was written with {other}. It continues, and its numbers may differ from "
                 "those of the writer by rounding.",
-                OtherVersions,
+                errors.OtherVersions,
                 stacklevel=2,
             )
         return state

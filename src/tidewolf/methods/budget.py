@@ -7,18 +7,17 @@ from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
+from tidewolf.core import settings, values
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.settings import Check, Flag, Magnitude, Number, Text
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.core.values import Value
 from tidewolf.experts.season import PeriodSetting, duration
 from tidewolf.methods.settings import Numbers
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Budget(Value):
+class Budget(values.Value):
     """An amount that may be spent per period, in whatever rounds are best.
 
     A learner that is given budgets observes what each round spends, and keeps the total near the
@@ -50,11 +49,11 @@ class Budget(Value):
     0.5
     """
 
-    name: Annotated[str, Text()]
-    total: Annotated[float | None, Magnitude()] = None
+    name: Annotated[str, settings.Text()]
+    total: Annotated[float | None, settings.Magnitude()] = None
     per: Annotated[int | str | None, PeriodSetting()] = None
-    plan: Annotated[tuple[float, ...] | None, Numbers(each=Number(least=0.0))] = None
-    carry: Annotated[bool, Flag()] = False
+    plan: Annotated[tuple[float, ...] | None, Numbers(each=settings.Number(least=0.0))] = None
+    carry: Annotated[bool, settings.Flag()] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,7 +94,7 @@ class Budget(Value):
 
 
 @dataclass(frozen=True)
-class BudgetsSetting(Check):
+class BudgetsSetting(settings.Check):
     """Budgets of different names."""
 
     words: ClassVar[str] = "budgets, which files say elsewhere"

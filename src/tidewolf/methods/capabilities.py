@@ -21,13 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import namespace
-from tidewolf.core.batch import Batch
-from tidewolf.core.errors import NotSupported
-from tidewolf.core.feedback import Arrival, Feedback
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
+from tidewolf.core import arguments, arrays, batch, errors, feedback, oracle, round_info
 from tidewolf.core.types import Array, Floats
 
 if TYPE_CHECKING:
@@ -49,7 +43,7 @@ class UsesInfo(Capability):
     """Uses side information before a round, and leaves out entries that are unavailable."""
 
     @abstractmethod
-    def with_info(self, state: Any, info: RoundInfo) -> Any:
+    def with_info(self, state: Any, info: round_info.RoundInfo) -> Any:
         """The state that knows this before its next round, in place of what it knew before. Such a
         learner plays one round at a time.
         """
@@ -63,7 +57,7 @@ class LateFeedback(Capability):
         """The state after the next round was decided, at `act(state)`; its feedback comes later."""
 
     @abstractmethod
-    def on_feedback(self, state: Any, arrivals: Sequence[Arrival]) -> Any:
+    def on_feedback(self, state: Any, arrivals: Sequence[feedback.Arrival]) -> Any:
         """The state after feedback on rounds that were deferred, or on the next one, in any order,
         also of other points than were decided. Feedback that comes together is given together. Side
         information of the next round is to be given again, unless that round was deferred.
@@ -194,7 +188,7 @@ class ChoosesFeedback(Capability):
     """Reads feedback that depends on the losses."""
 
     @abstractmethod
-    def reads(self, losses: Batch) -> type[Feedback]:
+    def reads(self, losses: batch.Batch) -> type[feedback.Feedback]:
         """The feedback that it reads of rounds with such losses."""
 
     @abstractmethod
@@ -224,7 +218,7 @@ class Commits(Capability):
         """As `defer`, with nothing committed for the round after it."""
 
     @abstractmethod
-    def learned(self, state: Any, arrival: Arrival) -> Any:
+    def learned(self, state: Any, arrival: feedback.Arrival) -> Any:
         """The state after feedback on one round, with nothing committed for the next one."""
 
 
@@ -243,7 +237,7 @@ class ProjectionRecord(NamedTuple):
     a member x and y no farther from any member.
     """
 
-    over: HasLMO
+    over: oracle.HasLMO
     """the set that was projected on"""
     x: Array
     before_projection: Array
@@ -287,7 +281,7 @@ def diagnosed(learner: Learner[Any]) -> Diagnosed:
     return learner if isinstance(learner, Diagnosed) else NOTHING_KNOWN
 
 
-def with_info(learner: Learner[Any], state: Any, info: RoundInfo | None) -> Any:
+def with_info(learner: Learner[Any], state: Any, info: round_info.RoundInfo | None) -> Any:
     """The state that knows this before its next round. A learner that does not use side information
     ignores it, but for entries that are out: these it refuses.
     """
@@ -296,9 +290,10 @@ def with_info(learner: Learner[Any], state: Any, info: RoundInfo | None) -> Any:
     if isinstance(learner, UsesInfo):
         return learner.with_info(state, info)
     if info.unavailable is not None:
-        raise NotSupported(
-            f"{type(learner).__name__} cannot leave out {shown(info.unavailable)}: Ensemble, "
-            "LyapunovDescent, PrimalDual and baselines.Resolve play around unavailable entries."
+        raise errors.NotSupported(
+            f"{type(learner).__name__} cannot leave out {arguments.shown(info.unavailable)}: "
+            "Ensemble, LyapunovDescent, PrimalDual and baselines.Resolve play around unavailable "
+            "entries."
         )
     return state
 
@@ -307,7 +302,7 @@ def late_feedback(learner: Learner[Any]) -> LateFeedback:
     """The learner, refused if it takes feedback in order only."""
     if isinstance(learner, LateFeedback):
         return learner
-    raise NotSupported(
+    raise errors.NotSupported(
         f"{type(learner).__name__} takes feedback in order, of the points that it decided: none "
         "that is late, and none of other points played. Ensemble and the learners that need "
         "FirstOrder feedback take both."
@@ -318,7 +313,7 @@ def migrated(learner: Learner[Any], state: Any, old: Learner[Any]) -> Any:
     """The state of a learner that continues that of another one."""
     if isinstance(learner, Migrates):
         return learner.migrated(state, old)
-    raise NotSupported(
+    raise errors.NotSupported(
         f"{type(learner).__name__} cannot continue from the state of another learner, over a "
         "changed set or with other settings; Ensemble and LyapunovDescent can."
     )
@@ -356,7 +351,7 @@ def adviser_in_words(learner: Learner[Any], name: str) -> str:
     return learner.adviser_in_words(name) if isinstance(learner, MixesExperts) else name
 
 
-def feedback_read(learner: Learner[Any], losses: Batch) -> type[Feedback]:
+def feedback_read(learner: Learner[Any], losses: batch.Batch) -> type[feedback.Feedback]:
     """The feedback that a learner reads of rounds with such losses."""
     return learner.reads(losses) if isinstance(learner, ChoosesFeedback) else learner.needs
 
@@ -373,7 +368,7 @@ def acts(learner: Learner[Any], state: Any, k: int) -> Array:
     if isinstance(learner, Explores):
         return learner.acts(state, k)
     x = learner.act(state)
-    return namespace(x).broadcast_to(x, (k, *x.shape))
+    return arrays.namespace(x).broadcast_to(x, (k, *x.shape))
 
 
 def is_per_constraint(learner: Learner[Any]) -> bool:

@@ -28,8 +28,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import frozen, inner, namespace, norm, zeros
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array, Floats
 
 MOST_CALLS = 24
@@ -51,8 +50,8 @@ class GradientSums(NamedTuple):
     """sum w_t <grad g_t^+, x_t - center>"""
 
     @classmethod
-    def start(cls, K: HasLMO) -> GradientSums:
-        none = frozen(namespace(K.center).zeros_like(K.center))
+    def start(cls, K: oracle.HasLMO) -> GradientSums:
+        none = arrays.frozen(arrays.namespace(K.center).zeros_like(K.center))
         return cls(none, none)
 
 
@@ -67,28 +66,28 @@ class CellSums(NamedTuple):
     unknown_limit: float = 0.0
 
     @classmethod
-    def start(cls, K: HasLMO, cells: int) -> CellSums:
-        none = frozen(zeros((cells, *K.shape), K.center))
+    def start(cls, K: oracle.HasLMO, cells: int) -> CellSums:
+        none = arrays.frozen(arrays.zeros((cells, *K.shape), K.center))
         return cls(none, none)
 
-    def and_round(self, K: HasLMO, shares: Floats, loss: Array, limit: Array) -> CellSums:
+    def and_round(self, K: oracle.HasLMO, shares: Floats, loss: Array, limit: Array) -> CellSums:
         """With the gradients of a round, that of limits times its weight."""
         if not shares.any():
             return self._replace(
-                unknown_loss=self.unknown_loss + K.radius * norm(loss),
-                unknown_limit=self.unknown_limit + K.radius * norm(limit),
+                unknown_loss=self.unknown_loss + K.radius * arrays.norm(loss),
+                unknown_limit=self.unknown_limit + K.radius * arrays.norm(limit),
             )
-        xp = namespace(loss)
+        xp = arrays.namespace(loss)
         phi = xp.reshape(xp.asarray(shares, dtype=loss.dtype), (-1, *(1,) * loss.ndim))
         return self._replace(
-            loss=frozen(self.loss + phi * loss[None, ...]),
-            limit=frozen(self.limit + phi * limit[None, ...]),
+            loss=arrays.frozen(self.loss + phi * loss[None, ...]),
+            limit=arrays.frozen(self.limit + phi * limit[None, ...]),
         )
 
     def in_units(self, unit: float) -> CellSums:
         if unit == 1.0:
             return self
-        limit = frozen(self.limit * unit)
+        limit = arrays.frozen(self.limit * unit)
         return self._replace(limit=limit, unknown_limit=self.unknown_limit * unit)
 
 
@@ -101,7 +100,7 @@ class _Line(NamedTuple):
 
 
 def regret_at_most(
-    K: HasLMO, sums: GradientSums, paid: float, cells: CellSums | None = None
+    K: oracle.HasLMO, sums: GradientSums, paid: float, cells: CellSums | None = None
 ) -> float:
     """(R) with a good c; against policies, where the sums of their cells are given."""
 
@@ -127,19 +126,19 @@ def regret_at_most(
     return best
 
 
-def paid_at_most(K: HasLMO, sums: GradientSums, cells: CellSums | None = None) -> float:
+def paid_at_most(K: oracle.HasLMO, sums: GradientSums, cells: CellSums | None = None) -> float:
     """(P)."""
     return sums.limit_at - _least(K, sums, cells, 0.0, 1.0)[0]
 
 
 def _ratio(sums: GradientSums) -> float:
     """|F|/|W|, the c from which the search begins; 0 where no limit was broken."""
-    limit = norm(sums.limit)
-    return (norm(sums.loss) or 1.0) / limit if limit > 0.0 else 0.0
+    limit = arrays.norm(sums.limit)
+    return (arrays.norm(sums.loss) or 1.0) / limit if limit > 0.0 else 0.0
 
 
 def _least(
-    K: HasLMO, sums: GradientSums, cells: CellSums | None, a: float, c: float
+    K: oracle.HasLMO, sums: GradientSums, cells: CellSums | None, a: float, c: float
 ) -> tuple[float, float]:
     """min_u <a F + c W, u - center>, no more than that, and <W, u - center> there; summed over the
     cells, if there are some.
@@ -155,10 +154,10 @@ def _least(
     return value, slope
 
 
-def _least_along(K: HasLMO, d: Array, limit: Array) -> tuple[float, float]:
-    size = norm(d)
+def _least_along(K: oracle.HasLMO, d: Array, limit: Array) -> tuple[float, float]:
+    size = arrays.norm(d)
     if not size > 0.0:
         return 0.0, 0.0
     answer = K.answer(d / size)
-    at = answer.vertex.inner(d) - inner(d, K.center) - size * answer.error
-    return at, answer.vertex.inner(limit) - inner(limit, K.center)
+    at = answer.vertex.inner(d) - arrays.inner(d, K.center) - size * answer.error
+    return at, answer.vertex.inner(limit) - arrays.inner(limit, K.center)

@@ -25,10 +25,8 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.feedback import FirstOrder, limits_of, require_first_order
 from tidewolf.core.types import Array
-from tidewolf.methods import settings
+from tidewolf.methods import capabilities, late, settings
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.capabilities import Diagnosed
-from tidewolf.methods.late import TakesLate
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
@@ -65,7 +63,7 @@ class Epoch(NamedTuple):
 S = TypeVar("S", bound=Any)
 
 
-class Clocked(Diagnosed, Learner[S]):
+class Clocked(capabilities.Diagnosed, Learner[S]):
     """Abstract: learners whose point changes at the end of a block of rounds only."""
 
     horizon: int | None
@@ -134,7 +132,7 @@ def is_over(state: Any) -> bool:
     return epoch is not None and bool(state.t == epoch.end)
 
 
-class EveryRound(TakesLate[S], Clocked[S]):
+class EveryRound(late.TakesLate[S], Clocked[S]):
     """Abstract base of first-order learners that step every round and play `state.x`."""
 
     needs: ClassVar = FirstOrder

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
-from tidewolf.core.feedback import Arrival
-from tidewolf.core.round_info import RoundInfo
+from tidewolf.core import feedback, round_info
 from tidewolf.experts.asking import skipping
-from tidewolf.methods.base import Learner
+from tidewolf.methods import base, compiled_rounds, late
 from tidewolf.methods.capabilities import Commits, committed, kernel_of, late_feedback, with_info
-from tidewolf.methods.compiled_rounds import whole
-from tidewolf.methods.late import next_round
 
 
 class SetInfo(NamedTuple):
-    info: RoundInfo
+    info: round_info.RoundInfo
 
 
 class Decide(NamedTuple):
@@ -36,7 +33,7 @@ class Expire(NamedTuple):
 
 
 class Observe(NamedTuple):
-    arrival: Arrival
+    arrival: feedback.Arrival
     committed: bool = True
     """whether the coming round had been closed when feedback on an earlier one came"""
 
@@ -44,7 +41,7 @@ class Observe(NamedTuple):
 Event: TypeAlias = SetInfo | Decide | Expire | Observe
 
 
-def after(learner: Learner[Any], state: Any, event: Event) -> Any:
+def after(learner: base.Learner[Any], state: Any, event: Event) -> Any:
     """The state after a turn, whose coming round may still have to be closed; whatever is refused
     leaves the old one good. Of the round that the turn is about those sleep who did when it was
     told.
@@ -68,7 +65,7 @@ def after(learner: Learner[Any], state: Any, event: Event) -> Any:
             return late_feedback(learner).on_feedback(state, (arrival,))
 
 
-def stepped(learner: Learner[Any], state: Any, event: Event) -> Any:
+def stepped(learner: base.Learner[Any], state: Any, event: Event) -> Any:
     """The same for a state that may be what a kernel left. If the kernel plays the event, too, what
     it leaves comes back, and no state is made of it.
     """
@@ -77,7 +74,7 @@ def stepped(learner: Learner[Any], state: Any, event: Event) -> Any:
         found = None if kernel is None else kernel.observed(state, event.arrival)
         if found is not None:
             return found
-    return after(learner, whole(state), event)
+    return after(learner, compiled_rounds.whole(state), event)
 
 
 def waiting(state: Any) -> tuple[Any, ...]:
@@ -92,19 +89,19 @@ def decision(state: Any, number: int) -> Any:
 
 def current_round(state: Any) -> int:
     """The number, from 0, of the round that stands."""
-    upcoming, rounds = next_round(state), waiting(state)
+    upcoming, rounds = late.next_round(state), waiting(state)
     return upcoming - 1 if rounds and rounds[-1].round == upcoming - 1 else upcoming
 
 
 def deciding(
-    state: Any, number: int, info: RoundInfo | None, expire_after: int | None
+    state: Any, number: int, info: round_info.RoundInfo | None, expire_after: int | None
 ) -> list[Event]:
     """The events that decide all rounds up to this one, which alone has the side information; those
     that then wait for longer than `expire_after` rounds expire.
     """
     events: list[Event] = []
     rounds = [one.round for one in waiting(state)]
-    for upcoming in range(next_round(state), number + 1):
+    for upcoming in range(late.next_round(state), number + 1):
         if upcoming == number and info is not None:
             events.append(SetInfo(info))
         events.append(Decide())

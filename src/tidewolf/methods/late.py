@@ -32,8 +32,7 @@ from typing import Any, NamedTuple, TypeVar
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Arrival, FirstOrder, played_at
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import Diagnosed, LateFeedback
+from tidewolf.methods import base, capabilities
 
 
 class Deferred(NamedTuple):
@@ -107,7 +106,7 @@ def next_round(state: Any) -> int:
     return t + len(getattr(state, "pending", ())) + getattr(state, "lost", 0)
 
 
-class KeepsPending(LateFeedback, Diagnosed, Learner[S]):
+class KeepsPending(capabilities.LateFeedback, capabilities.Diagnosed, base.Learner[S]):
     """Abstract: learners whose states have `pending`, rounds that were decided and are not observed
     yet, oldest first, `lost`, the number of rounds that will never be observed, and `overrides`.
     """

@@ -28,34 +28,30 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from tidewolf.core.arrays import like, norm
-from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
+from tidewolf.core import arrays, errors
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound
-from tidewolf.methods.clock import S
-from tidewolf.methods.projected import AsPrinted, Banked, Projecting, Projection
-from tidewolf.methods.settings import AboveZero, HardSetK, OptionalPositive, OptionalRounds, StartAt
+from tidewolf.methods import base, clock, projected, settings
 from tidewolf.methods.steps.saddle import SaddleSteps, unit_free_steps
 from tidewolf.methods.steps.slopes import unit_length
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PaperLearner(Projecting[S]):
+class PaperLearner(projected.Projecting[clock.S]):
     """Abstract: the paper's learners, with its settings as printed or without units."""
 
     block_factor: ClassVar[float]
     printed: ClassVar[dict[str, Any]]
     """steps as printed that are worth testing"""
 
-    K: HardSetK
-    horizon: OptionalRounds = None
-    calls_per_round: OptionalPositive = None
-    loss_lipschitz: OptionalPositive = None
-    constraint_lipschitz: OptionalPositive = None
-    block: OptionalRounds = None
-    eps: AboveZero = None
-    start_at: StartAt = None
+    K: settings.HardSetK
+    horizon: settings.OptionalRounds = None
+    calls_per_round: settings.OptionalPositive = None
+    loss_lipschitz: settings.OptionalPositive = None
+    constraint_lipschitz: settings.OptionalPositive = None
+    block: settings.OptionalRounds = None
+    eps: settings.AboveZero = None
+    start_at: settings.StartAt = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -118,19 +114,19 @@ class PaperLearner(Projecting[S]):
         made = cls(K, **assumed, **more, **values, start_at=start)
         if made.concerns:
             cure = f"{cls.__name__}(K, horizon) has settings for any horizon."
-            kind = FrozenRegime if made.frozen else ShortHorizon
+            kind = errors.FrozenRegime if made.frozen else errors.ShortHorizon
             warnings.warn(" ".join((*made.concerns, cure)), kind, stacklevel=3)
         return made
 
     def require_given(self, *names: str) -> None:
         for name in names:
             if getattr(self, name) is None:
-                raise InvalidInput(
+                raise errors.InvalidInput(
                     f"The theorem's settings of {type(self).__name__} need {name}: give {name}.",
                     setting=name,
                 )
 
-    def block_length(self, state: S) -> int:
+    def block_length(self, state: clock.S) -> int:
         return self.block_for(state.epoch.horizon)
 
     def block_for(self, T: int) -> int:
@@ -147,36 +143,36 @@ class PaperLearner(Projecting[S]):
         calls = self.calls_per_round * self.block_for(T)
         return max(asked, 8.0 / (calls - 4.0) * unit_length(self.K) ** 2) if calls > 12.0 else None
 
-    def projection(self, state: S) -> Projection:
+    def projection(self, state: clock.S) -> projected.Projection:
         T, asked = state.epoch.horizon, 3.0 * (self.eps or 0.0)
         if self.calls_per_round is None:
-            return AsPrinted(asked)
+            return projected.AsPrinted(asked)
         finest2 = asked or self.finest2(T)
-        return Banked(self.known_distance2(T) or finest2, finest2)
+        return projected.Banked(self.known_distance2(T) or finest2, finest2)
 
     @property
     def first_point(self) -> Array | None:
-        return None if self.start_at is None else like(self.start_at, self.K.center)
+        return None if self.start_at is None else arrays.like(self.start_at, self.K.center)
 
     @property
     def first_distance(self) -> float:
-        return 0.0 if self.start_at is None else norm(self.first_point - self.K.center)
+        return 0.0 if self.start_at is None else arrays.norm(self.first_point - self.K.center)
 
     @property
     def first_reach(self) -> float:
         """How far members are at most from where the run starts."""
         return min(self.K.diameter, self.K.radius + self.first_distance)
 
-    def reach(self, state: S, rounds: int) -> float:
+    def reach(self, state: clock.S, rounds: int) -> float:
         """How far members are at most from y, before the step of a block of so many rounds."""
         if state.t == rounds:
             return self.first_reach
         distance: float = state.point.distance
         return min(2.0 * self.K.radius, self.K.diameter + distance)
 
-    def nothing_known(self, T: int) -> Bound:
+    def nothing_known(self, T: int) -> base.Bound:
         blocks = f"With {T} rounds in blocks of {self.block_for(T)}"
-        return Bound(reason=f"{blocks} nothing is guaranteed before the run.")
+        return base.Bound(reason=f"{blocks} nothing is guaranteed before the run.")
 
     @property
     def frozen(self) -> bool:
@@ -198,7 +194,7 @@ class PaperLearner(Projecting[S]):
             found.append(unmet)
         return tuple(found)
 
-    def notes(self, state: S) -> tuple[str, ...]:
+    def notes(self, state: clock.S) -> tuple[str, ...]:
         return (*self.concerns, *super().notes(state))
 
     @classmethod
@@ -213,7 +209,7 @@ class PaperLearner(Projecting[S]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SaddleLearner(PaperLearner[S]):
+class SaddleLearner(PaperLearner[clock.S]):
     """Abstract: those with a multiplier. If eta or delta is given, steps are the paper's, in the
     units of the caller, and the other one is the theorem's.
     """
@@ -224,8 +220,8 @@ class SaddleLearner(PaperLearner[S]):
     """what the theorem's delta is computed from"""
     eta_needs: ClassVar[tuple[str, ...]] = ()
 
-    eta: AboveZero = None
-    delta: AboveZero = None
+    eta: settings.AboveZero = None
+    delta: settings.AboveZero = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

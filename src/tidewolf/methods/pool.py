@@ -14,9 +14,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import norm
-from tidewolf.core.checkpoint import Stored
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core import arrays, checkpoint, oracle
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex, require_saved_numbers
 from tidewolf.projection.active import (
@@ -35,7 +33,7 @@ from tidewolf.projection.active import (
 
 
 @final
-class Pool(Stored):
+class Pool(checkpoint.Stored):
     """Members of a set on the first `count` rows of one table. Never changed: `projected` makes
     another.
     """
@@ -47,7 +45,7 @@ class Pool(Stored):
         self.actives, self.table, self.count = actives, table, count
 
     @classmethod
-    def start(cls, K: HasLMO, points: int, x: Array | None = None) -> Pool:
+    def start(cls, K: oracle.HasLMO, points: int, x: Array | None = None) -> Pool:
         """So many points, all at the center, or at another member."""
         return cls.of((start_active(K, x),) * points)
 
@@ -67,7 +65,7 @@ class Pool(Stored):
         return active.weights if isinstance(active, Combination) else np.zeros(0)
 
     def projected(
-        self, which: int, K: HasLMO, y: Array, tol: float, budget: float
+        self, which: int, K: oracle.HasLMO, y: Array, tol: float, budget: float
     ) -> tuple[Pool, Remembered[Any]]:
         found = self.active(which).nearest(K, y, tol, budget, shared=True)
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])
@@ -88,7 +86,7 @@ class Pool(Stored):
         active = self.actives[which]
         return self._padded(active) if isinstance(active, Combination) else active
 
-    def with_candidate(self, K: HasLMO, vertex: Vertex) -> Pool:
+    def with_candidate(self, K: oracle.HasLMO, vertex: Vertex) -> Pool:
         return Pool.of((self.active(0).also(K, vertex), *self.actives[1:]))
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:
@@ -150,7 +148,7 @@ class Pool(Stored):
             actives.append(first.at(table, own, x, warm))
         return cls(tuple(actives), first.atoms, len(first.weights))
 
-    def require_of(self, K: HasLMO) -> None:
+    def require_of(self, K: oracle.HasLMO) -> None:
         self.actives[0].require_of(K)
         if any(tuple(active.x.shape) != K.shape for active in self.actives):
             raise ValueError(f"a point of a pool is not of the shape {K.shape} of the set")
@@ -166,6 +164,7 @@ def _require_mean(first: Combination, weights: Floats, x: Array) -> None:
         raise ValueError("the weights of a point are at least 0, one for each of its vertices")
     mean = first.mean_of(weights)
     if tuple(x.shape) != tuple(mean.shape) or not (
-        norm(mean - x) <= SAVED_ROUNDING * max(norm(mean), norm(first.x), norm(x))
+        arrays.norm(mean - x)
+        <= SAVED_ROUNDING * max(arrays.norm(mean), arrays.norm(first.x), arrays.norm(x))
     ):
         raise ValueError("a point of a pool is not the mean of its vertices")

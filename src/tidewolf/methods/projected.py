@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.methods.capabilities import ProjectionRecord
-from tidewolf.methods.clock import Clocked, S, is_over
+from tidewolf.methods import capabilities, clock
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.projection.active import Active
 
@@ -98,7 +97,7 @@ class AsPrinted(NamedTuple):
 Projection: TypeAlias = Banked | AsPrinted
 
 
-class Projecting(Clocked[S]):
+class Projecting(clock.Clocked[clock.S]):
     """Abstract base of learners that play a projected point, `state.point`, and project after every
     block but the last of an epoch. `state.oracle_budget` has the unspent calls.
     """
@@ -107,39 +106,39 @@ class Projecting(Clocked[S]):
     """what the budget earns; None if projections take the calls they need"""
 
     @abstractmethod
-    def projection(self, state: S) -> Projection:
+    def projection(self, state: clock.S) -> Projection:
         """How this state's next target is made feasible."""
 
-    def projected_set(self, state: S) -> HasLMO:
+    def projected_set(self, state: clock.S) -> HasLMO:
         return self.K
 
-    def act(self, state: S) -> Array:
+    def act(self, state: clock.S) -> Array:
         x: Array = state.point.x
         return x
 
-    def finish_block(self, state: S, block: Any) -> S:
+    def finish_block(self, state: clock.S, block: Any) -> clock.S:
         state = self.step(state, block)
         earned = (self.calls_per_round or 0.0) * block.rounds
         state = state._replace(oracle_budget=state.oracle_budget + earned)
-        if is_over(state):
+        if clock.is_over(state):
             return self.with_point(state, ProjectedPoint.of(state.point.active), 0)
         most = self._whole_calls(state)
         point, calls = self.projection(state).project(self.projected_set(state), state.point, most)
         return self.with_point(state, point, calls)
 
-    def with_point(self, state: S, point: ProjectedPoint, calls: int) -> S:
+    def with_point(self, state: clock.S, point: ProjectedPoint, calls: int) -> clock.S:
         spent = 0 if self.calls_per_round is None else calls
-        after: S = state._replace(
+        after: clock.S = state._replace(
             point=point, oracle_budget=state.oracle_budget - spent, calls=state.calls + calls
         )
         return after
 
-    def _whole_calls(self, state: S) -> float:
+    def _whole_calls(self, state: clock.S) -> float:
         return math.inf if self.calls_per_round is None else math.floor(state.oracle_budget + 1e-9)
 
-    def last_projection(self, state: S) -> ProjectionRecord:
+    def last_projection(self, state: clock.S) -> capabilities.ProjectionRecord:
         point = state.point
-        return ProjectionRecord(
+        return capabilities.ProjectionRecord(
             over=self.projected_set(state),
             x=point.x,
             before_projection=point.before_projection,

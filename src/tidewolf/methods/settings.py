@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from tidewolf.core.arguments import as_items
+from tidewolf.core import arguments, errors, oracle
 from tidewolf.core.arrays import LEAST, MOST, length
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.settings import Check, Count, Flag, Magnitude, Number, PointNumbers
 from tidewolf.core.types import Array
 from tidewolf.projection.active import start_active
@@ -32,12 +30,12 @@ class HardSet(Check):
 
     words: ClassVar[str] = "a set, which files say elsewhere"
 
-    def __call__(self, value: Any, what: str) -> HasLMO:
+    def __call__(self, value: Any, what: str) -> oracle.HasLMO:
         owner = what.rpartition(" of ")[2]
-        K = as_set(value, owner)
+        K = oracle.as_set(value, owner)
         if not (K.radius == 0.0 or LEAST <= K.radius <= MOST) or length(K.center) > MOST:
             where = f"radius {K.radius:.3g}, {length(K.center):.3g} from the origin,"
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"A set of {where} was given; {owner} squares distances and takes radii from "
                 f"{LEAST:g} to {MOST:g}, or 0, and no point farther away: give the points in other "
                 "units."
@@ -64,11 +62,11 @@ class Numbers(Check):
 
     def __call__(self, value: Any, what: str) -> tuple[float, ...]:
         alone = isinstance(value, float | int) and not self.distinct
-        given = (value,) if alone else as_items(value, what, "(0.1, 1.0)")
+        given = (value,) if alone else arguments.as_items(value, what, "(0.1, 1.0)")
         numbers = tuple(self.each(one, what) for one in given)
         if not numbers or (self.distinct and len(set(numbers)) < len(numbers)):
             unlike = ", and no two alike" * self.distinct
-            raise InvalidInput(f"{what} must be one number at least{unlike}.")
+            raise errors.InvalidInput(f"{what} must be one number at least{unlike}.")
         return numbers
 
     def read(self, value: Any) -> tuple[float, ...] | None:
@@ -107,7 +105,7 @@ def takes_start(cls: type[T]) -> type[T]:
     @wraps(made)
     def init(self: Any, *args: Any, start: Any = None, **settings: Any) -> None:
         if start is not None and settings.get("start_at") is not None:
-            raise InvalidInput("start and start_at are one setting: give one of them.")
+            raise errors.InvalidInput("start and start_at are one setting: give one of them.")
         if start is not None:
             settings["start_at"] = start
         made(self, *args, **settings)
@@ -118,7 +116,7 @@ def takes_start(cls: type[T]) -> type[T]:
     return cls
 
 
-HardSetK = Annotated[HasLMO, HardSet()]
+HardSetK = Annotated[oracle.HasLMO, HardSet()]
 OptionalRounds = Annotated[int | None, Count()]
 Positive = Annotated[float, Magnitude()]
 CallsOrAuto = Annotated[float, Calls()]

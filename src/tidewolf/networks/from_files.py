@@ -34,11 +34,9 @@ from tidewolf.core.errors import InvalidInput, UnknownNode
 from tidewolf.core.frames import is_frame, is_graph
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
-from tidewolf.files.reading import PLAIN
+from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table, reading
 from tidewolf.files.table import GAPS, GIVEN, align, require_seen
-from tidewolf.functions import Max
-from tidewolf.functions.linear import weighted_rows
+from tidewolf.functions import Max, linear
 from tidewolf.networks.network import Network, is_pairs
 from tidewolf.networks.tunnels import PathRows, Tunnel
 from tidewolf.sets.graphs import commodities_of
@@ -167,7 +165,7 @@ class NetworkFiles(NamedTuple):
         weights, budgets = numbers["weights"], numbers["budgets"]
         each = np.repeat(sent, weights.shape[1] if budgets.ndim == 2 else 1, axis=0)
         A = network._checked_losses(weights.reshape(-1, weights.shape[-1]), each).C
-        spent = weighted_rows(A.reshape(*budgets.shape, -1), budgets)
+        spent = linear.weighted_rows(A.reshape(*budgets.shape, -1), budgets)
         return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
     def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:
@@ -290,7 +288,7 @@ def from_files(
     demands: str | PathLike[str] | Any | None = None,
     objective: str = COST,
     gaps: str = "refuse",
-    format: FileFormat = PLAIN,
+    format: FileFormat = reading.PLAIN,
 ) -> NetworkStream:
     r"""Read a network and its rounds from files, as `tidewolf run network.toml` does. Frames of
     pandas and polars, and graphs of networkx, may replace files.
@@ -482,7 +480,7 @@ def _tunnel(
         raise type(error)(f"{where}{error}", setting="tunnels") from None
 
 
-def read_tunnels(path: Path, format: FileFormat = PLAIN) -> list[TunnelRow]:
+def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelRow]:
     """The rows (pair, path, name) of a file, or of a tunnels.csv that a run has written."""
     rows = read_records(path, ("path",), format=format)
     if not rows:
@@ -497,7 +495,7 @@ def read_tunnels(path: Path, format: FileFormat = PLAIN) -> list[TunnelRow]:
     ]
 
 
-def read_commodities(path: Path, format: FileFormat = PLAIN) -> list[tuple[Any, ...]]:
+def read_commodities(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[Any, ...]]:
     """The rows (source, target, demand) of a file; without a column demand each is 1."""
     rows = read_records(path, ("source", "target"), format=format)
     if not rows:

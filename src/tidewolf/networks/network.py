@@ -46,12 +46,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core import batch, frames, settings
 from tidewolf.core.arguments import all_different, listed, shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
-from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongShape
-from tidewolf.core.frames import columns_in_order, in_order
-from tidewolf.core.settings import Check, Count, Flag, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
 from tidewolf.networks.tunnels import GraphSetting, OnLinks, PathRows, Tunnels, no_way
@@ -176,7 +174,7 @@ class PathShare(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Ends(Check):
+class _Ends(settings.Check):
     words: ClassVar[str] = "the name of a node, or shares by node such as { SEA = 0.6, SFO = 0.4 }"
 
     def __call__(self, value: Any, what: str) -> Any:
@@ -200,7 +198,7 @@ class _Ends(Check):
         return tuple((node, float(share)) for node, share in pairs) if is_pairs(pairs) else None
 
 
-class _WhichPaths(Text):
+class _WhichPaths(settings.Text):
     def __call__(self, value: Any, what: str) -> Any:
         own = value is not None and not isinstance(value, str)
         return PathRows()(value, what) if own else super().__call__(value, what)
@@ -212,7 +210,7 @@ def is_pairs(value: Any) -> bool:
         and bool(value)
         and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value)
         and all(isinstance(node, Hashable) for node, _ in value)
-        and all(Number().read(share) is not None for _, share in value)
+        and all(settings.Number().read(share) is not None for _, share in value)
     )
 
 
@@ -268,10 +266,10 @@ class Network(OnLinks):
     source: Annotated[Any, _Ends()] = None
     target: Annotated[Any, _Ends()] = None
     commodities: Annotated[Iterable[Commodity | tuple[Any, ...]] | None, Commodities()] = None
-    demand: Annotated[float, Number(above=0.0)] = 1.0
+    demand: Annotated[float, settings.Number(above=0.0)] = 1.0
     paths: Annotated[Any, _WhichPaths(choices=PATHS)] = "away"
-    k: Annotated[int, Count()] = 3
-    disjoint: Annotated[bool, Flag()] = False
+    k: Annotated[int, settings.Count()] = 3
+    disjoint: Annotated[bool, settings.Flag()] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -449,7 +447,7 @@ class Network(OnLinks):
             raise InvalidInput("Costs times demands are too large: use other units.")
         return Linear._unchecked(C=frozen(found))
 
-    def limits(self, capacities: Array, demands: Array | None = None) -> Batch:
+    def limits(self, capacities: Array, demands: Array | None = None) -> batch.Batch:
         """The constraints: the largest overload of a link, in shares of `unit`.
 
         Parameters
@@ -476,11 +474,11 @@ class Network(OnLinks):
         sent = self._sent(demands, len(capacities))
         return self._checked_limits(capacities, sent, demands is not None)
 
-    def _checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> Batch:
+    def _checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> batch.Batch:
         """The same for arrays that were checked; `moving` is whether demands were given."""
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
         if not len(limited):
-            return Unlimited(self.K.shape, len(capacities))
+            return batch.Unlimited(self.K.shape, len(capacities))
         most = 2.0 * float(sent.sum(axis=1).max(initial=self.unit))
         capacities = np.where(np.isposinf(capacities), most, capacities)[:, limited] / self.unit
         one_each = len(self.demands) == 1 and self.tunnels is None
@@ -636,7 +634,7 @@ class Network(OnLinks):
     def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
         """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""
         called = self._demand_names if what == "demands" else self.link_names
-        given = columns_in_order(given, called, f"The {what} of a network")
+        given = frames.columns_in_order(given, called, f"The {what} of a network")
         array = _numbers(given, f"The {what} of a network")
         if array.ndim != 2 or array.shape[1] != len(called):
             shape = f"(rounds, {len(called)}), not {array.shape}"
@@ -655,7 +653,7 @@ class Network(OnLinks):
         if demands is None:
             return self.volumes
         names = self._demand_names
-        sent = _numbers(in_order(demands, names, "demands", (len(names),)), "demands")
+        sent = _numbers(frames.in_order(demands, names, "demands", (len(names),)), "demands")
         return np.asarray(self._rows(sent[None], "demands")[0])
 
     def _sent(self, demands: Array | None, rounds: int) -> Floats:

@@ -26,11 +26,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast, final
 
 import numpy as np
 
+from tidewolf.core import arrays, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, shown
-from tidewolf.core.arrays import as_number, frozen
 from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
-from tidewolf.core.frames import Edges, columns_in_order, edges_of
-from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
 from tidewolf.functions import MaxUtilization
@@ -73,7 +71,7 @@ class LinkRow(NamedTuple):
     name: str = ""
 
 
-class LinkRows(Check):
+class LinkRows(settings.Check):
     """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
     frame.
     """
@@ -84,7 +82,7 @@ class LinkRows(Check):
     )
 
     def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
-        graph, such = edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
+        graph, such = frames.edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
         rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
         link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
         if not link_rows:
@@ -114,7 +112,7 @@ class _Pairs(Links):
         return pairs
 
 
-class PathRows(Check):
+class PathRows(settings.Check):
     """Paths, each the nodes that it passes, or a `Tunnel`; by name, or as a list."""
 
     words: ClassVar[str] = "nothing that a file can say"
@@ -158,7 +156,7 @@ class OnLinks(Value):
     @cached_property
     def lengths(self) -> Floats:
         """The length of each link."""
-        return frozen(np.array([link_row.length for link_row in self._link_rows]))
+        return arrays.frozen(np.array([link_row.length for link_row in self._link_rows]))
 
     @property
     def _link_rows(self) -> tuple[LinkRow, ...]:
@@ -207,8 +205,8 @@ class Tunnels(OnLinks):
 
     graph: GraphSetting
     pairs: Annotated[Iterable[Link], _Pairs()]
-    k: Annotated[int, Count()] = 3
-    disjoint: Annotated[bool, Flag()] = False
+    k: Annotated[int, settings.Count()] = 3
+    disjoint: Annotated[bool, settings.Flag()] = False
     paths: Annotated[Any, PathRows()] = None
 
     def __post_init__(self) -> None:
@@ -225,7 +223,7 @@ class Tunnels(OnLinks):
     def capacities(self) -> Floats | None:
         """The capacity of each link; None if some link has none."""
         known = [link_row.capacity for link_row in self._link_rows if link_row.capacity is not None]
-        return frozen(np.array(known)) if len(known) == len(self._link_rows) else None
+        return arrays.frozen(np.array(known)) if len(known) == len(self._link_rows) else None
 
     @cached_property
     def splits(self) -> SimplexProduct:
@@ -299,7 +297,7 @@ class Tunnels(OnLinks):
         capacities = self.capacities if capacities is None else capacities
         if capacities is None:
             raise InvalidInput("Some link has no capacity: give capacities.", setting="capacities")
-        demands = columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
+        demands = frames.columns_in_order(demands, [f"{s} > {t}" for s, t in self.pairs], "demands")
         of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
         if (columns := int(of_pairs.demands.shape[1])) != (pairs := len(self.splits.sizes)):
             expected = f"a column for each of {pairs} pairs"
@@ -351,7 +349,7 @@ class Tunnels(OnLinks):
         return Tunnel(nodes, way, float(sum(self.lengths[list(way)].tolist())), name)
 
 
-def _of_graph(graph: Edges) -> list[LinkRow]:
+def _of_graph(graph: frames.Edges) -> list[LinkRow]:
     """The edges of a graph, in their order; undirected ones both ways."""
     link_rows = []
     for edge in graph.edges:
@@ -374,8 +372,8 @@ def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
     tail, head, length, capacity, name = link_row
     called = f"{what}: link {i} ({shown(tail)} > {shown(head)})"
     if capacity is not None:
-        capacity = as_number(capacity, f"{called}, its capacity", least=0.0)
-    length = as_number(length, f"{called}, its length", above=0.0)
+        capacity = arrays.as_number(capacity, f"{called}, its capacity", least=0.0)
+    length = arrays.as_number(length, f"{called}, its length", above=0.0)
     return LinkRow(tail, head, length, capacity, as_text(name, f"{called}, its name"))
 
 

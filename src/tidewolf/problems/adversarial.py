@@ -31,12 +31,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from tidewolf.core import batch, errors, oracle, randomness, settings
 from tidewolf.core.arrays import like, to_numpy
-from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.oracle import as_set
-from tidewolf.core.randomness import generator
-from tidewolf.core.settings import Count, Text, validated
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.linear import Affine, Linear
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
@@ -51,14 +47,14 @@ NOISE = 0.5  # length of the noise beside e
 ASIDE, FAR_ASIDE = 0.6, 0.95
 
 
-@validated
+@settings.validated
 def adversarial(
     rounds: Rounds = None,
     seed: RandomSeed = 0,
     *,
-    kind: Annotated[str, Text(choices=KINDS)] = "switching",
+    kind: Annotated[str, settings.Text(choices=KINDS)] = "switching",
     K: ConvexSet | None = None,
-    phase: Annotated[int, Count()] = PHASE,
+    phase: Annotated[int, settings.Count()] = PHASE,
 ) -> Problem:
     """Adversarial losses and constraints on any set.
 
@@ -95,22 +91,22 @@ def adversarial(
     (20, (3,))
     """
     K = Simplex(6) if K is None else K
-    as_set(K, "An adversary")
+    oracle.as_set(K, "An adversary")
     rounds = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape))
     if K.dimension == 0:
         sentence = "An adversary needs a set of two points or more; this one has one."
-        raise InvalidInput(sentence, setting="K")
+        raise errors.InvalidInput(sentence, setting="K")
 
     def rows(directions: Floats) -> Floats:
         """Their parts within the affine hull, of length 1."""
         return _unit(directions @ basis)
 
     def noise(what: str) -> Floats:
-        drawn = generator(seed, f"{kind}: {what}").standard_normal((rounds, len(basis)))
+        drawn = randomness.generator(seed, f"{kind}: {what}").standard_normal((rounds, len(basis)))
         return NOISE * rows(np.sign(drawn) if kind == "random signs" else drawn)
 
     basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
-    e = rows(generator(seed, f"{kind}: side").standard_normal((1, len(basis))))
+    e = rows(randomness.generator(seed, f"{kind}: side").standard_normal((1, len(basis))))
     loss, limit, towards_low = _signs(kind, rounds, phase)
     C = _unit(loss * e + noise("losses"))
     A = _unit(limit * e + noise("constraints") * (kind in COMMON))
@@ -120,7 +116,7 @@ def adversarial(
     aside = FAR_ASIDE if kind == "deadlock" else ASIDE
     s = center + aside * (np.where(towards_low, low, high) - center)
     A, b = like(A.reshape(rounds, *K.shape), K.center), like((A * s).sum(axis=1), K.center)
-    stream = Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))
+    stream = batch.Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))
     title = f"Losses and limits that turn against the learner: {kind}."
     return Problem("adversarial", K, stream, title)
 

@@ -18,23 +18,20 @@ from typing import Annotated, Any, Protocol, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core import batch, oracle, settings, values
 from tidewolf.core.arguments import shown
-from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
-from tidewolf.core.oracle import as_set
-from tidewolf.core.settings import Count, Names, Seed, Text
 from tidewolf.core.types import Floats, Shape
-from tidewolf.core.values import Value
 from tidewolf.methods.budget import Budgets
 from tidewolf.sets.base import ConvexSet
 
-Rounds: TypeAlias = Annotated[int | None, Count()]
-RandomSeed: TypeAlias = Annotated[int, Seed()]
+Rounds: TypeAlias = Annotated[int | None, settings.Count()]
+RandomSeed: TypeAlias = Annotated[int, settings.Seed()]
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Problem(Value):
+class Problem(values.Value):
     """A set K and a stream on it.
 
     Parameters
@@ -71,12 +68,12 @@ class Problem(Value):
     (1, (2,))
     """
 
-    name: Annotated[str, Text()]
+    name: Annotated[str, settings.Text()]
     K: ConvexSet
-    stream: Stream
-    title: Annotated[str, Text()]
-    labels: Annotated[tuple[str, ...], Names()] = ()
-    period: Annotated[int | None, Count()] = None
+    stream: batch.Stream
+    title: Annotated[str, settings.Text()]
+    labels: Annotated[tuple[str, ...], settings.Names()] = ()
+    period: Annotated[int | None, settings.Count()] = None
     network: Any = None
     demands: Any = None
     notes: tuple[str, ...] = ()
@@ -85,8 +82,8 @@ class Problem(Value):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        as_set(self.K, f"The problem {self.name}")
-        if not isinstance(self.stream, Stream):
+        oracle.as_set(self.K, f"The problem {self.name}")
+        if not isinstance(self.stream, batch.Stream):
             sentence = f"The problem {self.name} needs a Stream, not {shown(self.stream)}."
             raise WrongType(sentence, setting="stream")
         if self.stream.shape != self.K.shape:

@@ -21,9 +21,7 @@ import math
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
-from tidewolf.core.randomness import generator
-from tidewolf.core.settings import validated
+from tidewolf.core import batch, randomness, settings
 from tidewolf.functions.entries import Range, Squared
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
 from tidewolf.sets.spectra import NuclearBall
@@ -38,7 +36,7 @@ GENRES, TURN = 3, 150
 MILD, BOLD = 0.5, 2.0
 
 
-@validated
+@settings.validated
 def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """Matrix completion: predict ratings of users who arrive one by one, within bounds.
 
@@ -64,11 +62,11 @@ def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     (48, (20, 12))
     """
     rounds = as_rounds(rounds, ROUNDS, 2 * ITEMS)
-    world = generator(0, "completion world")
+    world = randomness.generator(0, "completion world")
     tastes, others = world.standard_normal((2, USERS, RANK)) / math.sqrt(RANK)
     natures, popularity = world.standard_normal((ITEMS, RANK)), np.arange(1, ITEMS + 1) ** -0.5
-    draws = generator(seed, "completion rounds").random((rounds, 2 + ITEMS))
-    noise = NOISE * generator(seed, "completion noise").standard_normal((rounds, ITEMS))
+    draws = randomness.generator(seed, "completion rounds").random((rounds, 2 + ITEMS))
+    noise = NOISE * randomness.generator(seed, "completion noise").standard_normal((rounds, ITEMS))
 
     t, shape = np.arange(rounds)[:, None], (USERS, ITEMS)
     user = (draws[:, :1] * np.minimum(JOIN + t // PACE, USERS)).astype(np.int64)
@@ -84,7 +82,7 @@ def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     return Problem(
         "completion",
         NuclearBall(shape, TAU),
-        Stream(errors, Range(-limits, limits, places, shape)),
+        batch.Stream(errors, Range(-limits, limits, places, shape)),
         f"Ratings of {ITEMS} items by {USERS} users who arrive one by one, foretold within limits "
         "on what may be said.",
     )

@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
+from tidewolf.core import batch, settings
 from tidewolf.core.randomness import autoregressive_noise, generator
-from tidewolf.core.settings import validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.methods.budget import Budget
@@ -35,7 +34,7 @@ SHARE = 0.4
 NOISE, MEMORY = 0.15, 0.97
 
 
-@validated
+@settings.validated
 def gateway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """How to share requests between six endpoints, within quotas and a budget per day.
 
@@ -72,7 +71,7 @@ def gateway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     return Problem(
         "gateway",
         Simplex(n),
-        Stream(
+        batch.Stream(
             Linear(_latencies(rounds, seed)),
             Capacity(quotas / requests),
             budgets={"usd": Affine(spend, plan)},

@@ -17,8 +17,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.types import Floats, Lengths, Link
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.problems.base import Problem
-from tidewolf.sets.flows import FlowPolytope
-from tidewolf.sets.graph_tools import shortest
+from tidewolf.sets import flows, graph_tools
 
 HOUR = 4  # rounds of generated traffic
 # the busiest local hour; at night exp(-2 SHARPNESS) of its traffic is left
@@ -44,7 +43,7 @@ def flow_problem(
     **more: Any,
 ) -> Problem:
     """One flow between the ends, on arcs with a cost and a capacity per round."""
-    K = FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
+    K = flows.FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
     stream = Stream(Linear(costs), Capacity(capacities))
     return Problem(name, K, stream, title, K.names, period, **more)
 
@@ -57,7 +56,7 @@ def loads(
     """
     load = np.zeros((len(links), len(traffic)))
     for i, source in enumerate(nodes):
-        _, arrival = shortest(links, lengths, source)
+        _, arrival = graph_tools.shortest(links, lengths, source)
         for j, node in enumerate(nodes):
             while node != source:
                 load[arrival[node]] += traffic[:, i, j]
@@ -74,7 +73,7 @@ def gravity(
     own = {node: pull[:, i] for i, node in enumerate(nodes)}
     load = np.zeros((len(links), len(pull)))
     for source in nodes:
-        distance, arrival = shortest(links, lengths, source)
+        distance, arrival = graph_tools.shortest(links, lengths, source)
         drawn = {node: own[node].copy() for node in arrival}
         for node in sorted(arrival, key=lambda node: -distance[node]):
             last = arrival[node]
@@ -105,7 +104,7 @@ def spread(
     """Dial's split (1971) of a unit flow over links that lead away: a path of length l gets a share
     proportional to exp(-l / scale).
     """
-    distance, _ = shortest(links, lengths, source)
+    distance, _ = graph_tools.shortest(links, lengths, source)
     shortest_path_dag = sorted(range(len(links)), key=lambda i: distance[links[i][0]])
     weight = {target: 1.0}
     for i in reversed(shortest_path_dag):

@@ -35,14 +35,11 @@ from itertools import permutations
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
-from tidewolf.core.randomness import autoregressive_noise, generator
-from tidewolf.core.settings import validated
+from tidewolf.core import batch, randomness, settings
 from tidewolf.core.types import Floats
 from tidewolf.functions.loads import LoadCost, MaxUtilization
-from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
+from tidewolf.problems import base, zoo
 from tidewolf.problems.graphs import HOUR, activity, spread
-from tidewolf.problems.zoo import SHORTEST, WEIGHT, ZONES, largest_part, link_rows_of
 from tidewolf.sets.flows import MultiFlow
 from tidewolf.sets.graph_tools import shortest
 
@@ -58,8 +55,8 @@ CONGESTION = 2.0  # a full link is longer by this
 NOISE, MEMORY = 0.25, 0.9
 
 
-@validated
-def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
+@settings.validated
+def pairs(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     """Route the traffic between all pairs of 22 GEANT nodes, under a limit on the fullest link.
 
     A round is a quarter of an hour; 960 are usual.
@@ -86,22 +83,22 @@ def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     >>> tw.problems.named("pairs") is tw.problems.pairs  # what a file calls "pairs"
     True
     """
-    link_rows = without_stubs(largest_part(link_rows_of(NETWORK)))
+    link_rows = without_stubs(zoo.largest_part(zoo.link_rows_of(NETWORK)))
     links = [*link_rows, *((head, tail) for tail, head in link_rows)]
     at = Counter(node for link_row in link_rows for node in link_row)
     ends = sorted(sorted(at, key=lambda node: (-at[node], node))[:NODES])
-    rng = generator(0, f"pairs {NETWORK}")
-    lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(link_rows)), 2)
-    weights = np.exp(WEIGHT * rng.standard_normal(len(ends)))
+    rng = randomness.generator(0, f"pairs {NETWORK}")
+    lengths = np.tile(rng.uniform(zoo.SHORTEST, 1.0, len(link_rows)), 2)
+    weights = np.exp(zoo.WEIGHT * rng.standard_normal(len(ends)))
     K = MultiFlow.from_edges(links, list(permutations(ends, 2)), lengths=lengths)
 
-    rounds = as_rounds(rounds, ROUNDS, K.shape[0])
+    rounds = base.as_rounds(rounds, ROUNDS, K.shape[0])
     distance, _ = shortest(links, lengths, ends[0])
-    later = ZONES * np.array([distance[node] for node in ends]) / max(distance.values())
+    later = zoo.ZONES * np.array([distance[node] for node in ends]) / max(distance.values())
     pull = weights * np.sqrt(activity(rounds, later))
     sources, targets = np.array(list(permutations(range(len(ends)), 2))).T
     most = weights[sources] * weights[targets]
-    noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
+    noise = randomness.autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
     demands = np.exp(NOISE * noise) / most.mean()  # rounds stay in rows, which add up alike
     demands *= pull[:, sources] * pull[:, targets]
 
@@ -109,16 +106,16 @@ def pairs(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     needed = K.loads((most / most.mean())[K.owner] * guaranteed)
     # links that no commodity can use are as slow as the slowest
     speed = ROOM / FILL * np.where(needed > 0, needed, needed[needed > 0].min())
-    limit = FILL * (1 - NIGHT * (1 - activity(rounds, np.array([ZONES / 2]))[:, 0]))
+    limit = FILL * (1 - NIGHT * (1 - activity(rounds, np.array([zoo.ZONES / 2]))[:, 0]))
     full = (loads(K, guaranteed, demands) / speed).max(axis=1)
     demands *= np.minimum(1.0, (limit - MARGIN) / full)[:, None]
     usual = loads(K, K.lmo(K.per_link(lengths)), demands) / speed
     shares, cost = demands / demands.sum(axis=1, keepdims=True), lengths * (1 + CONGESTION * usual)
     limits = MaxUtilization(K.incidence, demands, speed, K.owner, limit)
-    return Problem(
+    return base.Problem(
         "pairs",
         K,
-        Stream(LoadCost(K.incidence, shares, cost, K.owner), limits),
+        batch.Stream(LoadCost(K.incidence, shares, cost, K.owner), limits),
         f"Flows between every two of {NODES} nodes of {NETWORK} in the Topology Zoo, no link "
         "fuller than a limit that falls at night.",
         K.names,

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
+from tidewolf.core import batch, settings
 from tidewolf.core.randomness import generator
-from tidewolf.core.settings import validated
 from tidewolf.functions.smooth import LogWealth, Quadratic
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
 from tidewolf.sets.simplices import Simplex
@@ -37,7 +36,7 @@ OWN, CASH, DRIFT = 0.006, 1e-4, 1e-3
 STRICT, LOOSE, TURN = 0.5, 1.5, 120
 
 
-@validated
+@settings.validated
 def portfolio(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """A portfolio of ten assets: growth under a time-varying cap on the variance.
 
@@ -83,7 +82,7 @@ def portfolio(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     return Problem(
         "portfolio",
         Simplex(ASSETS),
-        Stream(LogWealth(returns), risk),
+        batch.Stream(LogWealth(returns), risk),
         f"Shares of wealth in {ASSETS} assets, one of them cash, for growth under a cap on their "
         "variance that moves.",
         ("cash", *(f"asset {i}" for i in range(1, ASSETS))),

@@ -51,15 +51,12 @@ from typing import Annotated
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
-from tidewolf.core.settings import Number, validated
+from tidewolf.core import batch, settings
 from tidewolf.core.types import NDArray
 from tidewolf.functions import Affine, Linear, MaxUtilization
-from tidewolf.problems.base import Problem, RandomSeed, Rounds
+from tidewolf.problems import base, graphs
 from tidewolf.problems.data import first_rounds
-from tidewolf.problems.graphs import flow_problem, loads
-from tidewolf.sets.graph_tools import away
-from tidewolf.sets.simplices import CappedSimplex, SimplexProduct
+from tidewolf.sets import graph_tools, simplices
 
 # Mbit/s: 0.9 of the largest flow that fits beside the measured traffic in every hour at share 0.2
 DEMAND = 2098.332
@@ -68,13 +65,13 @@ CAP, BUDGET = 0.25, 171.896  # of all work in a grid; gCO2/kWh
 PODS, COUNTED = 4, slice(7500, 10_000)
 
 
-@validated
+@settings.validated
 def abilene(
-    rounds: Rounds = None,
-    seed: RandomSeed = 0,
+    rounds: base.Rounds = None,
+    seed: base.RandomSeed = 0,
     *,
-    share: Annotated[float, Number(above=0.0, most=1.0)] = 0.2,
-) -> Problem:
+    share: Annotated[float, settings.Number(above=0.0, most=1.0)] = 0.2,
+) -> base.Problem:
     """One flow across the Abilene backbone beside two weeks of measured traffic, hour by hour.
 
     Parameters
@@ -106,11 +103,11 @@ def abilene(
     nodes, source, target = [str(name) for name in names], "LOSAng", "WASHng"
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
     ospf, cap = table[:, 3], table[:, 4] / 1000
-    load = loads(links, ospf, nodes, traffic[taken].astype(float))
+    load = graphs.loads(links, ospf, nodes, traffic[taken].astype(float))
 
-    kept = away(links, source=source, target=target, lengths=ospf)
+    kept = graph_tools.away(links, source=source, target=target, lengths=ospf)
     ospf, cap, load = ospf[kept], cap[kept], load[:, kept]
-    return flow_problem(
+    return graphs.flow_problem(
         "abilene",
         [links[i] for i in kept],
         (source, target),
@@ -122,8 +119,8 @@ def abilene(
     )
 
 
-@validated
-def freeway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
+@settings.validated
+def freeway(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     """One stream of cars across Los Angeles at a week of measured speeds, every five minutes.
 
     Parameters
@@ -153,12 +150,12 @@ def freeway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     links = [(int(tail), int(head)) for tail, head in table[:, :2]]
     miles, source, target = np.maximum(table[:, 2].astype(float), SHORTEST), 187, 169
 
-    kept = away(links, source=source, target=target, lengths=miles)
+    kept = graph_tools.away(links, source=source, target=target, lengths=miles)
     arcs, miles = [links[i] for i in kept], miles[kept]
     tails, heads = np.array(arcs).T
     speed = (speeds[:, tails] / 3.6 + speeds[:, heads] / 3.6) / 2
     usual = np.percentile(speed, 85, axis=0)
-    return flow_problem(
+    return graphs.flow_problem(
         "freeway",
         arcs,
         (source, target),
@@ -170,8 +167,8 @@ def freeway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     )
 
 
-@validated
-def carbon(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
+@settings.validated
+def carbon(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     """Place work in 13 power grids under a carbon limit, two recorded years of hours.
 
     Parameters
@@ -202,10 +199,10 @@ def carbon(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     )
     strain = generation[taken] / np.percentile(generation, 99.9, axis=0)
     carbon = intensity[taken] / (10 * BUDGET)
-    return Problem(
+    return base.Problem(
         "carbon",
-        CappedSimplex(len(regions), CAP),
-        Stream(Linear(strain), Affine(carbon, np.ones(len(carbon)))),
+        simplices.CappedSimplex(len(regions), CAP),
+        batch.Stream(Linear(strain), Affine(carbon, np.ones(len(carbon)))),
         f"Shares of work in {len(regions)} power grids, at most {CAP:g} in each and {BUDGET:g} "
         "gCO2/kWh over all.",
         tuple(str(region) for region in regions),
@@ -213,8 +210,8 @@ def carbon(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     )
 
 
-@validated
-def meta(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
+@settings.validated
+def meta(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     """Traffic between four PoDs of a Meta data centre, three paths per pair, no constraints.
 
     The loss is the utilisation of the fullest link over the least possible one. Rounds 7,500 to
@@ -247,11 +244,11 @@ def meta(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
         "meta", rounds, "demands", "path_links", "path_pair", "capacities", "best_mlu"
     )
     relative = demands[taken].astype(np.float64) / best[taken, None]
-    splits = SimplexProduct(np.bincount(pair).tolist())
-    return Problem(
+    splits = simplices.SimplexProduct(np.bincount(pair).tolist())
+    return base.Problem(
         "meta",
         splits,
-        Stream(MaxUtilization(uses.T.astype(np.float64), relative, capacities, splits.owner)),
+        batch.Stream(MaxUtilization(uses.T.astype(np.float64), relative, capacities, splits.owner)),
         f"Traffic between {PODS} PoDs of a data centre, each of {len(splits.sizes)} ordered pairs "
         "split over its paths, for the least full fullest link.",
         tuple(_path_name(*each) for each in zip(uses, pair, strict=True)),

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
+from tidewolf.core import batch, settings
 from tidewolf.core.randomness import autoregressive_noise
-from tidewolf.core.settings import validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear, MaxAffine
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
@@ -39,7 +38,7 @@ BASE, PEAK, SUN = 60.0, 35.0, 30.0
 NOISE, MEMORY = 8.0, 0.7  # standard deviation of a price; how much of it stays from day to day
 
 
-@validated
+@settings.validated
 def scheduling(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """When to buy a day's energy at changing prices, within the capacity of the grid.
 
@@ -71,7 +70,7 @@ def scheduling(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     return Problem(
         "scheduling",
         CappedSimplex(HOURS, CAP),
-        Stream(Linear(_prices(rounds, seed)), limits),
+        batch.Stream(Linear(_prices(rounds, seed)), limits),
         f"Shares of a day's energy in its {HOURS} hours, at most {CAP:.3g} in each, and in "
         f"{', '.join(GROUPS)} what the grid has room for.",
         tuple(f"{hour}:00" for hour in range(HOURS)),

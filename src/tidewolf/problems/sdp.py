@@ -22,9 +22,7 @@ import math
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
-from tidewolf.core.randomness import autoregressive_noise
-from tidewolf.core.settings import validated
+from tidewolf.core import batch, randomness, settings
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear, MaxAffine
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
@@ -38,7 +36,7 @@ QUIET, LOUD, SHIFT = 0.02, 0.10, 240  # parts of POWER, parts of POWER, rounds
 FADING, MEMORY = 0.2, 0.95  # of gains; how much of it stays from round to round
 
 
-@validated
+@settings.validated
 def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     """Beamforming: 16 antennas send to a moving user, with limits on interference elsewhere.
 
@@ -74,7 +72,7 @@ def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     return Problem(
         "sdp",
         BoundedPSD(ANTENNAS, POWER),
-        Stream(Linear(-h[:, :, None] * h[:, None, :]), limits),
+        batch.Stream(Linear(-h[:, :, None] * h[:, None, :]), limits),
         f"The covariance of what {ANTENNAS} antennas send to a moving user, past {len(RECEIVERS)} "
         "receivers that must not hear much of it.",
     )
@@ -83,7 +81,7 @@ def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
 def _gains(degrees: Floats, seed: int) -> Floats:
     """What each antenna counts for at each of these angles, (rounds, angles, antennas)."""
     rounds, angles = degrees.shape
-    steps = autoregressive_noise(seed, "sdp fading", rounds, (angles, ANTENNAS), MEMORY)
+    steps = randomness.autoregressive_noise(seed, "sdp fading", rounds, (angles, ANTENNAS), MEMORY)
     phases = np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None]
     pattern = math.sqrt(2 / ANTENNAS) * np.cos(phases)
     return np.asarray(pattern + FADING / math.sqrt(ANTENNAS) * steps)

@@ -35,16 +35,12 @@ from typing import Annotated
 
 import numpy as np
 
-from tidewolf.core.arguments import is_text, shown
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core import arguments, errors, settings
 from tidewolf.core.randomness import autoregressive_noise, generator
-from tidewolf.core.settings import Text, validated
 from tidewolf.core.types import Floats, Link
-from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
-from tidewolf.problems.data import RECORDS, reading
+from tidewolf.problems import base, data
 from tidewolf.problems.graphs import HOUR, activity, flow_problem, gravity, path_counts, spread
-from tidewolf.sets.graph_tools import away, shortest
-from tidewolf.sets.graphs import connected_parts, number_nodes
+from tidewolf.sets import graph_tools, graphs
 
 ROUNDS = 2000  # the usual number of rounds
 # the shortest cable, the longest being 1; standard deviation of the logarithm of a node's weight
@@ -58,13 +54,13 @@ ZONES = 4.0  # hours between the last clocks
 NOISE, MEMORY = 0.2, 0.9
 
 
-@validated
+@settings.validated
 def zoo(
-    rounds: Rounds = None,
-    seed: RandomSeed = 0,
+    rounds: base.Rounds = None,
+    seed: base.RandomSeed = 0,
     *,
-    network: Annotated[str, Text()] = "Geant2012",
-) -> Problem:
+    network: Annotated[str, settings.Text()] = "Geant2012",
+) -> base.Problem:
     """One flow across an operator's network of the Topology Zoo beside generated traffic.
 
     A round is a quarter of an hour; 2,000 are usual.
@@ -97,8 +93,8 @@ def zoo(
     return _flow("zoo", rounds, seed, network)
 
 
-@validated
-def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
+@settings.validated
+def geant(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     """One flow across the GEANT research backbone of 2012 beside generated traffic.
 
     A round is a quarter of an hour; 2,000 are usual.
@@ -128,8 +124,8 @@ def geant(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     return _flow("geant", rounds, seed, "Geant2012")
 
 
-@validated
-def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
+@settings.validated
+def uunet(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     """One flow across the UUNET backbone beside generated traffic.
 
     A round is a quarter of an hour; 2,000 are usual.
@@ -159,22 +155,22 @@ def uunet(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     return _flow("uunet", rounds, seed, "Uunet")
 
 
-def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
+def _flow(name: str, rounds: int | None, seed: int, network: str) -> base.Problem:
     link_rows = largest_part(link_rows_of(network))
     links = [*link_rows, *((head, tail) for tail, head in link_rows)]
     nodes = sorted({node for link_row in link_rows for node in link_row})
-    rounds = as_rounds(rounds, ROUNDS, 2 * len(nodes))
+    rounds = base.as_rounds(rounds, ROUNDS, 2 * len(nodes))
     rng = generator(0, f"zoo {network}")
     lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(link_rows)), 2)
     weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))
     source, target, paths = ends(links, lengths, nodes)
     if paths < 2:
         single = f"The network {network} has a single path between any two nodes"
-        raise InvalidInput(f"{single}, so there is nothing to decide; take another.")
+        raise errors.InvalidInput(f"{single}, so there is nothing to decide; take another.")
 
-    kept = away(links, source=source, target=target, lengths=lengths)
+    kept = graph_tools.away(links, source=source, target=target, lengths=lengths)
     arcs, length = [links[i] for i in kept], lengths[kept]
-    distance, _ = shortest(links, lengths, source)
+    distance, _ = graph_tools.shortest(links, lengths, source)
     later = ZONES * np.array([distance[node] for node in nodes]) / max(distance.values())
     awake = activity(rounds, later)
     busiest = gravity(links, lengths, nodes, weights[None, :])[0, kept]
@@ -198,22 +194,22 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
 
 def link_rows_of(network: str) -> list[tuple[int, int]]:
     """The pairs of nodes that some link joins, each once."""
-    with reading(RECORDS["zoo"]) as path, gzip.open(path, "rt", newline="") as file:
+    with data.reading(data.RECORDS["zoo"]) as path, gzip.open(path, "rt", newline="") as file:
         rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
     names = {name for name, _, _ in rows}
-    if not is_text(network, *names):
+    if not arguments.is_text(network, *names):
         there = f"{path}; it has {len(names)}, such as Geant2012, Uunet and Dfn"
-        sentence = f"There is no network called {shown(network)} in {there}."
-        raise InvalidInput(sentence, setting="network")
+        sentence = f"There is no network called {arguments.shown(network)} in {there}."
+        raise errors.InvalidInput(sentence, setting="network")
     joined = {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
     if not joined:
-        raise InvalidInput(f"The network {network} has no link between two nodes.")
+        raise errors.InvalidInput(f"The network {network} has no link between two nodes.")
     return sorted(joined)
 
 
 def largest_part(link_rows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    nodes, tails, heads = number_nodes(link_rows)
-    part = connected_parts(tails, heads, len(nodes))
+    nodes, tails, heads = graphs.number_nodes(link_rows)
+    part = graphs.connected_parts(tails, heads, len(nodes))
     largest = np.bincount(part).argmax()
     return [link_rows[i] for i in np.flatnonzero(part[tails] == largest).tolist()]
 
@@ -226,7 +222,7 @@ def ends(
     """
     best, chosen = (0, 0.0), (nodes[0], nodes[0])
     for source in nodes:
-        distance, _ = shortest(links, lengths, source)
+        distance, _ = graph_tools.shortest(links, lengths, source)
         counts = path_counts(links, distance, source)
         target = max(counts, key=lambda node: (counts[node], -distance[node]))
         if (found := (counts[target], -distance[target])) > best:

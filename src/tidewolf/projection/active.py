@@ -26,6 +26,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 
+from tidewolf.core import checkpoint, conforming, errors, oracle
 from tidewolf.core.arrays import (
     as_number,
     eps_of,
@@ -37,10 +38,6 @@ from tidewolf.core.arrays import (
     norm,
     to_numpy,
 )
-from tidewolf.core.checkpoint import Stored
-from tidewolf.core.conforming import allowed_infeasibility
-from tidewolf.core.errors import WrongShape
-from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers, table_for
 from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
@@ -53,7 +50,6 @@ from tidewolf.projection.search import (
     search_any,
 )
 from tidewolf.sets import base
-from tidewolf.sets.base import Factors
 
 SPARE = 32
 IDLE = 128
@@ -72,7 +68,7 @@ DOUBLE = np.dtype(np.float64)
 Kept = TypeVar("Kept", bound="Active")
 
 
-class Active(Stored):
+class Active(checkpoint.Stored):
     """Abstract: a member x that projections start from. Never changed: each makes another."""
 
     tag: ClassVar = "member of a set"
@@ -81,7 +77,7 @@ class Active(Stored):
 
     @abstractmethod
     def nearest(
-        self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+        self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[Self]:
         """A member within sqrt(tol) of an infeasible iterate of y, or as near as the budget of
         oracle calls allows; y is finite, of the right shape, and the caller's to give away.
@@ -89,13 +85,13 @@ class Active(Stored):
         """
 
     @abstractmethod
-    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+    def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         """A member that is 0 in these flat entries: the mean of its vertices that are, or where
         none with weight is, in a factor of a product, one that is known or `vertex`. None: neither
         is there.
         """
 
-    def also(self, K: HasLMO, vertex: Vertex) -> Self:
+    def also(self, K: oracle.HasLMO, vertex: Vertex) -> Self:
         """The same point with one more vertex to choose from; the same if it has no table."""
         return self
 
@@ -184,7 +180,7 @@ def emptied(x: Array, out: Bools) -> Array:
     return frozen(like(entries, x))
 
 
-def factors_of(K: HasLMO) -> base.Factors | None:
+def factors_of(K: oracle.HasLMO) -> base.Factors | None:
     """The factors of a product that projections can treat one by one; None: it is one for them.
 
     They are NumPy's, in double precision, and if no exact projection is at hand their vertices
@@ -201,7 +197,7 @@ def factors_of(K: HasLMO) -> base.Factors | None:
     return None
 
 
-def factors_in(K: HasLMO) -> base.Factors:
+def factors_in(K: oracle.HasLMO) -> base.Factors:
     assert isinstance(K, base.ConvexSet)
     assert K.factors is not None
     return K.factors
@@ -238,7 +234,7 @@ class ActiveSet(Combination):
     __slots__ = ()
 
     @classmethod
-    def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
+    def start(cls, K: oracle.HasLMO, x0: Array | None = None) -> ActiveSet:
         """One atom: the center, or another member.
 
         Parameters
@@ -253,7 +249,7 @@ class ActiveSet(Combination):
         ActiveSet
             The active set of that point.
         """
-        point = as_set(K, "An active set").center if x0 is None else as_member(K, x0)
+        point = oracle.as_set(K, "An active set").center if x0 is None else as_member(K, x0)
         atom, weights = K.atom(point), np.ones(1)
         atoms = table_for(atom, point).append(atom, 0)
         return cls(atoms, weights, atoms.combine(weights, point))
@@ -262,7 +258,7 @@ class ActiveSet(Combination):
         return f"ActiveSet({len(self)} atoms)"
 
     def project(
-        self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None
+        self, K: oracle.HasLMO, y: Array, *, tol: float, budget: int | None = None
     ) -> Remembered[ActiveSet]:
         """An approximately feasible projection that starts from this active set.
 
@@ -283,15 +279,15 @@ class ActiveSet(Combination):
         Remembered
             As `Projected`, with the active set to go on from as `active`.
         """
-        y = as_near(y, as_set(K, "A projection"), "The point to project")
+        y = as_near(y, oracle.as_set(K, "A projection"), "The point to project")
         if (shape := tuple(self.x.shape)) != K.shape:
             words = f"The active set has points of shape {shape}, the set of shape {K.shape}."
-            raise WrongShape(words)
+            raise errors.WrongShape(words)
         tol = as_number(tol, "tol", above=0.0)
         return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 
     def nearest(
-        self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+        self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[ActiveSet]:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
@@ -311,7 +307,7 @@ class ActiveSet(Combination):
         distance2 = found.distance2 if same else inner(active.x - y, active.x - y)
         return Remembered(active.x, y, found.calls, distance2, active)
 
-    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+    def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         vertices = self.atoms.vertices[: len(self.weights)]
         free = np.array([is_free_of(one, out, self.x) for one in vertices])
         weights = np.where(free, self.weights, 0.0)
@@ -321,7 +317,7 @@ class ActiveSet(Combination):
             vertex = vertices[int(np.flatnonzero(free)[-1])]
         return None if vertex is None else vertex.dense(self.x)
 
-    def also(self, K: HasLMO, vertex: Vertex) -> ActiveSet:
+    def also(self, K: oracle.HasLMO, vertex: Vertex) -> ActiveSet:
         count = len(self.weights)
         if self.atoms.find(vertex, count) is not None:
             return self
@@ -363,14 +359,14 @@ class ActiveSet(Combination):
         active.require_mean(weights.sum(), math.sqrt(float(squares.max(initial=0.0))))
         return active
 
-    def require_of(self, K: HasLMO) -> None:
+    def require_of(self, K: oracle.HasLMO) -> None:
         """Its vertices are no farther from the center than the radius, and, while that costs
         little, members.
         """
         if (shape := tuple(self.x.shape)) != K.shape:
             raise ValueError(f"an active set has points of shape {shape}, the set of {K.shape}")
         vertices, center = self.atoms.vertices[: len(self.weights)], K.center
-        allowed, center2 = allowed_infeasibility(K, center), inner(center, center)
+        allowed, center2 = conforming.allowed_infeasibility(K, center), inner(center, center)
         affordable = len(vertices) * math.prod(K.shape) * max(K.shape[1:], default=1) <= AFFORDABLE
         reach = (1.0 + SAVED_ROUNDING) * K.radius + allowed
         for vertex in vertices:
@@ -399,13 +395,13 @@ class ExactPoint(Active):
         return "ExactPoint()"
 
     def nearest(
-        self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+        self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[ExactPoint]:
         assert isinstance(K, base.Projectable)
         x = frozen(K.project(y))
         return Remembered(x, x, 0, 0.0, ExactPoint(x))
 
-    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+    def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         """The member nearest to x that is 0 there: pushed far below 0, entries end at 0, or where
         they may be negative at a bound from which they can be moved to 0.
         """
@@ -424,8 +420,8 @@ class ExactPoint(Active):
         require_saved_numbers(parts["x"])
         return cls(parts["x"])
 
-    def require_of(self, K: HasLMO) -> None:
-        allowed = allowed_infeasibility(K, K.center)
+    def require_of(self, K: oracle.HasLMO) -> None:
+        allowed = conforming.allowed_infeasibility(K, K.center)
         if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed:
             raise ValueError("its point is no member of the set")
 
@@ -457,7 +453,7 @@ class ExactPoint(Active):
 SPARE_IN_FACTOR = 8
 
 
-def start_active(K: HasLMO, x0: Array | None = None) -> Active:
+def start_active(K: oracle.HasLMO, x0: Array | None = None) -> Active:
     factors = factors_of(K)
     if factors is not None and factors.exact:
         return ExactPoint(K.center if x0 is None else as_member(K, x0))
@@ -511,7 +507,7 @@ class FactoredActiveSet(Combination):
     __slots__ = ()
 
     @classmethod
-    def start(cls, K: HasLMO, x0: Array | None = None) -> FactoredActiveSet:
+    def start(cls, K: oracle.HasLMO, x0: Array | None = None) -> FactoredActiveSet:
         point, factors = K.center if x0 is None else as_member(K, x0), factors_in(K)
         parts = parts_of(as_sparse(K.atom(point), K), factors)
         places = np.append(factors.starts, math.prod(K.shape)).astype(np.int64)
@@ -527,7 +523,7 @@ class FactoredActiveSet(Combination):
         return f"FactoredActiveSet({len(self)} atoms of {len(self.places) - 1} factors)"
 
     def nearest(
-        self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+        self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[FactoredActiveSet]:
         factors = factors_in(K)
         tols = tol * _shares(factors.radii)
@@ -569,7 +565,7 @@ class FactoredActiveSet(Combination):
         distance2 = float(distances2.sum()) if same else inner(reduced.x - after, reduced.x - after)
         return Remembered(reduced.x, after, calls, distance2, reduced)
 
-    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+    def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         table, count, q = self.atoms, len(self.weights), len(self.places) - 1
         owners, stop = table.owners[:count], int(table.starts[count])
         of_row = np.repeat(np.arange(count), np.diff(table.starts[: count + 1]))
@@ -591,7 +587,7 @@ class FactoredActiveSet(Combination):
             x = np.where(instead, vertex.dense(self.x), x)
         return emptied(x, out)
 
-    def also(self, K: HasLMO, vertex: Vertex) -> FactoredActiveSet:
+    def also(self, K: oracle.HasLMO, vertex: Vertex) -> FactoredActiveSet:
         table, count = self.atoms, len(self.weights)
         for b, part in enumerate(parts_of(as_sparse(vertex, K), factors_in(K))):
             row = table.find(part, count)
@@ -662,14 +658,14 @@ class FactoredActiveSet(Combination):
         active.require_mean(totals, norm(values))
         return active
 
-    def require_of(self, K: HasLMO) -> None:
+    def require_of(self, K: oracle.HasLMO) -> None:
         """Its rows are no farther from the center than the radius of their factor, and, while that
         costs little, members.
         """
         factors = factors_of(K) if tuple(self.x.shape) == K.shape else None
         if factors is None or not np.array_equal(self.places[:-1], factors.starts):
             raise ValueError("a factored active set stands where the set has other factors")
-        allowed = allowed_infeasibility(K, K.center)
+        allowed = conforming.allowed_infeasibility(K, K.center)
         far = (1.0 + SAVED_ROUNDING) * factors.radii + allowed
         affordable = len(self.weights) * math.prod(K.shape) <= AFFORDABLE
         for row, b in enumerate(self.atoms.owners[: len(self.weights)].tolist()):
@@ -682,7 +678,7 @@ class FactoredActiveSet(Combination):
                 raise ValueError("a vertex of its active set is no member of the set")
 
 
-def parts_of(vertex: Sparse, factors: Factors) -> list[Sparse]:
+def parts_of(vertex: Sparse, factors: base.Factors) -> list[Sparse]:
     """The part of a vertex in each factor, by ascending entries."""
     order = np.argsort(vertex.indices, kind="stable")
     indices, values = vertex.indices[order], vertex.values[order]
@@ -691,7 +687,7 @@ def parts_of(vertex: Sparse, factors: Factors) -> list[Sparse]:
     return [Sparse(vertex.shape, *part) for part in parts]
 
 
-def as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
+def as_sparse(vertex: Vertex, K: oracle.HasLMO) -> Sparse:
     return vertex if type(vertex) is Sparse else Sparse.of(vertex.dense(K.center))
 
 

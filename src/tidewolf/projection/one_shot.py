@@ -27,8 +27,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core import arrays
-from tidewolf.core.errors import NotAMember, NotFinite, OracleError
+from tidewolf.core import arrays, errors
 from tidewolf.core.oracle import Answer, HasLMO, as_set
 from tidewolf.core.types import Array
 from tidewolf.kernels.active_set import ORACLE_SLACK
@@ -135,7 +134,7 @@ def as_near(y: object, K: HasLMO, what: str) -> Array:
     """y as a point of the shape of K whose distances to members can be squared."""
     point = arrays.as_point(y, K.shape, what)
     if max(arrays.length(point), K.radius, arrays.length(K.center)) > FAR:
-        raise NotFinite(
+        raise errors.NotFinite(
             f"{what} or the set is farther than {FAR:g} from the origin, too far for squares: "
             "measure in other units."
         )
@@ -227,8 +226,8 @@ def checked_gap(
     return FrankWolfeGap(max(drop + error, 0.0), drop, length2)
 
 
-def oracle_error(at_v: float, error: float, at_x: float) -> OracleError:
-    return OracleError(
+def oracle_error(at_v: float, error: float, at_x: float) -> errors.OracleError:
+    return errors.OracleError(
         f"The oracle answered with <d, v> = {at_v:.9g} (error {error:.3g}), worse than {at_x:.9g} "
         "at a known member of the set: it does not minimise. `tidewolf.testing.check_set` shows "
         "on which direction."
@@ -261,7 +260,7 @@ def as_member(K: HasLMO, x0: Array) -> Array:
     point = arrays.as_point(x0, as_set(K, "A projection").shape, "The starting point")
     infeasibility = K.infeasibility(point)
     if infeasibility > membership_tolerance(point, K.radius):
-        raise NotAMember(
+        raise errors.NotAMember(
             f"The starting point is not a member of the set: its excess is {infeasibility:.3g}."
         )
     return point

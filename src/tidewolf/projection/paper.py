@@ -16,18 +16,12 @@ from __future__ import annotations
 
 import math
 
-from tidewolf.core.arrays import as_number, frozen, inner
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array
-from tidewolf.projection.one_shot import (
-    Projected,
-    as_projection_points,
-    frank_wolfe_gap,
-    line_search,
-)
+from tidewolf.projection import one_shot
 
 
-def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
+def afp_paper(K: oracle.HasLMO, y: Array, x0: Array, *, tol: float) -> one_shot.Projected:
     """Approximately feasible projection as the paper writes it, with eps = tol/3.
 
     Parameters
@@ -62,32 +56,32 @@ def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
     >>> np.round(found.x, 2)
     array([1., 0., 0.])
     """
-    y, x = as_projection_points(K, y, x0)
-    eps = as_number(tol, "tol", above=0.0) / 3.0
+    y, x = one_shot.as_projection_points(K, y, x0)
+    eps = arrays.as_number(tol, "tol", above=0.0) / 3.0
     calls = 0
     while True:
         x, used = separating_hyperplane(K, y, x, eps)
         calls += used
         r = x - y
-        if inner(r, r) <= 3.0 * eps:
-            return Projected(frozen(x), frozen(y), calls, inner(r, r))
+        if arrays.inner(r, r) <= 3.0 * eps:
+            return one_shot.Projected(arrays.frozen(x), arrays.frozen(y), calls, arrays.inner(r, r))
         y = y - (2.0 / 3.0) * (y - x)
 
 
-def separating_hyperplane(K: HasLMO, y: Array, x: Array, eps: float) -> tuple[Array, int]:
+def separating_hyperplane(K: oracle.HasLMO, y: Array, x: Array, eps: float) -> tuple[Array, int]:
     """Algorithm 2: the last iterate and the calls it took."""
     calls = 0
     while True:
         r = x - y
-        distance2 = inner(r, r)
+        distance2 = arrays.inner(r, r)
         if distance2 <= 3.0 * eps:
             return x, calls
         answer = K.answer(r)
         calls += 1
-        found = frank_wolfe_gap(r, x, answer, distance2)
+        found = one_shot.frank_wolfe_gap(r, x, answer, distance2)
         if found.gap <= eps:
             return x, calls
-        x = answer.vertex.blend(x, line_search(found))
+        x = answer.vertex.blend(x, one_shot.line_search(found))
 
 
 def paper_calls(radius: float, distance2: float, tol: float) -> float:

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.batch import Stream
-from tidewolf.core.errors import MissingExtra
+from tidewolf.core import batch, errors
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
 from tidewolf.report.rendering import HUES, RunStyle, Table, asset
@@ -144,7 +143,7 @@ def picture(charts: Sequence[Chart]) -> Any:
         from matplotlib.lines import Line2D
     except ImportError:
         words = 'Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"'
-        raise MissingExtra(words) from None
+        raise errors.MissingExtra(words) from None
 
     class Picture(Figure):
         def _repr_png_(self) -> bytes:
@@ -242,7 +241,7 @@ class Clock(NamedTuple):
         return places, labels, f"time, {years}"
 
 
-def clock_of(stream: Stream, rounds: int) -> Clock:
+def clock_of(stream: batch.Stream, rounds: int) -> Clock:
     """The clock of the first rounds of a stream: its dates where every round has one and none goes
     back.
     """

@@ -22,13 +22,11 @@ from urllib.parse import quote
 
 import numpy as np
 
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
-from tidewolf.core.feedback import SEES
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation import metrics
+from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import Presenter, bound_text, interval, number, percent
-from tidewolf.evaluation.tracking import entry_names
 from tidewolf.report import charts, rendering
 from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
 from tidewolf.report.network import (
@@ -213,7 +211,7 @@ def results_table(runs: Sequence[Run], *, details: bool = True) -> Table:
     words = {True: "holds", False: "fails", None: "undecided"}
     for run, style in _styled(runs):
         proved = f"certificate {words[run.certificate.holds]}"
-        about = (f"sees {SEES[run.learner.needs]}", proved) if details else ()
+        about = (f"sees {feedback.SEES[run.learner.needs]}", proved) if details else ()
         name = Cell(style.label, about, style)
         more = (tuple(metric.details(run)) if details else () for metric in shown)
         cell = (metric.cell if details else metric.narrow_cell for metric in shown)
@@ -483,7 +481,7 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.
     means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
     sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
-    every = entry_names(kept[0][1].learner.K, entries)
+    every = tracking.entry_names(kept[0][1].learner.K, entries)
     names = [every[i] for i in largest]
     return [
         charts.ShownRun(style, run, names, mean[largest], each.edges)

@@ -15,14 +15,10 @@ import numpy as np
 
 from tidewolf.evaluation.formatting import bound_text, number, number_or_none
 from tidewolf.evaluation.rates import CONFIDENCE
-from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
-from tidewolf.learners.primal_dual import PrimalDual
+from tidewolf.learners import bandit_primal_dual, drift_plus_penalty, primal_dual
 from tidewolf.problems.adversarial import COMMON
 from tidewolf.projection.paper import afp_paper, separating_hyperplane
 from tidewolf.report import charts, rendering
-from tidewolf.report.charts import Chart, Palette, figure, round_numbers
-from tidewolf.report.rendering import Cell, RunStyle, Table, table
 
 if TYPE_CHECKING:
     from tidewolf.experiments.paper import Measured, Study
@@ -51,21 +47,21 @@ ALGORITHMS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
         "Blocks of rounds at one point; then one step on the mean loss gradient plus the penalised "
         "constraints of the block, and Algorithm 1.",
         "tidewolf.DriftPlusPenalty",
-        DriftPlusPenalty.step,
+        drift_plus_penalty.DriftPlusPenalty.step,
     ),
     (
         "Algorithm 4: primal-dual",
         "A gradient step on loss plus multiplier times violation, Algorithm 1, and a damped step "
         "of the multiplier.",
         "tidewolf.PrimalDual",
-        PrimalDual.step,
+        primal_dual.PrimalDual.step,
     ),
     (
         "Algorithm 5: primal-dual with bandit feedback",
         "Algorithm 4 on one-point gradient estimates: only the two values at the played point are "
         "seen.",
         "tidewolf.BanditPrimalDual",
-        BanditPrimalDual.step,
+        bandit_primal_dual.BanditPrimalDual.step,
     ),
 )
 
@@ -82,7 +78,7 @@ def page(study: Study, *, date: datetime) -> str:
             {"title": title, "about": about, "name": name, "code": inspect.getsource(code)}
             for title, about, name, code in ALGORITHMS
         ],
-        "figures": [figure(each) for each in growth_charts(study)],
+        "figures": [charts.figure(each) for each in growth_charts(study)],
         "growth": growth_table(study),
         "remarks": [
             f"{each.learner}, {name}: {words}"
@@ -120,13 +116,13 @@ def verdict(study: Study) -> str:
 # --- growth with the horizon ----------------------------------------------------------------------
 
 
-def growth_charts(study: Study) -> list[Chart]:
+def growth_charts(study: Study) -> list[charts.Chart]:
     found = []
     for name, theory in THEORY.items():
-        legend = [RunStyle(each.learner, hue) for hue, each in enumerate(study.growths)]
-        legend.append(RunStyle(f"slope {theory:g}", 7, (2, 2)))
+        legend = [rendering.RunStyle(each.learner, hue) for hue, each in enumerate(study.growths)]
+        legend.append(rendering.RunStyle(f"slope {theory:g}", 7, (2, 2)))
         found.append(
-            Chart(
+            charts.Chart(
                 name=f"paper-{name}",
                 title=f"{name.capitalize()} against T",
                 about="The worst of four hostile streams; a dot per seed, lines through the means. "
@@ -139,7 +135,7 @@ def growth_charts(study: Study) -> list[Chart]:
 
 
 def _draw_growth(
-    axes: Any, palette: Palette, study: Study, name: str, theory: float
+    axes: Any, palette: charts.Palette, study: Study, name: str, theory: float
 ) -> dict[str, Any]:
     T = np.log10(study.size.horizons)
     dots, heights = list[Any](), list[float]()
@@ -161,7 +157,7 @@ def _draw_growth(
     axes.set_ylim(math.log10(min(heights, default=1.0)) - 0.1, top + 0.1)
     charts.dress(axes, palette)
     axes.set_xticks(T, [f"{each:,}" for each in study.size.horizons])
-    ticks = round_numbers(min(heights, default=1.0), max(heights, default=1.0))
+    ticks = charts.round_numbers(min(heights, default=1.0), max(heights, default=1.0))
     axes.set_yticks(np.log10(ticks), [f"{each:,g}" for each in ticks])
     axes.set_xlabel("T, rounds", color=palette.ink, labelpad=3)
     places = [charts.pixels(axes, place)[0].tolist() for place, *_ in dots]
@@ -170,18 +166,18 @@ def _draw_growth(
     }
 
 
-def growth_table(study: Study) -> Table:
-    rows = list[Sequence[Cell | str]]()
+def growth_table(study: Study) -> rendering.Table:
+    rows = list[Sequence[rendering.Cell | str]]()
     for hue, each in enumerate(study.growths):
         for name in THEORY:
             found = each.growth(name)
             ends = found.interval
             between = "" if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
             fitted, theory = (number_or_none(x, ".3g") for x in (found.exponent, found.theory))
-            label = Cell(each.learner, (), RunStyle(each.learner, hue))
+            label = rendering.Cell(each.learner, (), rendering.RunStyle(each.learner, hue))
             rows.append([label, name, fitted, between, theory])
     confidence = f"{100 * CONFIDENCE:.0f} % interval"
-    return table("Growth", ("", "total", "exponent", confidence, "theorem"), rows)
+    return rendering.table("Growth", ("", "total", "exponent", confidence, "theorem"), rows)
 
 
 def remark(measured: Measured, name: str) -> str:
@@ -206,7 +202,7 @@ def remark(measured: Measured, name: str) -> str:
 # --- calls, intervals, bandit, constants, examples ------------------------------------------------
 
 
-def tables(study: Study) -> dict[str, Table]:
+def tables(study: Study) -> dict[str, rendering.Table]:
     """The other tables, by their names in the template."""
     intervals = []
     for length, regret, violation in study.intervals:
@@ -243,13 +239,13 @@ def tables(study: Study) -> dict[str, Table]:
     worst = ("rounds", "worst regret", "bound", "worst violation", "bound")
     played = ("rounds", "mean loss", "regret", "mean violation", "oracle calls")
     return {
-        "calls": table("Calls", ("", *horizons, "worst prefix, calls per round"), calls),
-        "intervals": table("Intervals", worst, intervals),
-        "bandit": table("Algorithm 5", ("T", "seeds", *bounded), bandit),
-        "printed": table(
+        "calls": rendering.table("Calls", ("", *horizons, "worst prefix, calls per round"), calls),
+        "intervals": rendering.table("Intervals", worst, intervals),
+        "bandit": rendering.table("Algorithm 5", ("T", "seeds", *bounded), bandit),
+        "printed": rendering.table(
             "Constants", ("set", "T", "eps", "moves", "oracle calls", *bounded), printed
         ),
-        "examples": table("Examples", ("", *played), examples),
+        "examples": rendering.table("Examples", ("", *played), examples),
     }
 
 

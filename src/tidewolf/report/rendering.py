@@ -18,8 +18,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidewolf.core import checkpoint
-from tidewolf.core.errors import MissingExtra
+from tidewolf.core import checkpoint, errors
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
@@ -135,7 +134,7 @@ def require_extras() -> None:
     missing = [name for name in ("jinja2", "matplotlib") if not installed(name)]
     if missing:
         needed = f"Pages need {' and '.join(missing)}, not installed here"
-        raise MissingExtra(f'{needed}; type: pip install "tidewolf[app]"')
+        raise errors.MissingExtra(f'{needed}; type: pip install "tidewolf[app]"')
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:

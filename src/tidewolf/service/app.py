@@ -41,10 +41,8 @@ from starlette.routing import Match, Route
 from tidewolf import __version__
 from tidewolf.core.arguments import RENAMED, did_you_mean
 from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
+from tidewolf.service import description, hosted_session, requests
 from tidewolf.service import models as m
-from tidewolf.service import requests
-from tidewolf.service.description import Description
-from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
 from tidewolf.service.sessions import Reply, Sessions
 
@@ -395,7 +393,7 @@ def get(call: Call, name: Name) -> Reply:
     response_model=m.Session,
     responses={201: {"model": m.Session, "description": "Created."}},
 )
-def put(call: Call, name: Name, body: Description) -> Reply:
+def put(call: Call, name: Name, body: description.Description) -> Reply:
     """Create a session, or find it there; another description is refused."""
     sessions, quotas = call.service.sessions, call.service.quotas
     if quotas.sessions is None:
@@ -434,13 +432,13 @@ def history(call: Call, name: Name, query: Annotated[m.HistoryQuery, Query()]) -
 @api.get(f"{ONE}/experts", tags=["looking"], response_model=m.Experts)
 def experts(call: Call, name: Name) -> Reply:
     """List the experts of the learner, their weights and regret."""
-    return call.service.sessions.look(name, HostedSession.experts)
+    return call.service.sessions.look(name, hosted_session.HostedSession.experts)
 
 
 @api.get(f"{ONE}/explanation", tags=["looking"], response_model=m.Answer)
 def explanation(call: Call, name: Name) -> Reply:
     """Explain the current decision."""
-    return call.service.sessions.look(name, HostedSession.explanation)
+    return call.service.sessions.look(name, hosted_session.HostedSession.explanation)
 
 
 @api.get(f"{ONE}/report", tags=["looking"], response_class=HTMLResponse)
@@ -448,7 +446,7 @@ def report(call: Call, name: Name) -> Reply:
     """Get the session as a page."""
     from tidewolf.service.pages import session_page
 
-    facts = call.service.sessions.look(name, HostedSession.facts)
+    facts = call.service.sessions.look(name, hosted_session.HostedSession.facts)
     return facts._replace(body=session_page(facts.body))
 
 

@@ -44,11 +44,7 @@ from tidewolf.core.arrays import LARGEST_COUNT
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember
 from tidewolf.core.types import Array, NDArray
-from tidewolf.experiments import models
-from tidewolf.experiments.building import RoundReader, make_learner
-from tidewolf.experiments.experiment import USUAL
-from tidewolf.experiments.keys import FILE_FORMAT, Choice, Place, learner_keys
-from tidewolf.experiments.keys import Request as Document
+from tidewolf.experiments import building, experiment, keys, models
 from tidewolf.methods import base
 from tidewolf.service.models import Request, Why, example
 
@@ -59,7 +55,7 @@ MOST_VALUES = 1_000_000
 # Characters of a name, or another text.
 LONGEST_TEXT = 1000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\x80-\x9f\ud800-\udfff]")
-_REQUEST = Document("the request", {}, {})
+_REQUEST = keys.Request("the request", {}, {})
 
 
 @final
@@ -87,7 +83,7 @@ class Built:
     """
 
     def __init__(
-        self, reader: RoundReader, learner: base.Learner[Any], fallback: Any = None
+        self, reader: building.RoundReader, learner: base.Learner[Any], fallback: Any = None
     ) -> None:
         self.reader, self.learner, self.K = reader, learner, reader.K
         # its entries, in C order
@@ -131,7 +127,7 @@ class Description(models.Described, Request):
     model_config = example(
         set={"kind": "Simplex", "n": 3}, rounds=1000, learners=[{"name": "Ensemble"}]
     )
-    format: Annotated[int, Field(ge=1, le=FILE_FORMAT)] | None = None
+    format: Annotated[int, Field(ge=1, le=keys.FILE_FORMAT)] | None = None
     set: models.SetTable = Field(description="As [set] of an experiment file; graphs inline.")
     names: list[Annotated[str, Field(min_length=1)]] | None = Field(
         None, description="Names of the entries, in order."
@@ -199,11 +195,11 @@ class Description(models.Described, Request):
         return self._canonical
 
     @property
-    def learner(self) -> Choice:
-        chosen: Choice = USUAL if self.learners is None else self.learners[0]
-        if self.caution is None or "caution" not in learner_keys(chosen.name):
+    def learner(self) -> keys.Choice:
+        chosen: keys.Choice = experiment.USUAL if self.learners is None else self.learners[0]
+        if self.caution is None or "caution" not in keys.learner_keys(chosen.name):
             return chosen
-        return Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
+        return keys.Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
 
     def build(self) -> Built:
         """The set, the reader and the learner: the same ones each time, bit for bit.
@@ -215,13 +211,13 @@ class Description(models.Described, Request):
         """
         with np.errstate(all="ignore"):  # sets refuse what is not finite
             names = tuple(self.names or ())
-            place = Place(_REQUEST, ("set",))
-            reader = RoundReader.of_set(self.set, place, names, self.stream.objective)
+            place = keys.Place(_REQUEST, ("set",))
+            reader = building.RoundReader.of_set(self.set, place, names, self.stream.objective)
             defaults = {"seed": _one(self.seeds or 0)}
             if self.rounds is not None:
                 defaults["horizon"] = self.rounds
-            place = Place(_REQUEST, ("learners", 0))
-            learner = make_learner(
+            place = keys.Place(_REQUEST, ("learners", 0))
+            learner = building.make_learner(
                 self.learner, reader.K, reader.network, place, _no_table, defaults
             )
         return Built(reader, learner, self.fallback)
@@ -232,7 +228,7 @@ def _one(given: Any) -> Any:
     return given[0] if isinstance(given, list) else given
 
 
-def _no_table(path: Path, place: Place) -> NDArray:
+def _no_table(path: Path, place: keys.Place) -> NDArray:
     raise InvalidInput(f"{place.words()}{models.NO_FILES}.")
 
 

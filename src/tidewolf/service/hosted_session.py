@@ -44,10 +44,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 import numpy as np
 import orjson
 
-from tidewolf.core import errors
+from tidewolf.core import batch, errors
 from tidewolf.core.arguments import listed
 from tidewolf.core.arrays import SILENCE, to_numpy
-from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
@@ -303,7 +302,7 @@ class ReadFeedback(NamedTuple):
     # as `Session.observe` takes it
     arguments: dict[str, Any]
     # the loss and the limits; None: only values, or gradients, at what was played are known
-    functions: tuple[Batch, Batch] | None = None
+    functions: tuple[batch.Batch, batch.Batch] | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
@@ -319,7 +318,7 @@ class ReadFeedback(NamedTuple):
             except InvalidInput as error:  # it reads a row as it does a table, which has lines
                 raise type(error)(str(error).replace(", line 1:", ":")) from None
             arguments: dict[str, Any] = {"loss": losses, "constraint": limits}
-            if isinstance(losses, Linear) and isinstance(limits, Capacity | Unlimited):
+            if isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
                 c = limits.c[0] if isinstance(limits, Capacity) else None
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             return cls(arguments, (losses, limits))

@@ -74,8 +74,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from starlette.responses import Response
 
 from tidewolf import __version__
-from tidewolf.core import errors
-from tidewolf.core.arguments import shown
+from tidewolf.core import arguments, errors
 from tidewolf.core.errors import InvalidInput, Overloaded, TooMany
 from tidewolf.service.models import NAME
 
@@ -550,7 +549,7 @@ def as_object(raw: bytes, may_be_empty: bool = False) -> dict[str, Any]:
     except InvalidInput as error:
         raise Refused(400, str(error)) from None
     if not isinstance(found, dict):
-        raise InvalidInput(f"The body must be a JSON object, not {shown(found)}.")
+        raise InvalidInput(f"The body must be a JSON object, not {arguments.shown(found)}.")
     return found
 
 
@@ -595,4 +594,4 @@ def loads(raw: bytes) -> Any:
 def _once(pairs: list[tuple[str, Any]]) -> None:
     ((key, count),) = Counts(key for key, _ in pairs).most_common(1) or [("", 0)]
     if count > 1:
-        raise InvalidInput(f"The body has the key {shown(key)} twice.")
+        raise InvalidInput(f"The body has the key {arguments.shown(key)} twice.")

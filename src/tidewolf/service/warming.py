@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, to_numpy
-from tidewolf.core.errors import TidewolfError
-from tidewolf.core.feedback import Bandit
+from tidewolf.core import arrays, errors, feedback
 from tidewolf.methods.capabilities import LateFeedback, beginning
 from tidewolf.service.description import Built, Description
 from tidewolf.session import Session
@@ -41,7 +39,7 @@ def warm_up(built: Built) -> None:
     if kind in _WARM:
         return
     _WARM.add(kind)
-    with suppress(TidewolfError):
+    with suppress(errors.TidewolfError):
         learner = built.learner
         state = learner.load(learner.save(beginning(learner)))  # as from a store
         session = Session(learner, state)
@@ -82,11 +80,11 @@ def _observe(session: Session[Any], number: int) -> None:
     capacities that the center exceeds.
     """
     K = session.learner.K
-    if session.learner.needs is Bandit:
+    if session.learner.needs is feedback.Bandit:
         session.observe(loss_value=1.0, constraint_value=0.1, round=number)
         return
     # read-only, as those are that were read from a store: kernels differ
-    costs = frozen(np.linspace(1.0, 2.0, math.prod(K.shape)).reshape(K.shape))
-    most = 0.5 * float(to_numpy(K.center).max(initial=0.0)) or 0.5
-    capacities = frozen(np.full(K.shape, most)) if len(K.shape) == 1 else None
+    costs = arrays.frozen(np.linspace(1.0, 2.0, math.prod(K.shape)).reshape(K.shape))
+    most = 0.5 * float(arrays.to_numpy(K.center).max(initial=0.0)) or 0.5
+    capacities = arrays.frozen(np.full(K.shape, most)) if len(K.shape) == 1 else None
     session.observe(costs=costs, capacities=capacities, round=number)

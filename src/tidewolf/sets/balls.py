@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core import errors, settings
 from tidewolf.core.arrays import (
     as_own,
     eps_of,
@@ -24,9 +25,7 @@ from tidewolf.core.arrays import (
     plus,
     to_numpy,
 )
-from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Count, Number, Numbers, PointNumbers, Size, require_entries
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Dense, Sparse, Vertex
 from tidewolf.kernels import box as kernels
@@ -41,8 +40,8 @@ from tidewolf.sets.simplices import CappedSimplex, Simplex
 # larger in size than `reach`: the box [-reach, reach]^n is the superset. `Translated` puts a ball
 # elsewhere.
 
-Entries: TypeAlias = Annotated[int | Shape, Size()]
-Bound: TypeAlias = Annotated[float, Number(above=0.0)]
+Entries: TypeAlias = Annotated[int | Shape, settings.Size()]
+Bound: TypeAlias = Annotated[float, settings.Number(above=0.0)]
 
 
 class NormBall(base.ClosedForm, base.SparseSet, base.Relaxable):
@@ -91,7 +90,7 @@ class NormBall(base.ClosedForm, base.SparseSet, base.Relaxable):
 def require_at_most(K: base.ConvexSet, k: int, n: int) -> None:
     if k > n:
         words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
-        raise InvalidInput(words, setting="k")
+        raise errors.InvalidInput(words, setting="k")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
@@ -148,8 +147,8 @@ class L2Ball(base.ConvexSet, base.Projectable, base.Relaxable):
     """
 
     n: Entries
-    radius: Annotated[float, Number(above=0.0)] = 1.0
-    center: Annotated[Array, Numbers()] = None
+    radius: Annotated[float, settings.Number(above=0.0)] = 1.0
+    center: Annotated[Array, settings.Numbers()] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -236,8 +235,8 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
     array([ 0., -2.])
     """
 
-    matrix: Annotated[Array, Numbers()]
-    center: Annotated[Array, Numbers()] = None
+    matrix: Annotated[Array, settings.Numbers()]
+    center: Annotated[Array, settings.Numbers()] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -245,7 +244,7 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         n = matrix.shape[0] if matrix.shape else 0
         if tuple(matrix.shape) not in ((n,), (n, n)) or n == 0:
             words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
-            raise WrongShape(words, setting="matrix")
+            raise errors.WrongShape(words, setting="matrix")
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         base.require_shape(self, "center", self.shape)
@@ -256,7 +255,7 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         if skew > 100 * slack or least <= n * eps_of(matrix) * most or most <= 0:
             found = f"mirrored entries differ by {skew:.3g}, eigenvalues are {least:.3g} or more"
             words = f"matrix of Ellipsoid must be symmetric and positive definite; {found}."
-            raise InvalidInput(words, setting="matrix")
+            raise errors.InvalidInput(words, setting="matrix")
 
     @property
     def shape(self) -> Shape:
@@ -361,7 +360,7 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
 # other way round for the largest ball inside, the inner radius tau min(1, n^(1/2 - 1/p)).
 
 
-class Power(Number):
+class Power(settings.Number):
     """The power of a norm: at least 1, and perhaps infinite."""
 
     def __call__(self, value: Any, what: str) -> float:
@@ -497,8 +496,8 @@ class KSparse(_FewEntries):
     """
 
     n: Entries
-    k: Annotated[int, Count()]
-    tau: Annotated[float, Number(above=0.0)] = 1.0
+    k: Annotated[int, settings.Count()]
+    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -656,7 +655,7 @@ class OrderedWeightedBall(_Ordered):
     array([0. , 0.5])
     """
 
-    weights: Annotated[Array, Numbers(axes=1)]
+    weights: Annotated[Array, settings.Numbers(axes=1)]
     tau: Bound = 1.0
 
     def __post_init__(self) -> None:
@@ -664,7 +663,7 @@ class OrderedWeightedBall(_Ordered):
         w = to_numpy(self.weights)
         if (np.diff(w) > 0).any() or w[-1] < 0 or w[0] <= 0:
             words = "weights of OrderedWeightedBall must start above 0 and never rise."
-            raise InvalidInput(words, setting="weights")
+            raise errors.InvalidInput(words, setting="weights")
 
     @property
     def shape(self) -> Shape:
@@ -735,7 +734,7 @@ class KNormBall(_Ordered, base.Polyhedral):
     """
 
     n: Entries
-    k: Annotated[int, Count()]
+    k: Annotated[int, settings.Count()]
     tau: Bound = 1.0
 
     def __post_init__(self) -> None:
@@ -786,14 +785,14 @@ class KNormBall(_Ordered, base.Polyhedral):
 # tau/w_g. (Of the largest, not the sum, of the |x_g| the balls are products of `L2Ball`.)
 
 
-class GroupNumbers(Numbers):
+class GroupNumbers(settings.Numbers):
     """Whole numbers in the shape of a point: entries with the same one form a group."""
 
     def __call__(self, value: Any, what: str) -> NDArray:
         groups = to_numpy(super().__call__(value, what)).astype(np.float64)  # as tables hold them
         if (np.abs(groups) > 2**53).any() or (groups != np.rint(groups)).any():
-            raise WrongType(f"{what} must be whole numbers, one for each entry of a point.")
-        require_entries(groups.shape, what)
+            raise errors.WrongType(f"{what} must be whole numbers, one for each entry of a point.")
+        settings.require_entries(groups.shape, what)
         return frozen(groups.astype(np.int64))
 
 
@@ -820,7 +819,7 @@ class GroupBall(NormBall, base.Projectable):
 
     groups: Annotated[Array, GroupNumbers()]
     tau: Bound = 1.0
-    weights: Annotated[Array, Numbers()] = None
+    weights: Annotated[Array, settings.Numbers()] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -829,7 +828,7 @@ class GroupBall(NormBall, base.Projectable):
             object.__setattr__(self, "weights", frozen(np.ones(count)))
         base.require_shape(self, "weights", (count,), "those of its groups")
         if float(namespace(self.weights).min(self.weights)) <= 0:
-            raise InvalidInput("weights of GroupBall must be above 0.", setting="weights")
+            raise errors.InvalidInput("weights of GroupBall must be above 0.", setting="weights")
 
     @property
     def shape(self) -> Shape:
@@ -938,8 +937,8 @@ class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, ba
     point_infeasibility: ClassVar = kernels.outside_box
     nearest: ClassVar = kernels.nearest_in_box
 
-    lower: Annotated[Array, PointNumbers()]
-    upper: Annotated[Array, PointNumbers()]
+    lower: Annotated[Array, settings.PointNumbers()]
+    upper: Annotated[Array, settings.PointNumbers()]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -947,7 +946,7 @@ class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, ba
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
         if (wrong := np.argwhere(self._widths < 0)).size:
             words = f"upper of Box must be at least lower; at entry {wrong[0].tolist()} it is not."
-            raise EmptySet(words, setting="upper")
+            raise errors.EmptySet(words, setting="upper")
 
     @property
     def shape(self) -> Shape:

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
+from tidewolf.core import oracle, values
 from tidewolf.core.arguments import all_different, as_items
 from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
-from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number, Numbers, checked, names_in_files
 from tidewolf.core.types import Array, Int64s, Shape
-from tidewolf.core.values import Composed
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
+from tidewolf.sets import generic, spectra
 from tidewolf.sets.balls import Box, L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
@@ -32,9 +32,7 @@ from tidewolf.sets.base import (
     Relaxable,
     require_shape,
 )
-from tidewolf.sets.generic import VertexHull
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
-from tidewolf.sets.spectra import BoundedPSD
 
 # What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v,
 # scale > 0.
@@ -47,7 +45,7 @@ from tidewolf.sets.spectra import BoundedPSD
 # CostlyMembership exactly when K is.
 
 
-class Image(Composed, ConvexSet):
+class Image(values.Composed, ConvexSet):
     """Abstract: { offset + scale v : v in K }.
 
     A subclass is a frozen dataclass whose first field is K, and calls `_move` once it is checked.
@@ -114,10 +112,10 @@ class Image(Composed, ConvexSet):
     def as_direction(self, direction: Array) -> Array:
         return self.K.as_direction(direction)
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
         vertex, error, warm = self.K.answer(direction, warm)
         moved = Compound((vertex,), self.scale, like(self.offset, direction))
-        return Answer(moved, self.scale * error, warm)
+        return oracle.Answer(moved, self.scale * error, warm)
 
     def atom(self, point: Array) -> Vertex:
         inside = self.K.atom(self._preimage(point))
@@ -206,7 +204,7 @@ class Translated(Image):
         return (
             cls(Simplex(3), [1.0, 0.0, -2.0]),
             cls(L2Ball(2), [0.0, 4.0]),
-            cls(VertexHull([[1.0, 2.0], [1.0, 2.0]]), [-1.0, -2.0]),
+            cls(generic.VertexHull([[1.0, 2.0], [1.0, 2.0]]), [-1.0, -2.0]),
             cls(cls(Box([0.0], [2.0]), [1.0]), [1.0]),
         )
 
@@ -288,7 +286,7 @@ class Shrunk(Image):
             cls(Simplex(4), 0.5),
             cls(L2Ball(3, center=[1.0, 1.0, 1.0]), 0.01),
             cls(CappedSimplex(5, 0.5), 1.0),
-            cls(VertexHull([[0.0, 1.0], [2.0, 1.0]]), 0.9),
+            cls(generic.VertexHull([[0.0, 1.0], [2.0, 1.0]]), 0.9),
             cls(Translated(Box([-1.0, 3.0], [1.0, 3.0]), [5.0, 0.0]), 0.3),
         )
 
@@ -314,7 +312,7 @@ _NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: 
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Product(Composed, ConvexSet):
+class Product(values.Composed, ConvexSet):
     """The product of several sets: one point of each, flattened and concatenated.
 
     Geometry as exact as that of the parts. `split` takes a point apart into the parts' own shapes,
@@ -484,14 +482,14 @@ class Product(Composed, ConvexSet):
             return self.whole.infeasibility(x)
         return max(part.infeasibility(piece) for part, piece in self._along(x))
 
-    def answer(self, direction: Array, warm: Any = None) -> Answer:
+    def answer(self, direction: Array, warm: Any = None) -> oracle.Answer:
         if isinstance(self.whole, SimplexProduct):
             return self.whole.answer(direction)
         asked = zip(self._along(direction), warm or (None,) * len(self.parts), strict=True)
         answers = [part.answer(d, start) for (part, d), start in asked]
         vertices, errors, after = zip(*answers, strict=True)
         warm = None if all(start is None for start in after) else after
-        return Answer(join_vertices(vertices), sum(errors), warm)
+        return oracle.Answer(join_vertices(vertices), sum(errors), warm)
 
     def atom(self, point: Array) -> Vertex:
         if isinstance(self.whole, SimplexProduct):
@@ -532,7 +530,7 @@ class Product(Composed, ConvexSet):
         return (
             cls(Simplex(3), Box([0.0, 1.0], [2.0, 1.0])),
             cls(Simplex(2, at_most=True), Translated(Simplex(3), [1.0, 0.0, 0.0]), flat_ball),
-            cls(BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(L2Ball(1))),
+            cls(spectra.BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(L2Ball(1))),
         )
 
     @cached_property

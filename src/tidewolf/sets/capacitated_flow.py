@@ -10,27 +10,13 @@ from typing import Annotated, Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arguments import listed, shown
+from tidewolf.core import arguments, errors, oracle, values, vertices
 from tidewolf.core.arrays import frozen, to_numpy
-from tidewolf.core.errors import (
-    EmptyGraph,
-    EmptySet,
-    NotAMember,
-    SolverFailed,
-    WrongShape,
-    WrongType,
-)
-from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Text, names_in_files
 from tidewolf.core.types import Array, Bools, Floats, Int32s, NDArray, Shape
-from tidewolf.core.values import Value
-from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import network_simplex as simplex
 from tidewolf.kernels.network_simplex import ROUNDING
-from tidewolf.sets import graphs
-from tidewolf.sets.base import LinearDescription, clipped
-from tidewolf.sets.flows import Flows, Path, path_of
-from tidewolf.sets.laplacian import HullProjection
+from tidewolf.sets import base, flows, graphs, laplacian
 
 Basis: TypeAlias = np.ndarray[Any, np.dtype[np.int8]]
 """1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial
@@ -50,7 +36,7 @@ WARM = 3
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FlowNetwork(Value):
+class FlowNetwork(values.Value):
     """Arcs between numbered nodes, their bounds, and what every node supplies
     (draws, where negative).
     """
@@ -114,7 +100,7 @@ class FlowNetwork(Value):
         arcs = len(self.tails)
         flow, gap, basis = self._from_root(np.zeros(arcs))
         if gap < 0:
-            raise SolverFailed(f"The network simplex did not end on {arcs} arcs.")
+            raise errors.SolverFailed(f"The network simplex did not end on {arcs} arcs.")
         return PhaseOne(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
 
     def _from_root(self, costs: Floats) -> tuple[Floats, float, Basis]:
@@ -143,7 +129,7 @@ class FlowNetwork(Value):
             if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
                 x = np.clip(self.lower + flow[:arcs], self.lower, self.upper)
                 return CheapestFlow(x, unit * gap, frozen(basis))
-        raise SolverFailed(f"The network simplex found no cheapest flow on {arcs} arcs.")
+        raise errors.SolverFailed(f"The network simplex found no cheapest flow on {arcs} arcs.")
 
     def _starts(self, costs: Floats, warm: Basis | None) -> Iterator[tuple[Basis, int]]:
         """Bases, and how many pivots each may take; the last cannot fail but for rounding."""
@@ -240,7 +226,7 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
 
 def cut_sentence(net: FlowNetwork, members: Bools) -> str:
     needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
-    names = listed([repr(net.nodes[v]) for v in np.flatnonzero(members)], 6)
+    names = arguments.listed([repr(net.nodes[v]) for v in np.flatnonzero(members)], 6)
     why = f"the nodes {names} supply {needed:g} in all, and the arcs out of them take"
     fix = f"Change bounds or supplies by {needed - most:g}."
     return f"No flow exists: {why} at most {most:g}. {fix}"
@@ -333,7 +319,7 @@ _Before = Text("What is sent, before the names of arcs, as in a product; empty: 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class CapacitatedFlow(Flows):
+class CapacitatedFlow(flows.Flows):
     """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on arc i.
 
     Make one with `from_edges`. Dimension exact; radius and diameter upper bounds; inner radius
@@ -396,7 +382,9 @@ class CapacitatedFlow(Flows):
         """
         nodes, tails, heads = graphs.number_nodes(edges)
         if not nodes:
-            raise EmptyGraph("The graph has no edges; a flow needs at least one.", setting="edges")
+            raise errors.EmptyGraph(
+                "The graph has no edges; a flow needs at least one.", setting="edges"
+            )
         supply, numbers = np.zeros(len(nodes)), graphs.numbers_of(nodes)
         for node, amount in supplies.items():
             supply[graphs.node_number(node, numbers, "The supplied node", "supplies")] = amount
@@ -406,18 +394,18 @@ class CapacitatedFlow(Flows):
     def __post_init__(self) -> None:
         net = self.network
         if not isinstance(net, FlowNetwork):
-            words = f"Make a CapacitatedFlow with from_edges, not of {shown(net)}."
-            raise WrongType(words, setting="network")
+            words = f"Make a CapacitatedFlow with from_edges, not of {arguments.shown(net)}."
+            raise errors.WrongType(words, setting="network")
         if (net.lower > net.upper).any():
             e = int(np.argmax(net.lower > net.upper))
             words = f"Arc {e} has the bounds {net.lower[e]:g} and {net.upper[e]:g}; swap them."
-            raise EmptySet(words, setting="lower")
+            raise errors.EmptySet(words, setting="lower")
         if abs(net.supply.sum()) > ROUNDING * np.abs(net.supply).sum():
             sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
             words = f"The nodes supply {sent:g} and draw {drawn:g} in all; the two must be equal."
-            raise EmptySet(words, setting="supplies")
+            raise errors.EmptySet(words, setting="supplies")
         if (cut := violated_cut(net)) is not None:
-            raise EmptySet(cut_sentence(net, cut), setting="supplies")
+            raise errors.EmptySet(cut_sentence(net, cut), setting="supplies")
 
     def __repr__(self) -> str:
         net = self.network
@@ -463,10 +451,10 @@ class CapacitatedFlow(Flows):
         return np.asarray(loose[~fixed])
 
     @cached_property
-    def _hull(self) -> HullProjection:
+    def _hull(self) -> laplacian.HullProjection:
         net, loose = self.network, self._loose
         ends = net.tails[loose], net.heads[loose]
-        return HullProjection(loose, *ends, len(net.nodes), self._grounded)
+        return laplacian.HullProjection(loose, *ends, len(net.nodes), self._grounded)
 
     @cached_property
     def center(self) -> Array:
@@ -478,7 +466,7 @@ class CapacitatedFlow(Flows):
             across = int((cut[net.tails[free]] != cut[net.heads[free]]).sum())
             nearer = (cut_capacity(net, cut) - float(net.supply[cut].sum())) / max(1, across)
             if nearer <= 0:
-                raise SolverFailed("No center was found: bounds leave no room but rounding.")
+                raise errors.SolverFailed("No center was found: bounds leave no room but rounding.")
             inset = min(nearer, inset * (1 - ROUNDING))
         return frozen(inside.cheapest(np.zeros(self.shape)).x)
 
@@ -553,12 +541,12 @@ class CapacitatedFlow(Flows):
         breach = max(float((net.lower - x).max()), float((x - net.upper).max()))
         return max(0.0, breach, float(np.abs(net.balance(x) - net.supply).max()))
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
         d = to_numpy(direction).astype(np.float64, copy=False)
         x, gap, basis = self.network.cheapest(d, None if warm is None else to_numpy(warm))
-        return Answer(Sparse.of(x), gap, basis)
+        return oracle.Answer(vertices.Sparse.of(x), gap, basis)
 
-    def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
+    def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[flows.Path]:
         """A flow as weighted paths from nodes that supply to nodes that draw, heaviest first; what
         goes round in circles is left out.
 
@@ -590,15 +578,17 @@ class CapacitatedFlow(Flows):
         net = self.network
         flow, tolerance = self._as_flow(x, tolerance, max(1.0, self._unit))
         if flow.min() < -1e-6:
-            raise NotAMember(f"A flow with an arc of {flow.min():.3g} does not split into paths.")
+            raise errors.NotAMember(
+                f"A flow with an arc of {flow.min():.3g} does not split into paths."
+            )
         found = split_flow(net.tails, net.heads, net.supply, flow, tolerance)
-        return [path_of(*each, net) for each in found]
+        return [flows.path_of(*each, net) for each in found]
 
     def relax(self, y: Array) -> Array:
         """The projection on the bounds alone."""
-        return clipped(y, self.network.lower, self.network.upper)
+        return base.clipped(y, self.network.lower, self.network.upper)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         """Bounds and balances; of every connected part of the graph one node's balance follows from
         the others'.
         """
@@ -606,7 +596,7 @@ class CapacitatedFlow(Flows):
         kept = np.delete(np.arange(count), graphs.one_node_of_each(net.tails, net.heads, count))
         arcs = np.arange(m, dtype=np.int32)
         balance = graphs.incidence_matrix(arcs, net.tails, net.heads, count, m)[kept].tocsc()
-        return LinearDescription(net.lower.copy(), net.upper.copy(), balance, net.supply[kept])
+        return base.LinearDescription(net.lower.copy(), net.upper.copy(), balance, net.supply[kept])
 
     @classmethod
     def examples(cls) -> Sequence[CapacitatedFlow]:
@@ -624,5 +614,5 @@ class CapacitatedFlow(Flows):
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
     if bounds.shape not in ((), (count,)):
         words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
-        raise WrongShape(words, setting=which)
+        raise errors.WrongShape(words, setting=which)
     return np.array(np.broadcast_to(bounds, count))

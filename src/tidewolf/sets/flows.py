@@ -11,18 +11,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import all_different, listed, shown
+from tidewolf.core import arguments, settings, vertices
 from tidewolf.core.arrays import as_number, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Count, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
-from tidewolf.core.vertices import Sparse
 from tidewolf.kernels.dag import shortest_path, shortest_paths
 from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
-from tidewolf.sets import base, graphs
-from tidewolf.sets.graph_tools import leading_away, lengths_of
-from tidewolf.sets.graphs import Commodity, Dag, Indices
+from tidewolf.sets import base, graph_tools, graphs
 from tidewolf.sets.laplacian import HullProjection
 
 # Unit flows of a directed acyclic graph from a source to a target: the convex hull of its paths.
@@ -80,7 +76,7 @@ def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
     return Path(weight, arcs, tuple(graph.nodes[end] for end in ends))
 
 
-def _inner_radius(dag: Dag, center: Floats) -> float:
+def _inner_radius(dag: graphs.Dag, center: Floats) -> float:
     hull = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
@@ -113,7 +109,7 @@ class DagFlows(Flows):
 
     @property
     @abstractmethod
-    def dags(self) -> tuple[Dag, ...]:
+    def dags(self) -> tuple[graphs.Dag, ...]:
         """The graph of each commodity in topological order; its arcs count from `starts`."""
 
     @property
@@ -122,7 +118,7 @@ class DagFlows(Flows):
         """How much of each commodity must go."""
 
     @abstractmethod
-    def _vertex(self, weights: NDArray) -> Sparse:
+    def _vertex(self, weights: NDArray) -> vertices.Sparse:
         """A shortest path of each commodity."""
 
     @property
@@ -143,7 +139,7 @@ class DagFlows(Flows):
             left = graphs.reached(self.tails[links], self.heads[links], start)
             if self._demands[j] > 0.0 and not left[target]:
                 cut.append(f"from {self.nodes[source]} to {self.nodes[target]}")
-        return f"no path leads {listed(cut)}" if cut else None
+        return f"no path leads {arguments.listed(cut)}" if cut else None
 
     @cached_property
     def owner(self) -> Int32s:
@@ -323,10 +319,10 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
     array([1., 1., 0.])
     """
 
-    tails: Annotated[Int32s, Indices()]
-    heads: Annotated[Int32s, Indices()]
-    source: Annotated[int, Count(least=0)]
-    target: Annotated[int, Count(least=0)]
+    tails: Annotated[Int32s, graphs.Indices()]
+    heads: Annotated[Int32s, graphs.Indices()]
+    source: Annotated[int, settings.Count(least=0)]
+    target: Annotated[int, settings.Count(least=0)]
     nodes: graphs.NumberedNames = field(metadata={"label": True})
 
     calls_worth: ClassVar = 4.0
@@ -335,7 +331,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
     point_infeasibility: ClassVar = unit_flow_infeasibility
 
     @classmethod
-    @names_in_files
+    @settings.names_in_files
     def from_edges(
         cls,
         edges: graphs.GraphLinks,
@@ -384,13 +380,13 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
         return f"FlowPolytope({ends}, {sizes})"
 
     @cached_property
-    def dag(self) -> Dag:
+    def dag(self) -> graphs.Dag:
         """The useful part of the graph in topological order."""
         ends = self.nodes[self.source], self.nodes[self.target]
         return graphs.build_dag(self.tails, self.heads, self.nodes, *ends)
 
     @property
-    def dags(self) -> tuple[Dag, ...]:
+    def dags(self) -> tuple[graphs.Dag, ...]:
         return (self.dag,)
 
     @property
@@ -402,7 +398,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
         """The arcs, such as "SEA > DEN"."""
         return self._link_names
 
-    def _vertex(self, weights: NDArray) -> Sparse:
+    def _vertex(self, weights: NDArray) -> vertices.Sparse:
         return self.minimiser(weights)
 
     @cached_property
@@ -467,7 +463,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
 
 
 def links_used(
-    commodities: Sequence[Commodity],
+    commodities: Sequence[graphs.Commodity],
     tails: Int32s,
     heads: Int32s,
     nodes: Sequence[Hashable],
@@ -477,14 +473,14 @@ def links_used(
     they must be free of cycles.
     """
     pairs = [(nodes[tail], nodes[head]) for tail, head in zip(tails, heads, strict=True)]
-    steps = None if lengths is None else lengths_of(pairs, lengths)
+    steps = None if lengths is None else graph_tools.lengths_of(pairs, lengths)
 
     @cache
     def away(source: Hashable, links: Sequence[int]) -> Sequence[int]:
         if steps is None:
             return links
         some, of_some = [pairs[e] for e in links], [steps[e] for e in links]
-        return [links[i] for i in leading_away(some, source=source, lengths=of_some)]
+        return [links[i] for i in graph_tools.leading_away(some, source=source, lengths=of_some)]
 
     used, every = list[Int32s](), range(len(tails))
     for i, commodity in enumerate(commodities):
@@ -502,11 +498,11 @@ def links_used(
     return used
 
 
-def _chosen_links(i: int, commodity: Commodity, every: range) -> tuple[int, ...]:
+def _chosen_links(i: int, commodity: graphs.Commodity, every: range) -> tuple[int, ...]:
     links = commodity.links
     chosen = tuple(links) if isinstance(links, Iterable) else (-1,)
     if not all(isinstance(e, int | np.integer) and e in every for e in chosen):
-        words = f"links must be places from 0 to {every[-1]}, not {shown(links)}."
+        words = f"links must be places from 0 to {every[-1]}, not {arguments.shown(links)}."
         raise InvalidInput(f"{commodity.called(i)}: {words}", setting="commodities")
     return tuple(sorted(set(chosen)))
 
@@ -569,21 +565,21 @@ class MultiFlow(DagFlows):
     array([3., 2., 0.])
     """
 
-    tails: Annotated[Int32s, Indices()]
-    heads: Annotated[Int32s, Indices()]
-    sources: Annotated[Int32s, Indices()]
-    targets: Annotated[Int32s, Indices()]
+    tails: Annotated[Int32s, graphs.Indices()]
+    heads: Annotated[Int32s, graphs.Indices()]
+    sources: Annotated[Int32s, graphs.Indices()]
+    targets: Annotated[Int32s, graphs.Indices()]
     demands: Annotated[tuple[float, ...], graphs.Demands()]
-    starts: Annotated[Int32s, Indices()]
-    links: Annotated[Int32s, Indices()]
+    starts: Annotated[Int32s, graphs.Indices()]
+    links: Annotated[Int32s, graphs.Indices()]
     nodes: graphs.NumberedNames = field(metadata={"label": True})
 
     @classmethod
-    @names_in_files
+    @settings.names_in_files
     def from_edges(
         cls,
         edges: graphs.GraphLinks,
-        commodities: Annotated[Iterable[Commodity | tuple[Any, ...]], graphs.Commodities()],
+        commodities: Annotated[Iterable[graphs.Commodity | tuple[Any, ...]], graphs.Commodities()],
         *,
         lengths: Annotated[Lengths | None, graphs.LinkLengths()] = None,
     ) -> MultiFlow:
@@ -641,7 +637,7 @@ class MultiFlow(DagFlows):
         """Commodity and link of each entry, such as "SEA > NYC: SEA > DEN"."""
         links, sent = self._link_names, graphs.link_names(self.sources, self.targets, self.nodes)
         entries = zip(self.owner.tolist(), self.links.tolist(), strict=True)
-        return all_different(f"{sent[j]}: {links[link]}" for j, link in entries)
+        return arguments.all_different(f"{sent[j]}: {links[link]}" for j, link in entries)
 
     @cached_property
     def places(self) -> Mapping[str, Int64s]:
@@ -652,7 +648,7 @@ class MultiFlow(DagFlows):
         return links | {name: np.array([i]) for i, name in enumerate(self.names)}
 
     @cached_property
-    def dags(self) -> tuple[Dag, ...]:
+    def dags(self) -> tuple[graphs.Dag, ...]:
         """The graph of each commodity in topological order; its arcs count from `starts`."""
         parts = np.split(self.links, self.starts[1:-1])
         ends = ([self.nodes[i] for i in numbers] for numbers in (self.sources, self.targets))
@@ -673,12 +669,12 @@ class MultiFlow(DagFlows):
             frozen(starts), frozen(self._unit * radii), frozen(self._unit * diameters)
         )
 
-    def _vertex(self, weights: NDArray) -> Sparse:
+    def _vertex(self, weights: NDArray) -> vertices.Sparse:
         stack, positions = self.stack, int(self.stack.begins[-1])
         chosen, values = np.empty(positions, dtype=np.int32), np.empty(positions)
         graph = (stack.arcs, stack.tails, stack.first)
         count = shortest_paths(weights, graph, stack.begins, self._demands, chosen, values)
-        return Sparse(self.shape, chosen[:count].copy(), values[:count].copy())
+        return vertices.Sparse(self.shape, chosen[:count].copy(), values[:count].copy())
 
     @cached_property
     def incidence(self) -> Any:

@@ -11,18 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import (
-    eps_of,
-    flat,
-    frozen,
-    like,
-    namespace,
-    norm,
-    power_of_two,
-    require_no_mask,
-    to_numpy,
-)
+from tidewolf.core import arguments, arrays, oracle, settings, vertices
 from tidewolf.core.errors import (
     EmptySet,
     InvalidInput,
@@ -31,10 +20,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Check, Numbers, as_shape
 from tidewolf.core.types import Array, Floats, NDArray, Shape
-from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
     LinearDescription,
@@ -70,28 +56,28 @@ class HalfSpaces(NamedTuple):
 
 
 @dataclass(frozen=True)
-class DoubleNumbers(Numbers):
+class DoubleNumbers(settings.Numbers):
     def __call__(self, value: Any, what: str) -> Floats:
         from scipy.sparse import issparse
 
         given = super().__call__(value.toarray() if issparse(value) else value, what)
-        return frozen(to_numpy(given).astype(np.float64))
+        return arrays.frozen(arrays.to_numpy(given).astype(np.float64))
 
 
 @dataclass(frozen=True)
-class BoundPairs(Check):
+class BoundPairs(settings.Check):
     """Pairs (lower, upper) for all entries or for each, infinite if there is no bound."""
 
     words: ClassVar[str] = "a pair [lower, upper], a list of such pairs, or the name of a table"
 
     def __call__(self, value: Any, what: str) -> Floats:
-        require_no_mask(value, what)
+        arrays.require_no_mask(value, what)
         try:
             given = np.array(value, dtype=object)
             pairs = given.astype(np.float64)  # None becomes NaN
         except (TypeError, ValueError, OverflowError):
-            words = f"{what} must be pairs (lower, upper), None for no bound, not {shown(value)}."
-            raise WrongType(words) from None
+            expected = f"{what} must be pairs (lower, upper), None for no bound"
+            raise WrongType(f"{expected}, not {arguments.shown(value)}.") from None
         missing = np.isnan(pairs)
         if any(bound is not None for bound in given[missing]):
             raise NotFinite(f"{what} hold a NaN; a bound is a number, or None for no bound.")
@@ -101,7 +87,7 @@ class BoundPairs(Check):
         return pairs
 
     def read(self, value: Any) -> Any:
-        return Numbers().read(value) if isinstance(value, str | list) else None
+        return settings.Numbers().read(value) if isinstance(value, str | list) else None
 
 
 def require_pairs(A: Any, b: Any, name: str) -> None:
@@ -125,7 +111,7 @@ def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
     for j in np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]:
         words = f"The polytope is empty: entry {j} has the bounds {lower[j]:g} and {upper[j]:g}."
         raise EmptySet(words, setting="bounds")
-    return frozen(pairs)
+    return arrays.frozen(pairs)
 
 
 def half_spaces_of(K: Polytope) -> HalfSpaces:
@@ -318,17 +304,17 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def center(self) -> Array:
-        return frozen(self._frame.point(self._hull.c))
+        return arrays.frozen(self._frame.point(self._hull.c))
 
     @cached_property
     def radius(self) -> float:
         (lo, hi), c = self._box, self._hull.c
-        return self._frame.unit * norm(np.maximum(hi - c, c - lo)) if self.dimension else 0.0
+        return self._frame.unit * arrays.norm(np.maximum(hi - c, c - lo)) if self.dimension else 0.0
 
     @cached_property
     def diameter(self) -> float:
         lo, hi = self._box
-        return min(2.0 * self.radius, self._frame.unit * norm(hi - lo))
+        return min(2.0 * self.radius, self._frame.unit * arrays.norm(hi - lo))
 
     @cached_property
     def inner_radius(self) -> float:
@@ -337,27 +323,27 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return self._frame.unit * float(np.min(distances)) if self.dimension else 0.0
 
     def tangent(self, direction: Array) -> Array:
-        N = like(self._hull.N, direction)
+        N = arrays.like(self._hull.N, direction)
         return direction - (N @ direction) @ N
 
     def infeasibility(self, x: Array) -> float:
         """The largest violation of an inequality, equation or bound, rows brought to length 1: the
         distance to its half-space or plane.
         """
-        x, rows = to_numpy(x).astype(np.float64), self._rows
+        x, rows = arrays.to_numpy(x).astype(np.float64), self._rows
         over, off = rows.G @ x - rows.h, np.abs(rows.E @ x - rows.f)
         return float(max(np.max(over, initial=0.0), np.max(off, initial=0.0)))
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        d = to_numpy(direction).astype(np.float64)
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
+        d = arrays.to_numpy(direction).astype(np.float64)
         size = float(np.max(np.abs(d))) or 1.0
         statuses = np.zeros(0, np.int8) if warm is None else np.asarray(warm).reshape(-1)
         known, n = set(statuses.tolist()) <= set(STATUSES), len(d)
         start = Basis(n, len(statuses) - n, statuses) if known else None
         x, error, basis = self._certified(d / size, start)
-        vertex = Dense(like(self._frame.point(x), direction))
-        last = None if basis is None else frozen(basis.statuses)
-        return Answer(vertex, self._frame.unit * size * error, last)
+        vertex = vertices.Dense(arrays.like(self._frame.point(x), direction))
+        last = None if basis is None else arrays.frozen(basis.statuses)
+        return oracle.Answer(vertex, self._frame.unit * size * error, last)
 
     def relax(self, y: Array) -> Array:
         """The nearest point of the box around the set."""
@@ -381,7 +367,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         """
         require_floating(reference)
         moved = copy.copy(self)
-        moved.__dict__["center"] = frozen(like(self.center, reference))
+        moved.__dict__["center"] = arrays.frozen(arrays.like(self.center, reference))
         return moved
 
     @classmethod
@@ -569,13 +555,13 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     array([2., 0.])
     """
 
-    points: Annotated[Array, Numbers()]
+    points: Annotated[Array, settings.Numbers()]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if 0 in self.points.shape[:1]:
             raise EmptySet("The hull of no points is empty: give at least one.", setting="points")
-        as_shape(self.points.shape[1:], "The hull")
+        settings.as_shape(self.points.shape[1:], "The hull")
 
     @property
     def shape(self) -> Shape:
@@ -587,7 +573,9 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def center(self) -> Array:
-        return frozen(like(np.mean(self._rows, axis=0).reshape(self.shape), self.points))
+        return arrays.frozen(
+            arrays.like(np.mean(self._rows, axis=0).reshape(self.shape), self.points)
+        )
 
     @cached_property
     def radius(self) -> float:
@@ -613,14 +601,16 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         return self.radius * (surely if exact else max(surely, _nearest_facet(spokes)))
 
     def tangent(self, direction: Array) -> Array:
-        basis = like(self._basis, direction)
-        return namespace(direction).reshape((basis @ flat(direction)) @ basis, self.shape)
+        basis = arrays.like(self._basis, direction)
+        return arrays.namespace(direction).reshape(
+            (basis @ arrays.flat(direction)) @ basis, self.shape
+        )
 
     def infeasibility(self, x: Array) -> float:
         """The distance to the hull."""
         from scipy.optimize import nnls
 
-        away = self._rows - to_numpy(x).reshape(-1)
+        away = self._rows - arrays.to_numpy(x).reshape(-1)
         scale = float(np.max(np.abs(away), initial=0.0))
         if scale == 0.0:
             return 0.0
@@ -633,11 +623,11 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
             raise SolverFailed(f"The distance to a hull was not found: {error}.") from error
         return scale * float(np.linalg.norm(weights @ away) / np.sum(weights))
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        xp, points = namespace(direction), like(self.points, direction)
-        d = flat(direction) / float(power_of_two(float(xp.max(xp.abs(direction)))))
-        best = int(xp.argmin(like(self._unit_rows, direction) @ d))
-        return Answer(Dense(points[best, ...]))
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
+        xp, points = arrays.namespace(direction), arrays.like(self.points, direction)
+        d = arrays.flat(direction) / float(arrays.power_of_two(float(xp.max(xp.abs(direction)))))
+        best = int(xp.argmin(arrays.like(self._unit_rows, direction) @ d))
+        return oracle.Answer(vertices.Dense(points[best, ...]))
 
     def relax(self, y: Array) -> Array:
         """The smallest box around the points."""
@@ -659,18 +649,20 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _rows(self) -> Floats:
-        return frozen(to_numpy(self.points).astype(np.float64).reshape(self.points.shape[0], -1))
+        return arrays.frozen(
+            arrays.to_numpy(self.points).astype(np.float64).reshape(self.points.shape[0], -1)
+        )
 
     @cached_property
     def _unit_rows(self) -> Floats:
         """The same of size about 1, without rounding: products with a direction of size 1 neither
         vanish nor overflow.
         """
-        return self._rows / float(power_of_two(np.abs(self._rows).max()))
+        return self._rows / float(arrays.power_of_two(np.abs(self._rows).max()))
 
     @cached_property
     def _spokes(self) -> Floats:
-        return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
+        return self._rows - arrays.to_numpy(self.center).astype(np.float64).reshape(-1)
 
     @cached_property
     def _box(self) -> list[NDArray]:
@@ -683,7 +675,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         """
         _, sizes, rows = np.linalg.svd(self._spokes, full_matrices=False)
         size = max(self.radius, float(np.max(np.abs(self._rows))))
-        noise = max(self._rows.shape) * eps_of(self.points) * size
+        noise = max(self._rows.shape) * arrays.eps_of(self.points) * size
         return rows[sizes > noise]  # type: ignore[no-any-return]
 
 

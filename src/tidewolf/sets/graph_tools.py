@@ -17,8 +17,7 @@ from collections.abc import Hashable, Sequence
 from heapq import heappop, heappush
 from typing import Annotated, TypeAlias
 
-from tidewolf.core.errors import UnreachableTarget, WrongShape
-from tidewolf.core.settings import validated
+from tidewolf.core import errors, settings
 from tidewolf.core.types import Lengths, Link
 from tidewolf.sets import graphs
 from tidewolf.sets.graphs import GraphLinks, Node, PositiveLengths
@@ -29,7 +28,7 @@ Source: TypeAlias = Annotated[Hashable, Node()]
 Target: TypeAlias = Annotated[Hashable, Node()]
 
 
-@validated
+@settings.validated
 def away(
     links: GraphLinks, *, source: Source, target: Target, lengths: PositiveLengths = None
 ) -> list[int]:
@@ -73,7 +72,7 @@ def away(
     return [shortest_path_dag[i] for i in on_the_way]
 
 
-@validated
+@settings.validated
 def leading_away(
     links: GraphLinks, *, source: Source, lengths: PositiveLengths = None
 ) -> list[int]:
@@ -111,7 +110,7 @@ def leading_away(
     return [i for i, (tail, head) in enumerate(network) if tail in far and far[head] > far[tail]]
 
 
-@validated
+@settings.validated
 def useful(links: GraphLinks, *, source: Source, target: Target) -> list[int]:
     """The links on some walk from the source to the target; there may be cycles.
 
@@ -149,7 +148,7 @@ def useful(links: GraphLinks, *, source: Source, target: Target) -> list[int]:
     return _on_the_way(network, source, target, network)
 
 
-@validated
+@settings.validated
 def count_paths(links: GraphLinks, *, source: Source, target: Target) -> int:
     """How many paths lead from the source to the target; exact, however many.
 
@@ -193,7 +192,7 @@ def count_paths(links: GraphLinks, *, source: Source, target: Target) -> int:
     return counts[-1]
 
 
-@validated
+@settings.validated
 def shortest(
     links: GraphLinks, lengths: PositiveLengths, source: Source
 ) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
@@ -270,7 +269,7 @@ def _on_the_way(
         nodes = {node for link in network for node in link}
         reached = f"{len(ahead)} of {len(nodes)} nodes can be reached"
         words = f"No way leads from {source!r} to {target!r}: {reached}."
-        raise UnreachableTarget(words, setting="target")
+        raise errors.UnreachableTarget(words, setting="target")
     return [i for i, (tail, head) in enumerate(links) if tail in ahead and head in behind]
 
 
@@ -279,7 +278,7 @@ def lengths_of(links: Sequence[Link], lengths: Lengths | None) -> list[float]:
         return [1.0] * len(links)
     if len(lengths) != len(links):
         words = f"lengths must be {len(links)}, one for each link, not {len(lengths)}."
-        raise WrongShape(words, setting="lengths")
+        raise errors.WrongShape(words, setting="lengths")
     return [float(length) for length in lengths]
 
 

@@ -10,19 +10,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from tidewolf.core import errors, settings
 from tidewolf.core.arguments import all_different, as_items, did_you_mean, listed, shown
 from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
-from tidewolf.core.errors import (
-    CyclicGraph,
-    EmptyGraph,
-    InvalidInput,
-    UnknownNode,
-    UnreachableTarget,
-    WrongShape,
-    WrongType,
-)
 from tidewolf.core.frames import ENDS, edges_of, is_frame
-from tidewolf.core.settings import Check, Number, Numbers
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
 from tidewolf.kernels.dag import widest_path
 
@@ -39,7 +30,9 @@ def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) 
     if isinstance(links, np.ndarray):
         links = links.tolist()
     if not isinstance(links, Iterable) or isinstance(links, str):
-        raise WrongType(f"{what} must be an iterable of pairs (tail, head), not {shown(links)}.")
+        raise errors.WrongType(
+            f"{what} must be an iterable of pairs (tail, head), not {shown(links)}."
+        )
     pairs: list[Link] = []
     for i, link in enumerate(links):
         try:
@@ -48,7 +41,7 @@ def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) 
             hash(pairs[-1])
         except (TypeError, ValueError):
             words = f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
-            raise WrongType(words) from None
+            raise errors.WrongType(words) from None
     return pairs
 
 
@@ -70,14 +63,14 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
     if node not in numbers:
         known, near = listed(map(repr, numbers), 6), did_you_mean(str(node), map(str, numbers))
         words = f"{what} {shown(node)} is not a node of the graph; nodes are {known}.{near}"
-        raise UnknownNode(words, setting=setting)
+        raise errors.UnknownNode(words, setting=setting)
     return numbers[node]
 
 
 def require_places(places: Int32s, count: int, setting: str) -> None:
     if len(places) and places.max() >= count:
         words = f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}."
-        raise InvalidInput(words, setting=setting)
+        raise errors.InvalidInput(words, setting=setting)
 
 
 def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:
@@ -125,7 +118,7 @@ class Commodity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Links(Check):
+class Links(settings.Check):
     directed: bool = field(default=True, kw_only=True)
 
     words: ClassVar[str] = "the name of a graph's file, or a list of [tail, head] pairs"
@@ -144,7 +137,7 @@ class Links(Check):
 
 
 @dataclass(frozen=True)
-class Node(Check):
+class Node(settings.Check):
     words: ClassVar[str] = "the name of a node: text or a whole number"
 
     def __call__(self, value: Any, what: str) -> Hashable:
@@ -152,7 +145,7 @@ class Node(Check):
             hash(value)
         except TypeError:
             words = f"{what} must be a name that can be hashed, not {shown(value)}."
-            raise WrongType(words) from None
+            raise errors.WrongType(words) from None
         return cast(Hashable, value)
 
     def read(self, value: Any) -> str | int | None:
@@ -160,7 +153,7 @@ class Node(Check):
 
 
 @dataclass(frozen=True)
-class NodeNames(Check):
+class NodeNames(settings.Check):
     words: ClassVar[str] = "a list of names: text or whole numbers"
 
     def __call__(self, value: Any, what: str) -> tuple[Hashable, ...]:
@@ -172,7 +165,7 @@ class NodeNames(Check):
 
 
 @dataclass(frozen=True)
-class Commodities(Check):
+class Commodities(settings.Check):
     words: ClassVar[str] = "the name of a table, or a list of [source, target, demand]"
     key: ClassVar[str] = "commodities"
 
@@ -181,7 +174,7 @@ class Commodities(Check):
             value = commodities_of(value, what)
         listed = as_items(value, what, "[(source, target, demand)]")
         if not listed:
-            raise InvalidInput(f"{what} must be at least one (source, target, demand).")
+            raise errors.InvalidInput(f"{what} must be at least one (source, target, demand).")
         return tuple(_as_commodity(i, commodity) for i, commodity in enumerate(listed))
 
     def read(self, value: Any) -> str | tuple[tuple[Any, ...], ...] | None:
@@ -200,13 +193,13 @@ def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
     assert found.columns is not None
     others = [name for name in found.columns if name.lower() not in {"demand", *sum(ENDS, ())}]
     if "demand" not in map(str.lower, found.columns) and others:
-        raise InvalidInput(f"{what} must have a column demand; there are {listed(others)}.")
+        raise errors.InvalidInput(f"{what} must have a column demand; there are {listed(others)}.")
     sent = ((edge.tail, edge.head, edge.get("demand")) for edge in found.edges)
     return [(tail, head, 1.0 if demand is None else demand) for tail, head, demand in sent]
 
 
 @dataclass(frozen=True)
-class Demands(Check):
+class Demands(settings.Check):
     words: ClassVar[str] = "a list of numbers"
 
     def __call__(self, value: Any, what: str) -> tuple[float, ...]:
@@ -214,18 +207,18 @@ class Demands(Check):
         return tuple(as_number(demand, f"Each of the {what}", least=0.0) for demand in listed)
 
     def read(self, value: Any) -> Any:
-        return Numbers(axes=1).read(value)
+        return settings.Numbers(axes=1).read(value)
 
 
 @dataclass(frozen=True)
-class Supplies(Check):
+class Supplies(settings.Check):
     words: ClassVar[str] = "the name of a table, or amounts by node such as { s = 1.0, t = -1.0 }"
 
     def __call__(self, value: Any, what: str) -> dict[Hashable, float]:
         try:
             amounts = dict(value)
         except (TypeError, ValueError):
-            raise WrongType(f"{what} must be amounts by node, not {shown(value)}.") from None
+            raise errors.WrongType(f"{what} must be amounts by node, not {shown(value)}.") from None
         return {node: as_number(amount, f"{what} at {node}") for node, amount in amounts.items()}
 
     def read(self, value: Any) -> str | tuple[tuple[str | int, float], ...] | None:
@@ -239,36 +232,40 @@ class Supplies(Check):
 
 
 @dataclass(frozen=True)
-class ArcBounds(Numbers):
+class ArcBounds(settings.Numbers):
     words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
 
     def __call__(self, value: Any, what: str) -> Floats:
         bounds = to_numpy(as_array(value, what)).astype(np.float64)
         if bounds.ndim > 1:
-            raise WrongShape(f"{what} must be one number, or one for each arc, not a table.")
+            raise errors.WrongShape(f"{what} must be one number, or one for each arc, not a table.")
         return bounds
 
 
 @dataclass(frozen=True)
-class LinkLengths(Numbers):
+class LinkLengths(settings.Numbers):
     words: ClassVar[str] = "the name of a column of the graph's file, or a list of numbers"
 
     def __call__(self, value: Any, what: str) -> Floats:
         lengths = to_numpy(as_array(value, what)).astype(np.float64)
         if lengths.ndim != 1:
-            raise WrongShape(f"{what} must be a list, one for each link, not {shown(value)}.")
+            raise errors.WrongShape(
+                f"{what} must be a list, one for each link, not {shown(value)}."
+            )
         if lengths.min(initial=1.0) <= 0:
-            raise InvalidInput(f"{what} must be above 0, not {lengths.min():g}.")
+            raise errors.InvalidInput(f"{what} must be above 0, not {lengths.min():g}.")
         return lengths
 
 
 @dataclass(frozen=True)
-class Indices(Numbers):
+class Indices(settings.Numbers):
     def __call__(self, value: Any, what: str) -> Int32s:
         given = to_numpy(as_array(value, what))
         whole = given.ndim == 1 and (given == np.rint(given)).all() and given.min(initial=0) >= 0
         if not whole or given.max(initial=0) >= 2**31:
-            raise WrongType(f"{what} must be a vector of whole numbers from 0, not {shown(value)}.")
+            raise errors.WrongType(
+                f"{what} must be a vector of whole numbers from 0, not {shown(value)}."
+            )
         return frozen(given.astype(np.int32))
 
 
@@ -283,7 +280,7 @@ def _as_commodity(i: int, commodity: Any) -> Commodity:
         hash(asked[:2])
     except TypeError:
         words = f"Commodity {i} must be (source, target, demand), not {shown(commodity)}."
-        raise WrongType(words) from None
+        raise errors.WrongType(words) from None
     demand = as_number(asked.demand, f"{asked.called(i)}: its demand", least=0.0)
     return asked._replace(demand=demand)
 
@@ -295,7 +292,7 @@ def _is_name(value: Any) -> bool:
 def _is_row(item: Any, names: int, lengths: tuple[int, ...]) -> bool:
     if not isinstance(item, list) or len(item) not in lengths:
         return False
-    numbers = (Number().read(number) for number in item[names:])
+    numbers = (settings.Number().read(number) for number in item[names:])
     return all(map(_is_name, item[:names])) and None not in numbers
 
 
@@ -356,19 +353,19 @@ def build_dag(
     nodes get their sentence.
     """
     if len(tails) == 0:
-        raise EmptyGraph("The graph has no edges; a flow needs at least one.")
+        raise errors.EmptyGraph("The graph has no edges; a flow needs at least one.")
     numbers = numbers_of(names)
     start = node_number(source, numbers, "The source", "source")
     end = node_number(target, numbers, "The target", "target")
     if source == target:
         words = f"Source and target must be two nodes; both are {source!r}."
-        raise InvalidInput(words, setting="target")
+        raise errors.InvalidInput(words, setting="target")
     order = _topological(tails, heads, names)
     places = np.arange(len(names))
     useful_node = reached(tails, heads, places == start) & reached(heads, tails, places == end)
     if not useful_node[start]:
         words = f"No path leads from {source!r} to {target!r}; add edges."
-        raise UnreachableTarget(words, setting="target")
+        raise errors.UnreachableTarget(words, setting="target")
     order = order[useful_node[order]]
     position = np.full(len(names), -1, dtype=np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
@@ -402,7 +399,7 @@ def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int
         return np.array(list(sorter.static_order()), dtype=np.int32)
     except CycleError as error:
         cycle = tuple(names[node] for node in error.args[1])
-        raise CyclicGraph(
+        raise errors.CyclicGraph(
             f"The graph has a cycle, {' -> '.join(map(str, cycle))}; paths need a graph without "
             "one. Keep the links that lead away from the source, with sets.graph_tools.away.",
             cycle,
@@ -429,7 +426,9 @@ def weighted_paths(
         left[arcs] -= weight
         found.append((weight, tuple(arcs.tolist())))
     if not found:
-        raise InvalidInput(f"No path carries more than the tolerance {tolerance:g}; lower it.")
+        raise errors.InvalidInput(
+            f"No path carries more than the tolerance {tolerance:g}; lower it."
+        )
     total = sum(weight for weight, _ in found)
     return [(weight / total, arcs) for weight, arcs in found]
 

@@ -16,8 +16,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.checkpoint import Stored
-from tidewolf.core.sparse import nonzeros, row_sizes, rows_times, same_rows, stack_rows
+from tidewolf.core import checkpoint, sparse
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.sets.base import LinearDescription
 
@@ -38,7 +37,7 @@ _OPTIONS = {
 
 
 @final
-class Basis(Stored):
+class Basis(checkpoint.Stored):
     """Which variables and rows are at a bound: where the solver starts. Never changed.
 
     It is made of HiGHS's own, or of a small number for each variable, then for each row; reading
@@ -129,9 +128,9 @@ class WarmModel:
                 parts.append(csr_array(A))
                 low.append(b / unit + least)
                 high.append(b / unit)
-        F = csr_array(stack_rows(parts), dtype=np.float64)
-        sizes = row_sizes(F)
-        F = csr_array(rows_times(F, 1.0 / sizes))
+        F = csr_array(sparse.stack_rows(parts), dtype=np.float64)
+        sizes = sparse.row_sizes(F)
+        F = csr_array(sparse.rows_times(F, 1.0 / sizes))
         shape = F.shape[0], len(K.lower) if columns is None else columns
         F = csr_array((F.data, F.indices, F.indptr), shape)
         return cls(F, np.concatenate(low) / sizes, np.concatenate(high) / sizes)
@@ -178,7 +177,7 @@ class WarmModel:
         solver, m, old = self._solver, len(self.low), self._rows
         new, b = (None, np.zeros(0)) if rows is None else rows
         least, places = np.full(len(b), -np.inf), np.arange(m, m + len(b), dtype=np.int32)
-        if same_rows(old, new):
+        if sparse.same_rows(old, new):
             if len(b):
                 solver.changeRowsBounds(len(b), places, least, b)
             return
@@ -186,7 +185,7 @@ class WarmModel:
             gone = np.arange(m, m + old.shape[0], dtype=np.int32)
             solver.deleteRows(len(gone), gone)
         if len(b):
-            starts, places, entries = nonzeros(new)
+            starts, places, entries = sparse.nonzeros(new)
             solver.addRows(len(b), least, b, len(entries), starts[:-1], places, entries)
         self._rows = new
 

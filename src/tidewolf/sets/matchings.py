@@ -10,17 +10,12 @@ from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core import errors, oracle, settings, vertices
 from tidewolf.core.arguments import all_different, listed
 from tidewolf.core.arrays import frozen, like, to_numpy
-from tidewolf.core.errors import EmptyGraph, EmptySet, GraphError, SolverFailed, WrongShape
-from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
-from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.boruvka import lightest_tree, subset_infeasibility
-from tidewolf.sets import base, graphs
-from tidewolf.sets.graphs import Blocks
-from tidewolf.sets.laplacian import HullProjection, dense_laplacian
+from tidewolf.sets import base, graphs, laplacian
 
 
 class _EdgeSet(base.SparseSet, base.Polyhedral, base.Relaxable):
@@ -50,7 +45,7 @@ class _EdgeSet(base.SparseSet, base.Polyhedral, base.Relaxable):
 def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
     if len(names) != count:
         words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
-        raise WrongShape(words, setting=setting)
+        raise errors.WrongShape(words, setting=setting)
 
 
 # Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
@@ -115,17 +110,17 @@ class Matching(_EdgeSet):
     lefts: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
     rights: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
-    @validated
+    @settings.validated
     def __init__(
         self,
         edges: Annotated[Iterable[Link], graphs.Links(directed=False)],
-        perfect: Annotated[bool, Flag()] = False,
+        perfect: Annotated[bool, settings.Flag()] = False,
         lefts: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
         rights: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         if len(tails) == 0:
-            raise EmptyGraph("A matching needs a graph with an edge.", setting="edges")
+            raise errors.EmptyGraph("A matching needs a graph with an edge.", setting="edges")
         columns = []
         for side, numbers, given in (("lefts", tails, lefts), ("rights", heads, rights)):
             met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
@@ -177,7 +172,7 @@ class Matching(_EdgeSet):
         rows = {"A_eq": both, "b_eq": twos} if self.perfect else {"A_ub": both, "b_ub": twos}
         found = linprog(np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs")
         if found.status != 0:
-            raise SolverFailed(f"The diameter of a Matching was not found: {found.message}")
+            raise errors.SolverFailed(f"The diameter of a Matching was not found: {found.message}")
         return math.sqrt(max(0, round(-found.fun)))
 
     @cached_property
@@ -205,9 +200,9 @@ class Matching(_EdgeSet):
         worst = float(np.max(np.abs(over) if self.perfect else over))
         return max(0.0, -float(x.min()), worst, float(closed))
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
         chosen = self._best(to_numpy(direction))
-        return Answer(Sparse(self.shape, chosen, np.ones(len(chosen))))
+        return oracle.Answer(vertices.Sparse(self.shape, chosen, np.ones(len(chosen))))
 
     def description(self) -> base.LinearDescription:
         upper = np.zeros(self.shape)
@@ -283,9 +278,9 @@ class Matching(_EdgeSet):
         return np.flatnonzero(counts).astype(np.int32)
 
     @cached_property
-    def _hull(self) -> HullProjection:
+    def _hull(self) -> laplacian.HullProjection:
         nodes = len(self.lefts) + len(self.rights)
-        return HullProjection(self._open, *self._ends, nodes, self._grounded)
+        return laplacian.HullProjection(self._open, *self._ends, nodes, self._grounded)
 
     @cached_property
     def _ends(self) -> tuple[Int32s, Int32s]:
@@ -307,7 +302,7 @@ class Matching(_EdgeSet):
             return
         alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
         words = f"No matching is perfect: {alone or 'some right nodes'} remain without a partner."
-        raise EmptySet(words, setting="perfect")
+        raise errors.EmptySet(words, setting="perfect")
 
 
 # The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees
@@ -393,7 +388,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
     edges: Int32s
     nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
-    @validated
+    @settings.validated
     def __init__(
         self,
         edges: Annotated[Iterable[Link], graphs.Links(directed=False)],
@@ -401,7 +396,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         if len(tails) == 0:
-            raise EmptyGraph("A spanning tree needs a graph with an edge.", setting="edges")
+            raise errors.EmptyGraph("A spanning tree needs a graph with an edge.", setting="edges")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
         object.__setattr__(self, "nodes", nodes or names)
         _require_names(self.nodes, len(names), "nodes")
@@ -409,7 +404,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         if parts.max() > 0:
             apart = listed([repr(self.nodes[v]) for v in np.flatnonzero(parts > 0)], 6)
             words = f"A spanning tree needs a connected graph; {apart} are apart from the rest."
-            raise GraphError(words, setting="edges")
+            raise errors.GraphError(words, setting="edges")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -435,7 +430,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         for edges, ends, nodes in self._blocks_with_choice():
             a, b = ends.T
             inverse = np.zeros((nodes, nodes))
-            inverse[:-1, :-1] = np.linalg.inv(dense_laplacian(a, b, nodes)[:-1, :-1])
+            inverse[:-1, :-1] = np.linalg.inv(laplacian.dense_laplacian(a, b, nodes)[:-1, :-1])
             resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
             c[edges] = resistance * ((nodes - 1) / resistance.sum())
             infeasibility += float(np.abs(c[edges] - resistance).sum())
@@ -475,11 +470,11 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         beyond = subset_infeasibility(amounts, self.edges, *self._incidence, dust)
         return max(0.0, -float(x.min()), off, looped, float(beyond))
 
-    def vertex_infeasibility(self, vertex: Vertex) -> float:
+    def vertex_infeasibility(self, vertex: vertices.Vertex) -> float:
         """0 for a tree, a bound known beforehand for the center up to rounding, else
         `infeasibility`.
         """
-        if isinstance(vertex, Sparse) and self._is_tree(vertex.indices, vertex.values):
+        if isinstance(vertex, vertices.Sparse) and self._is_tree(vertex.indices, vertex.values):
             return 0.0
         point, (center, bound) = vertex.dense(np.empty(0)), self._centered
         near = bound + float(np.abs(point - center).sum())
@@ -494,9 +489,9 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         tails, heads = self.edges[edges].T
         return not graphs.connected_parts(tails, heads, len(self.nodes)).any()
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
         tree = self._tree(to_numpy(direction))
-        return Answer(Sparse(self.shape, tree, np.ones(len(tree))))
+        return oracle.Answer(vertices.Sparse(self.shape, tree, np.ones(len(tree))))
 
     def description(self) -> base.LinearDescription:
         """Every edge hands its x_e to its ends, once for every node s of its block that gets
@@ -560,7 +555,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         return tree
 
     @cached_property
-    def _blocks(self) -> Blocks:
+    def _blocks(self) -> graphs.Blocks:
         return graphs.blocks(self.edges, len(self.nodes))
 
     @cached_property

@@ -11,22 +11,9 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_SIDE,
-    eps_of,
-    frozen,
-    inner,
-    length,
-    like,
-    namespace,
-    to_numpy,
-    total,
-)
+from tidewolf.core import arrays, oracle, settings, vertices
 from tidewolf.core.errors import EmptySet, InvalidInput
-from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Count, Numbers
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
-from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels.isotonic import pool_adjacent_violators
 from tidewolf.sets import base
 from tidewolf.sets.capacitated_flow import FlowNetwork
@@ -70,12 +57,12 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
     array([1., 3., 2.])
     """
 
-    weights: Annotated[Array, Numbers(axes=1)]
+    weights: Annotated[Array, settings.Numbers(axes=1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        xp = namespace(self.weights)
-        object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(self.weights))))
+        xp = arrays.namespace(self.weights)
+        object.__setattr__(self, "weights", arrays.frozen(xp.flip(xp.sort(self.weights))))
 
     @property
     def shape(self) -> Shape:
@@ -83,7 +70,7 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
 
     @cached_property
     def center(self) -> Array:
-        return frozen(like(np.full(self.shape, self._mean), self.weights))
+        return arrays.frozen(arrays.like(np.full(self.shape, self._mean), self.weights))
 
     @cached_property
     def _sizes(self) -> base.Sizes:
@@ -92,32 +79,34 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
             return base.Sizes(0, 0.0, 0.0, 0.0)
         k, away = np.arange(1, n), w - self._mean
         inside = float(np.min(np.cumsum(away)[:-1] / np.sqrt(k * (n - k) / n)))
-        return base.Sizes(n - 1, length(away), length(w - w[::-1]), inside)
+        return base.Sizes(n - 1, arrays.length(away), arrays.length(w - w[::-1]), inside)
 
     def tangent(self, direction: Array) -> Array:
-        return direction - total(direction) / len(self._w) if self.dimension else 0 * direction
+        return (
+            direction - arrays.total(direction) / len(self._w) if self.dimension else 0 * direction
+        )
 
     def infeasibility(self, x: Array) -> float:
         """The most by which the largest k entries, for some k, exceed what they may sum to, or the
         error of the whole sum.
         """
-        x = to_numpy(x).astype(np.float64, copy=False)
+        x = arrays.to_numpy(x).astype(np.float64, copy=False)
         above = np.cumsum(np.sort(x)[::-1] - self._w)
         return max(0.0, float(above.max()), -float(above[-1]))
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
         vertex = np.empty(self.shape)
-        vertex[np.argsort(to_numpy(direction), kind="stable")] = self._w
-        return Answer(Dense(like(vertex, direction)))
+        vertex[np.argsort(arrays.to_numpy(direction), kind="stable")] = self._w
+        return oracle.Answer(vertices.Dense(arrays.like(vertex, direction)))
 
     def project(self, y: Array) -> Array:
         """Sort, pool adjacent violators, put back."""
-        entries = to_numpy(y).astype(np.float64)
+        entries = arrays.to_numpy(y).astype(np.float64)
         order = np.argsort(-entries, kind="stable")
         x, sorted_x = np.empty(self.shape), np.empty(self.shape)
         pool_adjacent_violators(entries[order], self._w, sorted_x)
         x[order] = sorted_x
-        return like(x, y)
+        return arrays.like(x, y)
 
     def relax(self, y: Array) -> Array:
         """The nearest point with entries between the smallest and the largest weight."""
@@ -145,7 +134,7 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
 
     @cached_property
     def _w(self) -> Floats:
-        return frozen(to_numpy(self.weights).astype(np.float64))
+        return arrays.frozen(arrays.to_numpy(self.weights).astype(np.float64))
 
     @cached_property
     def _mean(self) -> float:
@@ -169,8 +158,11 @@ class Plans(base.SparseSet, base.Polyhedral, base.Relaxable):
 
     def infeasibility(self, x: Array) -> float:
         """The largest negative entry or error of the sum of a row or column."""
-        xp = namespace(x)
-        off = (xp.sum(x, axis=1) - like(self._a, x), xp.sum(x, axis=0) - like(self._b, x))
+        xp = arrays.namespace(x)
+        off = (
+            xp.sum(x, axis=1) - arrays.like(self._a, x),
+            xp.sum(x, axis=0) - arrays.like(self._b, x),
+        )
         return max(0.0, -float(xp.min(x)), *(float(xp.max(xp.abs(errors))) for errors in off))
 
     def relax(self, y: Array) -> Array:
@@ -221,7 +213,7 @@ class Birkhoff(base.ClosedForm, Plans):
            [1., 0.]])
     """
 
-    n: Annotated[int, Count(most=MOST_SIDE)]
+    n: Annotated[int, settings.Count(most=arrays.MOST_SIDE)]
 
     @property
     def shape(self) -> Shape:
@@ -229,7 +221,7 @@ class Birkhoff(base.ClosedForm, Plans):
 
     @cached_property
     def center(self) -> Array:
-        return frozen(np.full(self.shape, 1.0 / self.n))
+        return arrays.frozen(np.full(self.shape, 1.0 / self.n))
 
     @property
     def _sizes(self) -> base.Sizes:
@@ -249,12 +241,12 @@ class Birkhoff(base.ClosedForm, Plans):
     def _b(self) -> Floats:
         return self._a
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
         from scipy.optimize import linear_sum_assignment
 
-        rows, columns = linear_sum_assignment(to_numpy(direction))
+        rows, columns = linear_sum_assignment(arrays.to_numpy(direction))
         cells = (rows * self.n + columns).astype(np.int32)
-        return Answer(Sparse(self.shape, cells, np.ones(self.n)))
+        return oracle.Answer(vertices.Sparse(self.shape, cells, np.ones(self.n)))
 
     @classmethod
     def examples(cls) -> Sequence[Birkhoff]:
@@ -265,7 +257,7 @@ def centered(D: Array) -> Array:
     """D less the means of its rows and columns, plus its mean: its part whose rows and columns sum
     to 0.
     """
-    xp = namespace(D)
+    xp = arrays.namespace(D)
     D = D - xp.mean(D, axis=1, keepdims=True)
     return D - xp.mean(D, axis=0, keepdims=True)
 
@@ -318,17 +310,21 @@ class Transportation(Plans):
            [3., 0.]])
     """
 
-    rows: Annotated[Array, Numbers(axes=1)]
-    columns: Annotated[Array, Numbers(axes=1)]
+    rows: Annotated[Array, settings.Numbers(axes=1)]
+    columns: Annotated[Array, settings.Numbers(axes=1)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("rows", "columns"):
-            if (least := float(to_numpy(getattr(self, name)).min())) < 0.0:
+            if (least := float(arrays.to_numpy(getattr(self, name)).min())) < 0.0:
                 words = f"{name} of Transportation must be at least 0, not {least:g}."
                 raise EmptySet(words, setting=name)
-        a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
-        if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
+        a, b = (
+            float(arrays.to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns)
+        )
+        if abs(a - b) > 100 * max(arrays.eps_of(self.rows), arrays.eps_of(self.columns)) * max(
+            a, b
+        ):
             words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
             raise EmptySet(words, setting="columns")
         if max(a, b) == 0.0:
@@ -344,7 +340,7 @@ class Transportation(Plans):
 
     @cached_property
     def center(self) -> Array:
-        return frozen(like(np.outer(self._a, self._b / self._b.sum()), self.rows))
+        return arrays.frozen(arrays.like(np.outer(self._a, self._b / self._b.sum()), self.rows))
 
     @cached_property
     def radius(self) -> float:
@@ -353,7 +349,7 @@ class Transportation(Plans):
         unit = self._unit
         c = np.outer(self._a / unit, self._b / self._b.sum())
         most = self._most(self._caps / unit - 2.0 * c) / unit
-        return unit * math.sqrt(max(0.0, inner(c, c) + most))
+        return unit * math.sqrt(max(0.0, arrays.inner(c, c) + most))
 
     @cached_property
     def diameter(self) -> float:
@@ -372,14 +368,16 @@ class Transportation(Plans):
         if math.prod(self.shape) == len(self._cells):
             return centered(direction)
         projected = np.zeros(self.shape)
-        projected[self._places] = centered(to_numpy(direction)[self._places])
-        return like(projected, direction)
+        projected[self._places] = centered(arrays.to_numpy(direction)[self._places])
+        return arrays.like(projected, direction)
 
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        costs = to_numpy(direction).reshape(-1)[self._cells].astype(np.float64, copy=False)
-        x, gap, basis = self._network.cheapest(costs, None if warm is None else to_numpy(warm))
+    def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
+        costs = arrays.to_numpy(direction).reshape(-1)[self._cells].astype(np.float64, copy=False)
+        x, gap, basis = self._network.cheapest(
+            costs, None if warm is None else arrays.to_numpy(warm)
+        )
         used = np.flatnonzero(x > _DUST * self._unit)
-        return Answer(Sparse(self.shape, self._cells[used], x[used]), gap, basis)
+        return oracle.Answer(vertices.Sparse(self.shape, self._cells[used], x[used]), gap, basis)
 
     @classmethod
     def examples(cls) -> Sequence[Transportation]:
@@ -397,13 +395,13 @@ class Transportation(Plans):
 
     @cached_property
     def _a(self) -> Floats:
-        return frozen(to_numpy(self.rows).astype(np.float64))
+        return arrays.frozen(arrays.to_numpy(self.rows).astype(np.float64))
 
     @cached_property
     def _b(self) -> Floats:
         """The columns' sums, which rounding may have kept from adding up to the rows'."""
-        columns = to_numpy(self.columns).astype(np.float64)
-        return frozen(columns * (self._a.sum() / columns.sum()))
+        columns = arrays.to_numpy(self.columns).astype(np.float64)
+        return arrays.frozen(columns * (self._a.sum() / columns.sum()))
 
     @cached_property
     def _unit(self) -> float:

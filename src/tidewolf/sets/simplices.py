@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
+from tidewolf.core import arguments, settings, vertices
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
     as_count,
@@ -27,9 +27,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import EmptySet, InvalidInput
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Check, Count, Flag, Names, Number, Numbers
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
-from tidewolf.core.vertices import Sparse
 from tidewolf.kernels import simplices as kernels
 from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 from tidewolf.sets.base import (
@@ -117,9 +115,9 @@ class Simplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entry
 
-    n: Annotated[int, Count(most=MOST_ENTRIES)]
-    total: Annotated[float, Number(above=0.0)] = 1.0
-    at_most: Annotated[bool, Flag()] = False
+    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
+    total: Annotated[float, settings.Number(above=0.0)] = 1.0
+    at_most: Annotated[bool, settings.Flag()] = False
 
     @cached_property
     def center(self) -> Array:
@@ -149,9 +147,9 @@ class Simplex(_SumSet):
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         cheapest = int(namespace(direction).argmin(direction))
         if self.at_most and float(direction[cheapest]) >= 0:
-            return Answer(Sparse.zero(self.shape))
+            return Answer(vertices.Sparse.zero(self.shape))
         place = np.array([cheapest], dtype=np.int32)
-        return Answer(Sparse(self.shape, place, np.array([self.total])))
+        return Answer(vertices.Sparse(self.shape, place, np.array([self.total])))
 
     @cached_property
     def kernel_data(self) -> NDArray:
@@ -234,9 +232,9 @@ class CappedSimplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entries
 
-    n: Annotated[int, Count(most=MOST_ENTRIES)]
-    cap: Annotated[float, Number(above=0.0)]
-    total: Annotated[float, Number(above=0.0)] = 1.0
+    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
+    cap: Annotated[float, settings.Number(above=0.0)]
+    total: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -277,7 +275,7 @@ class CappedSimplex(_SumSet):
         ties = np.flatnonzero(d == dearest)[: len(shares) - len(below)]
         chosen = np.concatenate([below, ties]).astype(np.int32)
         order = np.argsort(chosen)
-        return Answer(Sparse(self.shape, chosen[order], shares[order]))
+        return Answer(vertices.Sparse(self.shape, chosen[order], shares[order]))
 
     @cached_property
     def kernel_data(self) -> NDArray:
@@ -343,11 +341,11 @@ class CappedSimplex(_SumSet):
 # with a choice. All passes are over the vector as it lies, in double precision.
 
 
-class GroupSizes(Check):
+class GroupSizes(settings.Check):
     words: ClassVar[str] = "a list of whole numbers such as [3, 3, 2]"
 
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
-        given = as_items(value, what, "[3, 3, 2]")
+        given = arguments.as_items(value, what, "[3, 3, 2]")
         sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
         if not sizes:
             raise EmptySet(f"{what} must be at least one: of no groups there are no points.")
@@ -386,7 +384,7 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
     nearest: ClassVar = kernels.nearest_in_simplices
 
     sizes: Annotated[Sequence[int], GroupSizes()]
-    labels: Annotated[Sequence[str], Names()] = ()
+    labels: Annotated[Sequence[str], settings.Names()] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -548,10 +546,10 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
     array([1.  , 1.  , 0.25])
     """
 
-    weights: Annotated[Array, Numbers(axes=1)]
-    total: Annotated[float, Number(above=0.0)]
-    upper: Annotated[Array, Numbers()] = 1.0
-    at_most: Annotated[bool, Flag()] = True
+    weights: Annotated[Array, settings.Numbers(axes=1)]
+    total: Annotated[float, settings.Number(above=0.0)]
+    upper: Annotated[Array, settings.Numbers()] = 1.0
+    at_most: Annotated[bool, settings.Flag()] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -622,7 +620,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         gains = -to_numpy(direction).astype(np.float64)
         chosen, amounts = self._fill_greedily(gains, self.total, self.at_most)
-        return Answer(Sparse(self.shape, chosen.astype(np.int32), amounts))
+        return Answer(vertices.Sparse(self.shape, chosen.astype(np.int32), amounts))
 
     def project(self, y: Array) -> Array:
         """x = clip(y - t w, 0, u) with the t that meets the total.

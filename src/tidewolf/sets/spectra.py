@@ -25,31 +25,13 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core import matrices
+from tidewolf.core import arrays, errors, matrices, oracle, settings
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import (
-    MOST_SIDE,
-    as_point,
-    frozen,
-    is_array,
-    is_torch,
-    like,
-    namespace,
-    norm,
-    to_numpy,
-    with_diagonal,
-    zeros,
-)
-from tidewolf.core.errors import WrongShape
-from tidewolf.core.matrices import Matrix
-from tidewolf.core.oracle import Answer
 from tidewolf.core.randomness import generator
-from tidewolf.core.settings import REQUIRED, Count, Flag, Number, Seed, Size, as_shape
 from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.vertices import LowRank, Outer, Vertex
 from tidewolf.kernels.lanczos import Found, above, converged, probable, proved, start
-from tidewolf.sets.balls import require_at_most
-from tidewolf.sets.base import ClosedForm, Projectable, Sizes, require_floating
+from tidewolf.sets import balls, base
 from tidewolf.sets.simplices import CappedSimplex, Simplex
 
 _FEW, _MANY, _MANY_HERE = 3, 12, 32
@@ -67,7 +49,7 @@ class SymmetricPart:
     to the smallest of D.
     """
 
-    def __init__(self, D: Matrix, size: float) -> None:
+    def __init__(self, D: matrices.Matrix, size: float) -> None:
         self.D, unit = (D / size, 1.0) if _is_extreme(size) else (D, size)
         self._twice, self.n = -2.0 * unit, int(D.shape[0])
         self._products = 0
@@ -83,7 +65,7 @@ class SymmetricPart:
             return (self.D @ v) / self._half
         if self._made is not None:
             return self._made @ v
-        if is_torch(v):  # in two passes
+        if arrays.is_torch(v):  # in two passes
             part = 1.0 / self._twice
             return (self.D @ v).addmv_(self.D.T, v, beta=part, alpha=part)
         return (self.D @ v + v @ self.D) / self._twice
@@ -115,7 +97,7 @@ class Gram:
     fewer rows: n x n either way.
     """
 
-    def __init__(self, D: Matrix, size: float) -> None:
+    def __init__(self, D: matrices.Matrix, size: float) -> None:
         self.D, scale = (D / size, size) if _is_extreme(size) else (D, 1.0)
         self.tall, self.n = D.shape[0] >= D.shape[1], int(min(D.shape))
         self._unit = matrices.frobenius_norm(self.D) / math.sqrt(self.n)
@@ -132,7 +114,7 @@ class Gram:
     def dense(self) -> Array:
         """As an array; in float64, since squares take twice the digits."""
         D = matrices.as_dense(self.D)
-        xp = namespace(D)
+        xp = arrays.namespace(D)
         D = xp.astype(D, xp.float64, copy=False) / self._unit
         return D.T @ D if self.tall else D @ D.T
 
@@ -192,23 +174,23 @@ def _is_extreme(size: float) -> bool:
 # Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of
 # SciPy, or `SparsePlusLowRank`.
 
-Side: TypeAlias = Annotated[int, Count(most=MOST_SIDE)]
+Side: TypeAlias = Annotated[int, settings.Count(most=arrays.MOST_SIDE)]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Spectral(ClosedForm, Projectable):
-    tolerance: Annotated[float, Number(above=0.0)] = 1e-2
-    failure: Annotated[float, Number(above=0.0, most=1.0)] = 1e-6
-    certified: Annotated[bool, Flag()] = False
-    dense: Annotated[int, Count(least=0)] = 300
-    seed: Annotated[int, Seed()] = 0
+class Spectral(base.ClosedForm, base.Projectable):
+    tolerance: Annotated[float, settings.Number(above=0.0)] = 1e-2
+    failure: Annotated[float, settings.Number(above=0.0, most=1.0)] = 1e-6
+    certified: Annotated[bool, settings.Flag()] = False
+    dense: Annotated[int, settings.Count(least=0)] = 300
+    seed: Annotated[int, settings.Seed()] = 0
 
-    def as_direction(self, direction: Matrix) -> Matrix:
+    def as_direction(self, direction: matrices.Matrix) -> matrices.Matrix:
         return matrices.as_matrix(direction, self.shape)
 
-    def lmo(self, direction: Matrix) -> Array:
-        if is_array(direction):
-            direction = as_point(direction, self.shape, "The direction")
+    def lmo(self, direction: matrices.Matrix) -> Array:
+        if arrays.is_array(direction):
+            direction = arrays.as_point(direction, self.shape, "The direction")
         direction = matrices.as_matrix(direction, self.shape)
         return self.answer(direction).vertex.dense(matrices.example_array(direction))
 
@@ -218,7 +200,7 @@ class Spectral(ClosedForm, Projectable):
 
     @cached_property
     def center(self) -> Array:
-        return frozen(self._center_in(np.zeros(0)))
+        return arrays.frozen(self._center_in(np.zeros(0)))
 
     def to(self, reference: Array) -> Self:
         """The set with its center in another library or on another device, where it is made.
@@ -233,9 +215,9 @@ class Spectral(ClosedForm, Projectable):
         ConvexSet
             The same set there.
         """
-        require_floating(reference)
+        base.require_floating(reference)
         moved = type(self)(**self.fields())
-        moved.__dict__["center"] = frozen(self._center_in(reference))
+        moved.__dict__["center"] = arrays.frozen(self._center_in(reference))
         return moved
 
     def exactly(self) -> Self:
@@ -250,8 +232,12 @@ class Spectral(ClosedForm, Projectable):
         """
         calls = 0 if warm is None else int(warm[kept * n])
         noise = generator(self.seed, "leading eigenvector", calls).standard_normal((drawn, n))
-        last = None if warm is None else namespace(warm).reshape(warm[: kept * n], (kept, n))
-        return calls, like(noise, reference), None if last is None else like(last, reference)
+        last = None if warm is None else arrays.namespace(warm).reshape(warm[: kept * n], (kept, n))
+        return (
+            calls,
+            arrays.like(noise, reference),
+            None if last is None else arrays.like(last, reference),
+        )
 
     def _leading(
         self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float
@@ -296,11 +282,11 @@ class SymmetricSpectral(Spectral):
         """The center is this times the identity."""
 
     def _center_in(self, reference: Array) -> Array:
-        return with_diagonal(zeros(self.shape, reference), self.ridge)
+        return arrays.with_diagonal(arrays.zeros(self.shape, reference), self.ridge)
 
     @property
     @abstractmethod
-    def spectrum(self) -> Projectable:
+    def spectrum(self) -> base.Projectable:
         """The set of the eigenvalues."""
 
     def atom(self, point: Array) -> Vertex:
@@ -310,7 +296,7 @@ class SymmetricSpectral(Spectral):
 
     def project(self, y: Array) -> Array:
         """Exact: the eigenvalues of the symmetric part are projected on `spectrum`."""
-        xp = namespace(y)
+        xp = arrays.namespace(y)
         values, vectors = xp.linalg.eigh(0.5 * (y + y.T))
         rows = vectors * xp.sqrt(self.spectrum.project(values))
         return rows @ rows.T
@@ -324,22 +310,22 @@ class TraceBound(SymmetricSpectral):
         """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
         between mirrored entries.
         """
-        over = float(namespace(x).linalg.trace(x)) - self.tau
+        over = float(arrays.namespace(x).linalg.trace(x)) - self.tau
         return max(0.0, -eigenvalues(x)[0], over if self.at_most else abs(over), asymmetry(x))
 
-    def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
+    def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         D, root = matrices.as_matrix(direction, self.shape), math.sqrt(self.tau)
         size, reference = matrices.largest_entry(D), matrices.example_array(D)
         zero = LowRank.ridged(self.n, 0.0, reference)
         if size == 0.0:
-            first = LowRank(like(root * np.eye(1, self.n), reference))
-            return Answer(zero if self.at_most else first, warm=warm)
+            first = LowRank(arrays.like(root * np.eye(1, self.n), reference))
+            return oracle.Answer(zero if self.at_most else first, warm=warm)
         A, floor = SymmetricPart(D, size), 0.0 if self.at_most else -math.inf
         found, next_warm = self._leading(A, warm, reference, self.tolerance, floor)
         gap = max(0.0, found.gap + min(0.0, found.value)) if self.at_most else found.gap
         best = LowRank(root * found.vector[None, :])
         none = self.at_most and found.value <= 0.0
-        return Answer(zero if none else best, self.tau * size * gap, next_warm)
+        return oracle.Answer(zero if none else best, self.tau * size * gap, next_warm)
 
     @property
     def spectrum(self) -> Simplex:
@@ -353,8 +339,10 @@ class TraceBound(SymmetricSpectral):
 
 
 def warm_start(vectors: Array, calls: int) -> Array:
-    xp = namespace(vectors)
-    return frozen(xp.concat([xp.reshape(vectors, (-1,)), like(np.array([calls + 1.0]), vectors)]))
+    xp = arrays.namespace(vectors)
+    return arrays.frozen(
+        xp.concat([xp.reshape(vectors, (-1,)), arrays.like(np.array([calls + 1.0]), vectors)])
+    )
 
 
 def leading_by_dense(A: Any) -> Found:
@@ -372,24 +360,24 @@ def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
         if len(values) < k:
             values, vectors = eigh(A, driver="evd", check_finite=False)
     else:
-        values, vectors = namespace(A).linalg.eigh(A)
-    xp = namespace(values)
+        values, vectors = arrays.namespace(A).linalg.eigh(A)
+    xp = arrays.namespace(values)
     return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
 
 
 def eigenvalues(x: Array) -> tuple[float, float]:
-    values = namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
+    values = arrays.namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
     return float(values[0]), float(values[-1])
 
 
 def asymmetry(x: Array) -> float:
-    xp = namespace(x)
+    xp = arrays.namespace(x)
     return float(xp.max(xp.abs(x - x.T)))
 
 
 def traceless(direction: Array) -> Array:
-    mean = float(namespace(direction).linalg.trace(direction)) / direction.shape[0]
-    return with_diagonal(symmetric(direction), -mean)
+    mean = float(arrays.namespace(direction).linalg.trace(direction)) / direction.shape[0]
+    return arrays.with_diagonal(symmetric(direction), -mean)
 
 
 def symmetric(direction: Array) -> Array:
@@ -446,7 +434,7 @@ class Spectraplex(TraceBound):
     """
 
     n: Side
-    tau: Annotated[float, Number(above=0.0)] = 1.0
+    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = False
 
@@ -455,12 +443,12 @@ class Spectraplex(TraceBound):
         return self.tau / self.n
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         n, tau = self.n, self.tau
         if n == 1:
-            return Sizes(0, 0.0, 0.0, 0.0)
+            return base.Sizes(0, 0.0, 0.0, 0.0)
         radius, inside = tau * math.sqrt(1.0 - 1.0 / n), tau / math.sqrt(n * (n - 1))
-        return Sizes(n * (n + 1) // 2 - 1, radius, math.sqrt(2.0) * tau, inside)
+        return base.Sizes(n * (n + 1) // 2 - 1, radius, math.sqrt(2.0) * tau, inside)
 
     def tangent(self, direction: Array) -> Array:
         return traceless(direction)
@@ -520,7 +508,7 @@ class BoundedPSD(TraceBound):
     """
 
     n: Side
-    tau: Annotated[float, Number(above=0.0)] = 1.0
+    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = True
 
@@ -529,11 +517,11 @@ class BoundedPSD(TraceBound):
         return self._sizes.inner_radius
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         n, tau = self.n, self.tau
         c = tau / (n + math.sqrt(n))
         radius = math.hypot(tau - c, math.sqrt(n - 1) * c)
-        return Sizes(n * (n + 1) // 2, radius, tau if n == 1 else math.sqrt(2.0) * tau, c)
+        return base.Sizes(n * (n + 1) // 2, radius, tau if n == 1 else math.sqrt(2.0) * tau, c)
 
     def tangent(self, direction: Array) -> Array:
         return symmetric(direction)
@@ -601,23 +589,23 @@ class Fantope(SymmetricSpectral):
     """
 
     n: Side
-    k: Annotated[int, Count()] = 1
+    k: Annotated[int, settings.Count()] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_at_most(self, self.k, self.n)
+        balls.require_at_most(self, self.k, self.n)
 
     @property
     def ridge(self) -> float:
         return self.k / self.n
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         n, k, least = self.n, self.k, min(self.k, self.n - self.k)
         if k == n:
-            return Sizes(0, 0.0, 0.0, 0.0)
+            return base.Sizes(0, 0.0, 0.0, 0.0)
         radius, inside = math.sqrt(k * (n - k) / n), least / math.sqrt(n * (n - 1))
-        return Sizes(n * (n + 1) // 2 - 1, radius, math.sqrt(2.0 * least), inside)
+        return base.Sizes(n * (n + 1) // 2 - 1, radius, math.sqrt(2.0 * least), inside)
 
     def tangent(self, direction: Array) -> Array:
         return 0.0 * direction if self.k == self.n else traceless(direction)
@@ -627,25 +615,25 @@ class Fantope(SymmetricSpectral):
         difference between mirrored entries.
         """
         low, high = eigenvalues(x)
-        off = abs(float(namespace(x).linalg.trace(x)) - self.k)
+        off = abs(float(arrays.namespace(x).linalg.trace(x)) - self.k)
         return max(0.0, -low, high - 1.0, off, asymmetry(x))
 
-    def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
+    def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         D = matrices.as_matrix(direction, self.shape)
         size, reference = matrices.largest_entry(D), matrices.example_array(D)
         if self.k == self.n:
-            return Answer(LowRank.ridged(self.n, 1.0, reference))
+            return oracle.Answer(LowRank.ridged(self.n, 1.0, reference))
         if size == 0.0:
-            return Answer(LowRank(like(np.eye(self.k, self.n), reference)), warm=warm)
+            return oracle.Answer(LowRank(arrays.like(np.eye(self.k, self.n), reference)), warm=warm)
         A = SymmetricPart(D, size)
         if self.n <= self.dense:
-            return Answer(LowRank(_exact(A, self.k)))
+            return oracle.Answer(LowRank(_exact(A, self.k)))
         calls, noise, last = self._begun(self.n, self.k + 1, self.k, warm, reference)
         V, gap = self._iterated(A, noise, last)
-        return Answer(LowRank(V), size * gap, warm_start(V, calls))
+        return oracle.Answer(LowRank(V), size * gap, warm_start(V, calls))
 
     def _iterated(self, A: SymmetricPart, noise: Array, last: Array | None) -> tuple[Array, float]:
-        xp, V, s = namespace(noise), noise[:0, :], 0.0
+        xp, V, s = arrays.namespace(noise), noise[:0, :], 0.0
         guarantees = self.certified or self.failure < 1.0
         finer = _FINER if guarantees else 1.0
         for i in range(self.k):
@@ -654,9 +642,9 @@ class Fantope(SymmetricSpectral):
             begin = start(rest.off(noise[i, :]), before, 1.0)
             found = converged(rest, begin, finer * self.tolerance)
             v = rest.off(rest.off(found.vector))
-            if norm(v) < 0.5:  # rounding has led it back to the rows before
+            if arrays.norm(v) < 0.5:  # rounding has led it back to the rows before
                 return _exact(A, self.k), 0.0
-            V, s = xp.concat([V, (v / norm(v))[None, :]]), max(s, found.gap / finer)
+            V, s = xp.concat([V, (v / arrays.norm(v))[None, :]]), max(s, found.gap / finer)
         if not guarantees:
             return V, self.k * s
         return self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :])
@@ -665,11 +653,13 @@ class Fantope(SymmetricSpectral):
         """The rows, turned, if they pass the test with an error of s each, else the exact ones; and
         the error of all.
         """
-        xp = namespace(V)
+        xp = arrays.namespace(V)
         within = xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T
-        theta, turn = np.linalg.eigh(to_numpy(within))  # small: quicker here than on a device
-        V, z = like(turn, V).T @ V, float(theta[0]) + s
-        lowered = Lowered(A, V, like(theta - theta[0], V))
+        theta, turn = np.linalg.eigh(
+            arrays.to_numpy(within)
+        )  # small: quicker here than on a device
+        V, z = arrays.like(turn, V).T @ V, float(theta[0]) + s
+        lowered = Lowered(A, V, arrays.like(theta - theta[0], V))
         if self.certified:
             slack = above(z, lowered.dense())
         else:  # what the largest eigenvalue exceeds z by at most, for what is found of it
@@ -713,13 +703,13 @@ def _exact(A: SymmetricPart, k: int) -> Array:
 # tau/sqrt(min(m, n)).
 
 
-class MatrixShape(Size):
+class MatrixShape(settings.Size):
     words: ClassVar[str] = "a list of two whole numbers"
 
     def __call__(self, value: Any, what: str) -> Shape:
         if not isinstance(value, tuple | list) or len(value) != 2:
-            raise WrongShape(f"{what} must be (rows, columns), not {shown(value)}.")
-        return as_shape(value, what)
+            raise errors.WrongShape(f"{what} must be (rows, columns), not {shown(value)}.")
+        return settings.as_shape(value, what)
 
 
 @final
@@ -753,41 +743,43 @@ class NuclearBall(Spectral):
            [0., 0., 0.]])
     """
 
-    shape: Annotated[Shape, MatrixShape()] = REQUIRED
-    tau: Annotated[float, Number(above=0.0)] = 1.0
+    shape: Annotated[Shape, MatrixShape()] = settings.REQUIRED
+    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     def _center_in(self, reference: Array) -> Array:
-        return zeros(self.shape, reference)
+        return arrays.zeros(self.shape, reference)
 
     @property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         inside = self.tau / math.sqrt(min(self.shape))
-        return Sizes(math.prod(self.shape), self.tau, 2.0 * self.tau, inside)
+        return base.Sizes(math.prod(self.shape), self.tau, 2.0 * self.tau, inside)
 
     def infeasibility(self, x: Array) -> float:
         """The nuclear norm beyond tau."""
-        return max(0.0, float(namespace(x).sum(namespace(x).linalg.svdvals(x))) - self.tau)
+        return max(
+            0.0, float(arrays.namespace(x).sum(arrays.namespace(x).linalg.svdvals(x))) - self.tau
+        )
 
-    def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
+    def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         D = matrices.as_matrix(direction, self.shape)
         size, reference = matrices.largest_entry(D), matrices.example_array(D)
         if size == 0.0:
-            return Answer(self._zero(reference), warm=warm)
+            return oracle.Answer(self._zero(reference), warm=warm)
         A = Gram(D, size)
         found, next_warm = self._leading(A, warm, reference, 2.0 * self.tolerance, floor=0.0)
-        v = like(found.vector, reference)
+        v = arrays.like(found.vector, reference)
         u = A.across(v)
-        root = norm(u)
+        root = arrays.norm(u)
         gap = found.gap + A.rounding if found.gap else 0.0
         error = self.tau * A.unit * (math.sqrt(root * root + gap) - root)
         if root == 0.0:
-            return Answer(self._zero(reference), error, next_warm)
+            return oracle.Answer(self._zero(reference), error, next_warm)
         scaled = u * (-self.tau / root)
         left, right = (scaled, v) if A.tall else (v, scaled)
-        return Answer(Outer(left[None, :], right[None, :]), error, next_warm)
+        return oracle.Answer(Outer(left[None, :], right[None, :]), error, next_warm)
 
     def _zero(self, reference: Array) -> Outer:
-        return Outer(*(zeros((0, side), reference) for side in self.shape))
+        return Outer(*(arrays.zeros((0, side), reference) for side in self.shape))
 
     def atom(self, point: Array) -> Vertex:
         """The center is known in closed form; any other member by its singular vectors."""
@@ -795,7 +787,7 @@ class NuclearBall(Spectral):
 
     def project(self, y: Array) -> Array:
         """Exact: the singular values are projected on { w >= 0, sum w <= tau }."""
-        left, values, right = namespace(y).linalg.svd(y, full_matrices=False)
+        left, values, right = arrays.namespace(y).linalg.svd(y, full_matrices=False)
         return (left * Simplex(min(self.shape), self.tau, at_most=True).project(values)) @ right
 
     @classmethod

@@ -31,11 +31,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, final
 
-from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import CheckpointError, HeldElsewhere, InUse, UnknownSession
-from tidewolf.storage.database import Database
-from tidewolf.storage.postgres import KEEPALIVE, Postgres, connected, driver, without_password
-from tidewolf.storage.tables import make_store, require_format
+from tidewolf.core import arrays, errors
+from tidewolf.storage import database, postgres, tables
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -81,9 +78,9 @@ class Cluster:
     def __init__(self, url: str, holder: str = "", takeover_after: float = TAKEOVER_AFTER) -> None:
         own = holder or f"{socket.gethostname()}-{os.getpid()}"
         self.holder = f"{own}#{secrets.token_hex(4)}"  # no other server has it
-        self.writer = Postgres(url)
+        self.writer = postgres.Postgres(url)
         self.where = self.writer.where
-        self.reader, self._opener = Postgres(url), Postgres(url)
+        self.reader, self._opener = postgres.Postgres(url), postgres.Postgres(url)
         try:
             prepare(self.writer)
             self._heartbeat = Heartbeat(url, self.holder, takeover_after)
@@ -93,10 +90,10 @@ class Cluster:
             self.writer.close()
             if isinstance(error, self.writer.errors):
                 what = f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}"
-                raise CheckpointError(f"{what}. May the user make tables there?") from None
+                raise errors.CheckpointError(f"{what}. May the user make tables there?") from None
             raise
 
-    def claim(self, db: Database, number: int) -> None:
+    def claim(self, db: database.Database, number: int) -> None:
         """Hold a session, within a transaction: its epoch is one more. Refused while another server
         that holds it is there.
         """
@@ -107,25 +104,25 @@ class Cluster:
         except db.errors as error:
             if getattr(error, "sqlstate", "") != _LOCKED:
                 raise
-            raise CheckpointError("The last commit is under way: try again soon.") from None
+            raise errors.CheckpointError("The last commit is under way: try again soon.") from None
         self._require_free(db, number)
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
 
-    def _require_free(self, db: Database, number: int) -> None:
+    def _require_free(self, db: database.Database, number: int) -> None:
         name, other = _holder(db, number)
         if other not in ("", self.holder) and not is_gone(db, other):
             raise _held_elsewhere(name, other)
 
-    def require_held(self, db: Database, number: int) -> None:
+    def require_held(self, db: database.Database, number: int) -> None:
         name, holder = _holder(db, number, db.locking)
         if not holder:
-            raise CheckpointError(f"The session {name} was restored: open it again.")
+            raise errors.CheckpointError(f"The session {name} was restored: open it again.")
         if holder != self.holder:
             raise _held_elsewhere(name, holder)
 
     @contextmanager
-    def reading(self) -> Iterator[Database]:
+    def reading(self) -> Iterator[database.Database]:
         try:
             with self._opener.snapshot():
                 yield self._opener
@@ -138,7 +135,7 @@ class Cluster:
             connection.close()
 
 
-def prepare(db: Postgres) -> None:
+def prepare(db: postgres.Postgres) -> None:
     """The tables, made if there are none; servers that start together do so one after another.
     Refused if they are of another format.
     """
@@ -146,24 +143,24 @@ def prepare(db: Postgres) -> None:
         with db.transaction():
             db.rows("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
             if not db.has_column("servers", "id"):
-                make_store(db)
+                tables.make_store(db)
                 db.execute(_SERVERS)
             if not db.has_column("servers", "until"):
                 db.execute(_UNTIL)
-    require_format(db, db.where)
+    tables.require_format(db, db.where)
 
 
-def _holder(db: Database, number: int, locking: str = "") -> tuple[str, str]:
+def _holder(db: database.Database, number: int, locking: str = "") -> tuple[str, str]:
     found = db.rows(f"SELECT name, holder FROM sessions WHERE number = ?{locking}", (number,))
     if not found:
-        raise UnknownSession("There is no such session any more: another server deleted it.")
+        raise errors.UnknownSession("There is no such session any more: another server deleted it.")
     name, holder = found[0]
     return name, holder
 
 
-def _held_elsewhere(name: str, holder: str) -> HeldElsewhere:
+def _held_elsewhere(name: str, holder: str) -> errors.HeldElsewhere:
     holder = holder.partition("#")[0]
-    return HeldElsewhere(
+    return errors.HeldElsewhere(
         f"The session {name} is held by the server {holder}: ask that one, or wait until it is "
         "gone.",
         holder=holder,
@@ -182,7 +179,7 @@ def number_of(name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"tidewolf {name}".encode()).digest()[:8], signed=True)
 
 
-def is_gone(db: Database, name: str) -> bool:
+def is_gone(db: database.Database, name: str) -> bool:
     """Whether no server of this name is there. Inside a transaction: none comes before it ends,
     because the row of one that hangs is deleted, and only a row that is there is moved.
     """
@@ -208,10 +205,10 @@ class Heartbeat:
     """
 
     def __init__(self, url: str, name: str, takeover_after: float = TAKEOVER_AFTER) -> None:
-        self._after = as_number(takeover_after, "takeover_after", least=1.0)
-        self._fresh = FRESH * min(self._after, KEEPALIVE)
-        self._driver = driver()
-        self._url, self.where, self.name = url, without_password(url), name
+        self._after = arrays.as_number(takeover_after, "takeover_after", least=1.0)
+        self._fresh = FRESH * min(self._after, postgres.KEEPALIVE)
+        self._driver = postgres.driver()
+        self._url, self.where, self.name = url, postgres.without_password(url), name
         self._mutex, self._wake, self._over = threading.Lock(), threading.Event(), False
         self._now: Connection[Any] | None = None
         self._lease, self._seen = 0, 0.0
@@ -230,7 +227,7 @@ class Heartbeat:
                     return self._lease
             finally:
                 self._mutex.release()
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"The server {self.name} has lost its connection to {self.where}: another may have "
             "taken its sessions. It answers again when the connection is back."
         )
@@ -250,7 +247,7 @@ class Heartbeat:
         while not self._over:
             self._wake.wait(min(BEAT, self._after / 5))
             self._wake.clear()
-            with self._mutex, suppress(self._driver.Error, CheckpointError):
+            with self._mutex, suppress(self._driver.Error, errors.CheckpointError):
                 if self._now is not None:
                     self._beat(self._now)
                 elif not self._over:
@@ -269,7 +266,7 @@ class Heartbeat:
             self._wake.set()
 
     def _arrive(self) -> None:
-        began, connection, number = _clock(), connected(self._url), number_of(self.name)
+        began, connection, number = _clock(), postgres.connected(self._url), number_of(self.name)
         try:
             connection.execute(f"SET lock_timeout = {round(1000 * _PATIENCE)}")
             connection.execute("SELECT pg_advisory_lock($1)", (number,))
@@ -283,7 +280,7 @@ class Heartbeat:
             connection.close()
             if isinstance(error, self._driver.errors.LockNotAvailable):
                 what = f"Another server of the name {self.name} serves from {self.where}"
-                raise InUse(f"{what}: give this one another name.") from None
+                raise errors.InUse(f"{what}: give this one another name.") from None
             raise
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 

@@ -20,10 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf.core.errors import AlreadyThere, CheckpointError, InvalidInput, UnknownSession
-from tidewolf.storage import tables
+from tidewolf.storage import postgres, session_store, tables
 from tidewolf.storage.database import Database, SQLite, explained
-from tidewolf.storage.postgres import Postgres, is_address, without_password
-from tidewolf.storage.session_store import NAME, opened
 
 # Rows that are copied at a time.
 _AT_ONCE = 256
@@ -89,10 +87,10 @@ def backup(
     1
     >>> store.close()
     """
-    kept_in = where if is_address(where) else Path(where) / NAME
+    kept_in = where if postgres.is_address(where) else Path(where) / session_store.NAME
     try:
         with _reading(kept_in) as source, _new_file(Path(file).resolve()) as copy:
-            infos = _infos(source, names, without_password(str(where)))
+            infos = _infos(source, names, postgres.without_password(str(where)))
             for done, info in enumerate(infos, 1):
                 copy.execute(_WRITE_SESSION, info)
                 _copy_rows(source, copy, info[0], info[0])
@@ -210,7 +208,7 @@ def _copy_audit(source: Database, target: Database, names: Sequence[str] | None)
 @contextmanager
 def _reading(where: str | Path) -> Iterator[Database]:
     """What is kept in a PostgreSQL or in a file, as it was at one moment."""
-    if is_address(where):
+    if postgres.is_address(where):
         with _remote(str(where)) as remote:
             if not remote.has_column("store", "name"):
                 raise InvalidInput(f"{remote.where} keeps no sessions.")
@@ -251,7 +249,7 @@ def _new_file(path: Path) -> Iterator[Database]:
 @contextmanager
 def _target(where: str | Path) -> Iterator[Database]:
     """Where sessions are restored to; all that is written is kept, or nothing."""
-    if is_address(where):
+    if postgres.is_address(where):
         from tidewolf.storage.cluster import prepare
 
         with _remote(str(where)) as remote:
@@ -262,15 +260,15 @@ def _target(where: str | Path) -> Iterator[Database]:
         return
     folder = Path(where).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    with closing(opened(folder / NAME)) as db:
+    with closing(session_store.opened(folder / session_store.NAME)) as db:
         db.pragmas(f"busy_timeout = {int(1000 * _PATIENCE)}")
         with db.transaction():
             yield db
 
 
 @contextmanager
-def _remote(url: str) -> Iterator[Postgres]:
-    with closing(Postgres(url)) as db:
+def _remote(url: str) -> Iterator[postgres.Postgres]:
+    with closing(postgres.Postgres(url)) as db:
         try:
             yield db
         except db.errors as error:

@@ -16,12 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, conforming, errors, oracle
 from tidewolf.core.arrays import frozen, is_array, require_finite
 from tidewolf.core.batch import Batch
-from tidewolf.core.checkpoint import SavedRecord
-from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import NewerFormat, NotSupported
 from tidewolf.core.feedback import (
     Arrival,
     Bandit,
@@ -32,7 +29,6 @@ from tidewolf.core.feedback import (
     Limits,
     Spend,
 )
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
@@ -55,7 +51,7 @@ _LINE = (
 )
 
 
-def stored(event: Event, K: HasLMO) -> tuple[bytes, Event]:
+def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
     """An event as bytes, and as `read_event` reads them again; the bytes of a decision are those
     of its point.
     """
@@ -76,7 +72,7 @@ def stored(event: Event, K: HasLMO) -> tuple[bytes, Event]:
     return data, _read_observation(number, data, K)
 
 
-def read_event(kind: str, number: int, data: bytes, K: HasLMO) -> Event:
+def read_event(kind: str, number: int, data: bytes, K: oracle.HasLMO) -> Event:
     """The event again; refused if no session writes it."""
     match kind:
         case "info":
@@ -90,12 +86,12 @@ def read_event(kind: str, number: int, data: bytes, K: HasLMO) -> Event:
     raise _newer(f"event of the kind {kind!r}")
 
 
-def _read_observation(number: int, data: bytes, K: HasLMO) -> Observe:
+def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
     name, record, *more = checkpoint.unpacked(data, K.center)
     how = _checked_fields(more[0], _HOW, "observation") if more else {}
     point, instead = how.get("point"), how.get("instead")
     if point is not None:
-        if not is_member(K, point):
+        if not conforming.is_member(K, point):
             raise ValueError("what was played is no member of the set")
         point, instead = frozen(point), None if instead is None else Instead(*map(float, instead))
     feedback = _feedback(name, record)
@@ -112,8 +108,8 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
         for name, part in feedback._asdict().items()
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
-    more = [SavedRecord.of(how)] if how else []
-    return checkpoint.packed((type(feedback).__name__, SavedRecord.of(parts), *more))
+    more = [checkpoint.SavedRecord.of(how)] if how else []
+    return checkpoint.packed((type(feedback).__name__, checkpoint.SavedRecord.of(parts), *more))
 
 
 def encode_plain(feedback: FirstOrder) -> bytes:
@@ -147,7 +143,7 @@ def _feedback(name: str, record: Any) -> Feedback:
 
 def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
     if not can_be_saved(batch):
-        raise NotSupported(
+        raise errors.NotSupported(
             f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "
             "are made of arrays, a learner that needs less, or a Session in memory."
         )
@@ -156,7 +152,7 @@ def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
 
 def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
     """The fields of a record; one that is not known was written by a newer tidewolf."""
-    if not isinstance(record, SavedRecord):
+    if not isinstance(record, checkpoint.SavedRecord):
         raise ValueError(f"it is no record of the kind {name}")
     for key in record.fields():
         if key not in known:
@@ -164,8 +160,8 @@ def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, A
     return record.fields()
 
 
-def _newer(what: str) -> NewerFormat:
-    return NewerFormat(
+def _newer(what: str) -> errors.NewerFormat:
+    return errors.NewerFormat(
         f"A {what} was observed, which this tidewolf does not know. Install a newer tidewolf."
     )
 
@@ -180,7 +176,7 @@ def encode_info(info: RoundInfo) -> bytes:
         given["advice"] = tuple(info.advice.items())
     if info.forecast is not None:
         given["forecast"] = tuple(map(_encode_function, info.forecast))
-    return checkpoint.packed((_INFO, SavedRecord.of(given)))
+    return checkpoint.packed((_INFO, checkpoint.SavedRecord.of(given)))
 
 
 def decode_info(data: bytes, center: Array) -> RoundInfo:

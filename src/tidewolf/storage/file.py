@@ -16,13 +16,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, final
 
-from tidewolf.core.arguments import as_flag, as_path
+from tidewolf.core import arguments, values
 from tidewolf.core.errors import BrokenFile, CheckpointError
-from tidewolf.core.values import identity
-from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import beginning
-from tidewolf.storage import tables
-from tidewolf.storage.database import DURABLE, InPlace, SQLite, explained, locked
+from tidewolf.methods import base, capabilities
+from tidewolf.storage import database, tables
 from tidewolf.storage.tables import Tables
 
 # How often files are copied again that a writer changed meanwhile.
@@ -36,19 +33,19 @@ class File:
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
-        self.path = as_path(path, "The path of a session").resolve()
+        self.path = arguments.as_path(path, "The path of a session").resolve()
         self.where = self.store = str(self.path)
-        self.read_only = as_flag(read_only, "read_only")
-        self._db: SQLite | None = None
+        self.read_only = arguments.as_flag(read_only, "read_only")
+        self._db: database.SQLite | None = None
         self._tables: Tables | None = None
-        self._lock: SQLite | None = None
+        self._lock: database.SQLite | None = None
         # the file of the lock, to be written to
         self._note = -1
         self._copy: tempfile.TemporaryDirectory[str] | None = None
-        self._in_place = InPlace(self.path)
+        self._in_place = database.InPlace(self.path)
         self._acknowledged = 0
 
-    def open(self, learner: Learner[Any]) -> tuple[tables.Content, int]:
+    def open(self, learner: base.Learner[Any]) -> tuple[tables.Content, int]:
         """All there is, checked, and the epoch of this writer, one more than that of the writer
         before; made if there is no file.
         """
@@ -69,12 +66,12 @@ class File:
                         f"{self.path} holds {last} events, and {self._acknowledged} were "
                         "acknowledged: put its -wal back, or remove its -lock to do without them."
                     )
-                db.pragmas(*DURABLE)
+                db.pragmas(*database.DURABLE)
                 self._in_place.require()
             return content, content.head.epoch + 1
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             fix = "Give a path in a folder where files can be made."
-            raise explained(error, self.where, fix) from None
+            raise database.explained(error, self.where, fix) from None
 
     @property
     def tables(self) -> Tables:
@@ -123,11 +120,11 @@ class File:
             self._copy.cleanup()
             self._copy = None
 
-    def _opened(self, learner: Learner[Any]) -> SQLite:
+    def _opened(self, learner: base.Learner[Any]) -> database.SQLite:
         if self.path.exists():
-            self._db = SQLite(self.path, "rw")
+            self._db = database.SQLite(self.path, "rw")
             tables.require_format(self._db, self.path, tables.SESSION_FILE)
-        self._lock = locked(
+        self._lock = database.locked(
             Path(f"{self.path}-lock"),
             f"Another session, of this process or of another, writes to {self.path}: close it "
             "first, or look with read_only=True.",
@@ -135,13 +132,13 @@ class File:
         if not self.path.exists():
             self._lock.execute("PRAGMA user_version = 0")
             self._create(learner)
-        return self._db or SQLite(self.path, "rw")
+        return self._db or database.SQLite(self.path, "rw")
 
-    def _look(self) -> SQLite:
+    def _look(self) -> database.SQLite:
         """The file to be read; a copy if SQLite cannot read it in place, because it may write
         nothing beside it.
         """
-        self._db = SQLite(self.path, "ro")
+        self._db = database.SQLite(self.path, "ro")
         try:
             tables.require_format(self._db, self.path, tables.SESSION_FILE)
             return self._db
@@ -150,19 +147,19 @@ class File:
                 raise
         self._db.close()
         self._copy = tempfile.TemporaryDirectory(prefix="tidewolf-")
-        return SQLite(_copied(self.path, Path(self._copy.name)), "rw")
+        return database.SQLite(_copied(self.path, Path(self._copy.name)), "rw")
 
-    def _create(self, learner: Learner[Any]) -> None:
+    def _create(self, learner: base.Learner[Any]) -> None:
         """The file before the first observation, whole or not at all."""
-        state = learner.save(beginning(learner))
+        state = learner.save(capabilities.beginning(learner))
         fresh = Path(f"{self.path}-new")
         for stale in (fresh, f"{fresh}-journal", f"{self.path}-wal", f"{self.path}-shm"):
             Path(stale).unlink(missing_ok=True)
-        with closing(SQLite(fresh, "rwc")) as db, db.transaction():
+        with closing(database.SQLite(fresh, "rwc")) as db, db.transaction():
             tables.make_tables(db, tables.SESSION_TABLES)
             db.pragmas(f"application_id = {tables.SESSION_FILE}", f"user_version = {tables.FORMAT}")
             db.execute("INSERT INTO head VALUES (1, 0, x'', 0, x'', 0, 0, 0)")
-            Tables(db).begin(tables.digest(identity(learner).encode()), state)
+            Tables(db).begin(tables.digest(values.identity(learner).encode()), state)
         os.replace(fresh, self.path)
 
 

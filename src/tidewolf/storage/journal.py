@@ -21,13 +21,9 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
 import numpy as np
 
 from tidewolf import observation
-from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_flag
+from tidewolf.core import arguments, checkpoint, conforming, feedback, values
 from tidewolf.core.arrays import as_count, to_numpy
-from tidewolf.core.conforming import allowed_infeasibility
 from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput, TidewolfError
-from tidewolf.core.feedback import Arrival, Feedback, FirstOrder
-from tidewolf.core.values import identity
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
@@ -99,7 +95,7 @@ class Journal(Generic[S]):
     ) -> None:
         self.learner, self._backend = learner, backend
         self._every = as_count(snapshot_every, "snapshot_every")
-        self._keep_history = as_flag(keep_history, "keep_history")
+        self._keep_history = arguments.as_flag(keep_history, "keep_history")
         self._mutex, self._process = threading.Lock(), os.getpid()
         # whether something was written of which it is not known whether it was kept
         self._is_unsure = False
@@ -174,7 +170,7 @@ class Journal(Generic[S]):
             if isinstance(event, Decide):
                 x, was = waiting(state)[-1].x, checkpoint.unpacked(row.data, K.center)
                 far = np.abs(to_numpy(x) - to_numpy(was)).max(initial=0.0)
-                if not far <= allowed_infeasibility(K, x):
+                if not far <= conforming.allowed_infeasibility(K, x):
                     raise ValueError(f"round {row.round} was decided otherwise")
             place = place.after(row, event, state)
             yield Step(before, (event,), place)
@@ -222,10 +218,10 @@ class Journal(Generic[S]):
         """
         given: Any = seen.given
         content = observation.content(seen.last, None) if by_number or self.numbered else None
-        if not isinstance(given, FirstOrder):
+        if not isinstance(given, feedback.FirstOrder):
             value = float(found.columns[0, VALUE])
             given = observation.of_costs(self.learner.K, given[0], given[1], seen.x, value)
-        event = Observe(Arrival(seen.round, given))
+        event = Observe(feedback.Arrival(seen.round, given))
         with self._mutex:
             self._require_writable()
             place, data = self._place, written.encode_plain(given)
@@ -386,7 +382,7 @@ class Journal(Generic[S]):
         with self._mutex:
             self._require_writable()
             last = self._head.last + 1
-            link = digest(self._head.link, identity(learner).encode())
+            link = digest(self._head.link, values.identity(learner).encode())
             gone = [one.round for one in waiting(self.state) if not decision(state, one.round)]
             info_ids = {one: given for one, given in self.info_ids.items() if decision(state, one)}
             place = Place(state, last, link, info_ids)
@@ -409,7 +405,7 @@ class Journal(Generic[S]):
             least = min([next_round(self.state) - 2, *rounds])
             return list(self._replay(max(0, least), nearest=True)[1])
 
-    def history(self) -> Iterator[Feedback]:
+    def history(self) -> Iterator[feedback.Feedback]:
         number, last = 0, self._head.last
         while True:
             with self._mutex:

@@ -51,15 +51,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
-from tidewolf.core.arguments import as_text
-from tidewolf.core.arrays import as_number
+from tidewolf.core import arguments, arrays
 from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import beginning
-from tidewolf.storage import database, tables
-from tidewolf.storage.file import File
-from tidewolf.storage.postgres import is_address
+from tidewolf.storage import database, file, postgres, tables
 from tidewolf.storage.tables import Content, Tables
 
 if TYPE_CHECKING:
@@ -410,7 +407,7 @@ class SessionStore:
         self._last: dict[str, Future[None]] = {}
         self._local, self._mutex = threading.local(), threading.Lock()
         self._changes: int | None = None
-        within = as_number(commit_within, "commit_within", least=0.0)
+        within = arrays.as_number(commit_within, "commit_within", least=0.0)
         self.commits = Commits(backing.writer, within, self.where, self._look)
 
     @classmethod
@@ -446,7 +443,7 @@ class SessionStore:
         InUse
             If another process serves the same folder.
         """
-        if is_address(where):
+        if postgres.is_address(where):
             from tidewolf.storage.cluster import Cluster
 
             cluster = Cluster(str(where), holder, takeover_after)
@@ -760,7 +757,7 @@ _DONE: Future[None] = Future()
 _DONE.set_result(None)
 
 # Where a session is kept: a file of its own, or a place among others.
-Backend: TypeAlias = File | SessionHandle
+Backend: TypeAlias = file.File | SessionHandle
 
 
 def backend(
@@ -768,15 +765,15 @@ def backend(
 ) -> Backend:
     """Where the session of this name is kept; in PostgreSQL it is made if there is none."""
     if isinstance(where, SessionStore):
-        name = as_text(name, "The name of a session")
+        name = arguments.as_text(name, "The name of a session")
         return SessionHandle(where, name, read_only=True) if read_only else where.handle(name)
-    if not is_address(where):
-        return File(where, read_only=read_only)
+    if not postgres.is_address(where):
+        return file.File(where, read_only=read_only)
     if read_only:
         raise NotSupported("Only a session in a file, not in PostgreSQL, can be read_only=True.")
     store = SessionStore.open(str(where), commit_within=0.0)
     try:
-        if store.info(as_text(name, "The name of a session")) is None:
+        if store.info(arguments.as_text(name, "The name of a session")) is None:
             with suppress(AlreadyThere):  # by another process, just now
                 store.create(name, "").result()
         return store.handle(name, alone=True)

@@ -18,11 +18,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tidewolf.core import arrays, errors, values
 from tidewolf.core.arguments import as_callback
-from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import CheckFailed, TidewolfError
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.core.values import Value, identity
 from tidewolf.sets.base import membership_tolerance
 
 OnPass: TypeAlias = Callable[[str], None] | None
@@ -39,11 +37,11 @@ def run_checks(trial: object, subject: str, on_pass: OnPass) -> None:
     for name, check in checks_of(type(trial)).items():
         try:
             check(trial)
-        except CheckFailed as failed:
+        except errors.CheckFailed as failed:
             failed.args = (f"{subject} fails the check that {statement(check)}: {failed}.",)
             raise
         except Exception as error:
-            raise CheckFailed(
+            raise errors.CheckFailed(
                 f"{subject} cannot be checked ({name}): {sentence_of(error)}"
             ) from error
         if on_pass is not None:
@@ -60,7 +58,7 @@ class Require:
 
     def __call__(self, holds: bool | np.bool_, detail: str) -> None:
         if not holds:
-            raise CheckFailed(detail)
+            raise errors.CheckFailed(detail)
 
     def at_most(self, number: float, most: float, what: str) -> None:
         self(number <= most, f"{what} is {number:.6g}, expected at most {most:.6g}")
@@ -88,16 +86,16 @@ class Require:
         if not off <= membership_tolerance(x, K.radius):
             self(False, f"{what} is {format_point(x)}, with infeasibility {off:.3g}")
 
-    def value(self, value: Value, kind: type[Value]) -> None:
+    def value(self, value: values.Value, kind: type[values.Value]) -> None:
         self(is_dataclass(value), "it is no dataclass(frozen=True, eq=False, repr=False)")
         self.equality(value, kind)
         for other in (type(value)(**value.fields()), copy.deepcopy(value)):
             same = other == value and hash(value) == hash(other) and repr(value) == repr(other)
-            same = same and identity(value) == identity(other)
+            same = same and values.identity(value) == values.identity(other)
             self(same, f"a copy, {other!r}, is not equal to it in ==, hash, repr and identity")
         self(object() != value, "it equals an object of another kind")
 
-    def equality(self, value: Value, kind: type[Value]) -> None:
+    def equality(self, value: values.Value, kind: type[values.Value]) -> None:
         self(repr(value).startswith(type(value).__name__), f"its repr is {value!r}")
         own = type(value).__eq__ is not kind.__eq__
         self(not own, "it does not compare arrays by content; declare the dataclass with eq=False")
@@ -116,13 +114,13 @@ def raised(call: Callable[..., object], *given: object) -> Exception | None:
 
 def sentence_of(error: BaseException) -> str:
     text = " ".join(str(error).split())
-    if isinstance(error, TidewolfError):
+    if isinstance(error, errors.TidewolfError):
         return text
     return f"{type(error).__name__}{': ' * bool(text)}{text.rstrip('.')}."
 
 
 def as_floats(x: Array) -> Floats:
-    return np.asarray(to_numpy(x), dtype=np.float64)
+    return np.asarray(arrays.to_numpy(x), dtype=np.float64)
 
 
 def format_point(x: Array) -> str:

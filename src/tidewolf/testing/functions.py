@@ -22,11 +22,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
+from tidewolf.core import arguments, batch, piecewise
 from tidewolf.core.arrays import as_point, eps_of, is_array, like, namespace, to_numpy
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType
-from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.combined import chained
@@ -37,7 +35,7 @@ _LOOKED_AT = 16
 
 
 def check_function(
-    f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None, on_pass: OnPass = None
+    f: batch.Batch, *, seed: int = 0, points: Sequence[Array] | None = None, on_pass: OnPass = None
 ) -> None:
     """Run every check of functions on a batch of them.
 
@@ -70,19 +68,19 @@ def check_function(
     ...     print(str(failed)[:49])
     Custom fails the check that every round is convex
     """
-    if not isinstance(f, Batch):
+    if not isinstance(f, batch.Batch):
         raise WrongType(f"check_function takes an instance of a subclass of Batch, not {f!r}.")
     if len(f) == 0:
         raise InvalidInput(f"check_function needs a batch with at least one round; {f!r} has none.")
     name = type(f).__name__
-    if type(f).fields is Batch.fields and not is_dataclass(f):
+    if type(f).fields is batch.Batch.fields and not is_dataclass(f):
         raise CheckFailed(f"{name} has no settings: make it a dataclass, or define fields().")
     run_checks(FunctionChecks(f, _points(f, seed, points), seed), name, on_pass)
 
 
 @dataclass(frozen=True)
 class FunctionTrial:
-    f: Batch
+    f: batch.Batch
     xs: tuple[Array, ...]
     seed: int
 
@@ -134,13 +132,13 @@ class FunctionTrial:
         return float(eps_of(self.xs[0]) ** 0.5 * largest)
 
 
-def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array, ...]:
+def _points(f: batch.Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array, ...]:
     rng, what = generator(seed, "points"), "The points for check_function"
     if points is None and f.domain is None:
         reference = next((part for part in f.fields().values() if is_array(part)), np.empty(0))
         spread = [s * rng.standard_normal(f.shape) for s in (0.1, 0.1, 1.0, 1.0, 10.0, 10.0)]
         return tuple(like(x, reference) for x in (np.zeros(f.shape), np.ones(f.shape), *spread))
-    listed = as_items(() if points is None else points, what, "[[0.0], [1.0]]")
+    listed = arguments.as_items(() if points is None else points, what, "[[0.0], [1.0]]")
     given = [as_point(x, f.shape, what) for x in listed]
     if len(given) < 2:
         raise InvalidInput(f"check_function needs at least two {f.domain or 'points'}.")
@@ -159,7 +157,7 @@ class FunctionChecks(FunctionTrial):
     def function_prints_and_compares(self) -> None:
         """It prints its name and compares by content."""
         f = self.f
-        require.equality(f, Batch)
+        require.equality(f, batch.Batch)
         require(f == f[:], "f[:] is not equal to f")
         require(f != f[:0], "f[:0] is equal to f")
 
@@ -285,7 +283,7 @@ class FunctionChecks(FunctionTrial):
     def total_is_the_sum(self) -> None:
         """total() is the sum over the rounds."""
         f = self.f
-        if isinstance(f, LinearTotal):
+        if isinstance(f, piecewise.LinearTotal):
             c, constant = f.total()
             require.array(c, f.shape, np.zeros(0), "c")
             total = self.flat @ c.reshape(-1) + constant
@@ -294,7 +292,7 @@ class FunctionChecks(FunctionTrial):
     def halfspaces_say_the_same(self) -> None:
         """halfspaces() state that every value is at most 0, epigraph() the value of each round."""
         f = self.f
-        for name in ("halfspaces", "epigraph") if isinstance(f, PiecewiseLinear) else ():
+        for name in ("halfspaces", "epigraph") if isinstance(f, piecewise.PiecewiseLinear) else ():
             A, b, rounds = getattr(f, name)()
             sizes = (*A.shape, len(rounds))
             fits = sizes == (len(b), self.flat.shape[1], len(b)) and (np.diff(rounds) >= 0).all()

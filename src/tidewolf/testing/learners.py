@@ -35,28 +35,18 @@ from typing import Any
 
 import numpy as np
 
+from tidewolf.core import oracle, round_info, values
 from tidewolf.core.arrays import eps_of, is_array, like, to_numpy
 from tidewolf.core.batch import NEVER, Stream
 from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError, WrongType
 from tidewolf.core.feedback import Arrival, Bandit, Feedback, FirstOrder
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.run import run
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, functions_of, play, revealed
+from tidewolf.methods import capabilities
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.capabilities import (
-    Explores,
-    LateFeedback,
-    acts,
-    feedback_read,
-    is_per_constraint,
-    rounds_at_once,
-    with_info,
-)
 from tidewolf.methods.late import next_round
 from tidewolf.testing.checks import OnPass, as_floats, format_point, raised, require, run_checks
 
@@ -118,7 +108,7 @@ def check_learner(
     run_checks(LearnerChecks(learner, stream), name, on_pass)
 
 
-def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
+def hostile_stream(K: oracle.HasLMO, rounds: int, seed: int) -> Stream:
     """Linear losses that change their sign; even seeds oppose them by half-spaces that cut the set
     near its center, odd ones set capacities.
     """
@@ -178,11 +168,11 @@ class LearnerTrial:
 
     def next(self, t: int, state: Any) -> tuple[Any, Array, Feedback]:
         learner, info, part = self.learner, self.stream.info(t), slice(t, t + 1)
-        state = with_info(learner, state, info)
+        state = capabilities.with_info(learner, state, info)
         x, functions = learner.act(state), functions_of(self.stream, part)
-        needs = feedback_read(learner, functions.losses)
+        needs = capabilities.feedback_read(learner, functions.losses)
         at = x[None, ...] if needs is Bandit else x
-        return state, x, revealed(functions, at, needs, is_per_constraint(learner))[1]
+        return state, x, revealed(functions, at, needs, capabilities.is_per_constraint(learner))[1]
 
 
 def bits_of(x: Array) -> tuple[Any, ...]:
@@ -198,7 +188,7 @@ def require_same(expected: Iterable[Played], found: Iterable[Played], how: str) 
             require(False, f"{how}, {played} before round {other.state.t}")
 
 
-def require_action(K: HasLMO, x: Array, t: int) -> None:
+def require_action(K: oracle.HasLMO, x: Array, t: int) -> None:
     what = f"the action of round {t}"
     require.array(x, K.shape, K.center, what)
     require.member(K, x, what)
@@ -211,7 +201,7 @@ def bad_feedback(trial: LearnerTrial, t: int, state: Any) -> dict[str, Any]:
     if isinstance(good, FirstOrder):
         good = good._replace(violation=1.0, constraint_slope=1.0)
     wide, bad = like(np.ones((1, *x.shape, 2)), x), dict[str, Any](nothing=None, text="up")
-    most = rounds_at_once(trial.learner, state)
+    most = capabilities.rounds_at_once(trial.learner, state)
     numbers: dict[str, list[Any]] = {"violation": [-1.0, nan, inf], "rounds": [0, most + 1]}
     for name, given in good._asdict().items():
         faults = numbers.get(name, [])
@@ -248,7 +238,7 @@ class LearnerChecks(LearnerTrial):
         """Every action is a read-only member of the set."""
         learner, state = self.learner, self.learner.start()
         for t in range(len(self.stream)):
-            x = learner.act(with_info(learner, state, self.stream.info(t)))
+            x = learner.act(capabilities.with_info(learner, state, self.stream.info(t)))
             require_action(learner.K, x, t)
             state = next(self.steps([t], state)).state
 
@@ -277,16 +267,20 @@ class LearnerChecks(LearnerTrial):
         learner = self.learner
         for t, state in self.moments:
             before, k = learner.save(state), learner.rounds_left(state)
-            there = with_info(learner, state, self.stream.info(t))
-            x, points, those = learner.act(there), acts(learner, there, k), f"acts(state, {k})"
+            there = capabilities.with_info(learner, state, self.stream.info(t))
+            x, points, those = (
+                learner.act(there),
+                capabilities.acts(learner, there, k),
+                f"acts(state, {k})",
+            )
             require.array(points, (k, *x.shape), x, those)
             require(bits_of(x) == bits_of(points[0, ...]), f"act differs from {those} in round {t}")
             for i in range(min(k, len(self.stream) - t)):
                 due = self.point(t + i if learner.needs is Bandit else t)
                 same = bits_of(points[i, ...]) == bits_of(due)
                 require(same, f"{those} differs from what is played in round {t + i}")
-            for count in (0, k + 1) if isinstance(learner, Explores) else ():
-                refused = raised(acts, learner, state, count) is not None
+            for count in (0, k + 1) if isinstance(learner, capabilities.Explores) else ():
+                refused = raised(capabilities.acts, learner, state, count) is not None
                 require(refused, f"acts(state, {count}) is answered, rounds_left is {k}")
             require(learner.save(state) == before, f"act or acts changed the state of round {t}")
 
@@ -363,23 +357,23 @@ class LearnerChecks(LearnerTrial):
         advice = {"unexpected": like(np.stack([as_floats(K.center)] * rounds), K.center)}
         stream = replace(self.stream, unavailable=None, arrives=None, played=None)
         stream = replace(stream, time=hours, context=plain, advice=advice)
-        infos = [stream.info(t) or RoundInfo() for t in range(rounds)]
+        infos = [stream.info(t) or round_info.RoundInfo() for t in range(rounds)]
         for t, state in self.moments:
             before, info = learner.save(state), infos[t]
-            after = with_info(learner, state, info)
+            after = capabilities.with_info(learner, state, info)
             is_state = isinstance(after, learner.state_type)
             require(is_state, f"with_info gives a {type(after).__name__}")
             require(after.t == state.t, f"with_info takes the round from {state.t} to {after.t}")
             x = learner.act(after)
             require_action(K, x, t)
             loaded = learner.act(learner.load(learner.save(after)))
-            again = learner.act(with_info(learner, state, info))
+            again = learner.act(capabilities.with_info(learner, state, info))
             for way, other in (("loaded, it", loaded), ("given again, it", again)):
                 same = bits_of(other) == bits_of(x)
                 require(same, f"{way} plays another point with what is known in round {t}")
             require(learner.save(state) == before, f"with_info changed the state of round {t}")
         pairs = zip(self.states[:-1], infos, strict=True)
-        unused = all(with_info(learner, state, info) is state for state, info in pairs)
+        unused = all(capabilities.with_info(learner, state, info) is state for state, info in pairs)
         if unused and self.stream.info(0) is None:
             require_same(self.run, play(learner, stream), "with information it does not use")
 
@@ -431,7 +425,7 @@ class LearnerChecks(LearnerTrial):
     def states_do_not_grow(self) -> None:
         """A saved state does not grow with the rounds, except for those of an open block."""
         learner, rounds, state = self.learner, len(self.stream), self.learner.start()
-        settings = len(fingerprint(learner))  # part of every saved state, and not counted
+        settings = len(values.fingerprint(learner))  # part of every saved state, and not counted
         sizes, enough, sampled = dict[int, int](), _CYCLES * rounds, 0
         for played in self.endless():
             due, state = learner.rounds_left(state) == int(played.losses.shape[0]), played.state
@@ -449,7 +443,7 @@ class LearnerChecks(LearnerTrial):
     def arriving_at_once_is_in_order(self) -> None:
         """Feedback that arrives at once has the effect of feedback in order."""
         learner, after, run = self.learner, self.learner.start(), list[Played]()
-        if not isinstance(learner, LateFeedback):
+        if not isinstance(learner, capabilities.LateFeedback):
             return
         for t, single in enumerate(self.single):
             state, x, feedback = self.next(t, after)
@@ -462,12 +456,14 @@ class LearnerChecks(LearnerTrial):
     def late_rounds_are_played(self) -> None:
         """Late rounds are played: decisions are members, rounds are counted, load(save) resumes."""
         learner, K, state = self.learner, self.learner.K, self.learner.start()
-        if not isinstance(learner, LateFeedback):
+        if not isinstance(learner, capabilities.LateFeedback):
             return
         stream = late_stream(learner, self.stream)
         run = list(play(learner, stream))
         for t, played in enumerate(run):
-            off = K.infeasibility(learner.act(with_info(learner, state, stream.info(t))))
+            off = K.infeasibility(
+                learner.act(capabilities.with_info(learner, state, stream.info(t)))
+            )
             require.at_most(off, 1e-6 * max(1.0, K.radius), f"the infeasibility in round {t}")
             state = played.state
             decided = next_round(state)
@@ -484,7 +480,7 @@ class LearnerChecks(LearnerTrial):
     def order_within_a_batch_is_nothing(self) -> None:
         """What arrives together gives one state, in any order, and changes no earlier state."""
         learner, state, arrivals = self.learner, self.learner.start(), list[Arrival]()
-        if not isinstance(learner, LateFeedback):
+        if not isinstance(learner, capabilities.LateFeedback):
             return
         for t in range(min(4, len(self.stream))):
             state, _, feedback = self.next(t, state)

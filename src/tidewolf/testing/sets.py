@@ -30,8 +30,7 @@ from tidewolf.core.errors import WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Sparse
-from tidewolf.sets.base import Compiled, ConvexSet, Polyhedral, Projectable, Relaxable
-from tidewolf.sets.base import membership_tolerance as tolerance_of
+from tidewolf.sets import base
 from tidewolf.testing.checks import OnPass, as_floats, format_point, require, run_checks
 
 _AXES = 12
@@ -42,7 +41,7 @@ _SOLVER = 1e-6
 """How far an LP solver's answer may be off, relative to the sizes in it."""
 
 
-def check_set(K: ConvexSet, *, seed: int = 0, on_pass: OnPass = None) -> None:
+def check_set(K: base.ConvexSet, *, seed: int = 0, on_pass: OnPass = None) -> None:
     """Run every check of sets on one set.
 
     Parameters
@@ -69,7 +68,7 @@ def check_set(K: ConvexSet, *, seed: int = 0, on_pass: OnPass = None) -> None:
     >>> checks[0]
     'center is a member'
     """
-    if not isinstance(K, ConvexSet):
+    if not isinstance(K, base.ConvexSet):
         raise WrongType(f"check_set takes an instance of a subclass of ConvexSet, not {K!r}.")
     name = repr(K) if is_dataclass(K) else type(K).__name__
     run_checks(SetChecks(K, seed), name, on_pass)
@@ -81,7 +80,7 @@ class SetTrial:
     rounded to the set's dtype.
     """
 
-    K: ConvexSet
+    K: base.ConvexSet
     seed: int
 
     def given(self, x: Floats) -> Array:
@@ -198,8 +197,8 @@ class SetChecks(SetTrial):
     def directions_stay_unchanged(self) -> None:
         """What it is given stays unchanged and is not kept."""
         names = ["lmo", "tangent", "infeasibility", "atom"]
-        names += ["project"] * isinstance(self.K, Projectable)
-        names += ["relax"] * isinstance(self.K, Relaxable)
+        names += ["project"] * isinstance(self.K, base.Projectable)
+        names += ["relax"] * isinstance(self.K, base.Relaxable)
         for d, name in itertools.product(self.normals("inputs", 2), names):
             before = self.center if name == "atom" else d
             x = self.given(before)
@@ -244,7 +243,7 @@ class SetChecks(SetTrial):
         """The oracle is as good as a linear program over its description, and no better."""
         from scipy.optimize import linprog
 
-        if not isinstance(self.K, Polyhedral):
+        if not isinstance(self.K, base.Polyhedral):
             return
         of = self.K.description()
         rows, bounds = (of.A_ub, of.b_ub, of.A_eq, of.b_eq), np.stack([of.lower, of.upper], axis=1)
@@ -321,7 +320,7 @@ class SetChecks(SetTrial):
                 if norm(out) > math.sqrt(self.eps) * norm(d):
                     x = self.given(start - self.size * out / norm(out))
                     off = float(K.infeasibility(x))
-                    outside = off > tolerance_of(x, K.radius)
+                    outside = off > base.membership_tolerance(x, K.radius)
                     require(outside, f"{format_point(x)}, {kind}, has infeasibility {off:.3g}")
 
     def inner_ball_is_inside(self) -> None:
@@ -359,7 +358,7 @@ class SetChecks(SetTrial):
                 what = f"for the answer {format_point(dense)}, {name}"
                 require.close(gap, 0.0, self.square_slack(e, x), what)
             require(np.array_equal(as_floats(start), x), "blend changed the point it was given")
-            if isinstance(K, Compiled):
+            if isinstance(K, base.Compiled):
                 same = type(vertex) is Sparse and vertex.key() == K.minimiser(d).key()
                 require(same, f"the compiled oracle and `answer` differ for {format_point(d)}")
 
@@ -384,7 +383,7 @@ class SetChecks(SetTrial):
     def projections_are_nearest(self) -> None:
         """project gives the nearest member, and that of a far point does not beat the oracle."""
         K, room = self.K, self.eps * max(1.0, self.size)
-        if not isinstance(K, Projectable):
+        if not isinstance(K, base.Projectable):
             return
         for z in self.members[-6:]:
             moved = norm(as_floats(K.project(self.given(z))) - z)
@@ -403,7 +402,7 @@ class SetChecks(SetTrial):
     def relaxations_come_no_farther(self) -> None:
         """relax is a projection that keeps members and brings no point farther from any member."""
         K = self.K
-        if not isinstance(K, Relaxable):
+        if not isinstance(K, base.Relaxable):
             return
         around = [self.center + self.size * d for d in self.normals("relaxations", 4)]
         for y in [*self.members[-3:], *around]:
@@ -429,7 +428,7 @@ class SetChecks(SetTrial):
             fits = len(each) == len(starts) and np.min(each) >= 0
             require(fits, f"its factors have the radii or diameters {format_point(each)}")
             require.close(norm(each), whole, room, "the norm of the radii or diameters")
-        exact = not parts.exact or isinstance(K, Projectable)
+        exact = not parts.exact or isinstance(K, base.Projectable)
         require(exact, "its factors have an exact projection, and the set has no `project`")
 
         def sizes(x: Floats) -> Floats:
@@ -459,6 +458,6 @@ class SetChecks(SetTrial):
     def set_prints_and_compares(self) -> None:
         """It prints its name, equals a set of the same settings, and moves to another dtype."""
         K, reference = self.K, np.zeros(1, dtype=np.float32)
-        require.value(K, ConvexSet)
+        require.value(K, base.ConvexSet)
         moved = "after to(float32), which moves cached properties, the center"
         require.array(K.to(reference).center, K.shape, reference, moved)

@@ -37,14 +37,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, frozen, inner, plus
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array, Floats
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
 
 
-def step_factors(K: HasLMO) -> Factors:
+def step_factors(K: oracle.HasLMO) -> Factors:
     """What has a step of its own: the factors of a product, or the set as one."""
     whole = np.array([0]), np.array([K.radius]), np.array([K.diameter])
     return factors_of(K) or Factors(*whole, exact=False)
@@ -62,21 +61,21 @@ class DescentSums(NamedTuple):
 
     @classmethod
     def start(cls, factors: Factors) -> DescentSums:
-        none = frozen(np.zeros(len(factors.starts)))
+        none = arrays.frozen(np.zeros(len(factors.starts)))
         return cls(none, none, none)
 
     def in_units(self, unit: float) -> DescentSums:
         if unit == 1.0:
             return self
         scaled = self.squares * unit * unit, self.inverse_steps * unit, self.largest * unit
-        return DescentSums(*map(frozen, scaled))
+        return DescentSums(*map(arrays.frozen, scaled))
 
 
 def squares(d: Array, factors: Factors) -> Floats:
     """|d_b|^2 of each factor."""
     if len(factors.starts) == 1:
-        return np.array([inner(d, d)])
-    found: Floats = np.add.reduceat(flat(d) ** 2, factors.starts)
+        return np.array([arrays.inner(d, d)])
+    found: Floats = np.add.reduceat(arrays.flat(d) ** 2, factors.starts)
     return found
 
 
@@ -120,8 +119,8 @@ def descend(
     sigma = np.maximum(sums.inverse_steps, needed)
     etas = np.where(moves, 0.5 / np.where(moves, sigma, 1.0), 0.0)
     return Step(
-        plus(y, -share * spread(etas, factors, g), g),
-        DescentSums(*map(frozen, (S, sigma, largest))),
+        arrays.plus(y, -share * spread(etas, factors, g), g),
+        DescentSums(*map(arrays.frozen, (S, sigma, largest))),
         etas,
     )
 
@@ -139,8 +138,8 @@ def reaches(factors: Factors, x: Array, y: Array, distance: float | None = None)
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:
     z = y - center
-    length = math.sqrt(inner(z, z))
-    return y if length <= radius else plus(center, radius / length, z)
+    length = math.sqrt(arrays.inner(z, z))
+    return y if length <= radius else arrays.plus(center, radius / length, z)
 
 
 def into_balls(y: Array, center: Array, factors: Factors) -> Array:
@@ -156,7 +155,7 @@ def into_balls(y: Array, center: Array, factors: Factors) -> Array:
     return np.where(inside, y, center + spread(shares, factors, z) * z)
 
 
-def price_at_most(K: HasLMO, scale: float, e: float) -> float:
+def price_at_most(K: oracle.HasLMO, scale: float, e: float) -> float:
     """The most that prices add up to, over sqrt(sum |g|^2/2) and the diameter, where |x_b - y_b| is
     at most e R_b/R in every factor: (sum_b (D_b'^2/(k D_b) + k D_b')^2)^(1/2)/D with
     D_b' = min(2 R_b, D_b + e R_b/R), by Cauchy-Schwarz over the factors.

@@ -33,17 +33,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import listed
-from tidewolf.core.arrays import frozen, inner, norm, ones, to_numpy
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core import arguments, arrays, errors
 from tidewolf.core.feedback import FirstOrder, FullInformation, Spend, spend_at
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.functions.combined import Charged, Sum
-from tidewolf.functions.linear import Affine, Linear
+from tidewolf.functions import combined, linear
 from tidewolf.methods.base import Bound
 
-_NONE = frozen(np.zeros(0))
+_NONE = arrays.frozen(np.zeros(0))
 
 
 class BudgetSums(NamedTuple):
@@ -81,8 +78,8 @@ class BudgetSums(NamedTuple):
         """After n rounds with this spend and this gradient of the loss, with the price of it."""
         self = self._with_names(spend.names)
         t, h = self.rounds + n, spend.values
-        squares = [norm(K.tangent(gradient)) ** 2 / n for gradient in spend.gradients]
-        S_h, S_f = self.squares + squares, self.loss_square + norm(K.tangent(loss)) ** 2 / n
+        squares = [arrays.norm(K.tangent(gradient)) ** 2 / n for gradient in spend.gradients]
+        S_h, S_f = self.squares + squares, self.loss_square + arrays.norm(K.tangent(loss)) ** 2 / n
         G_h, G_f = np.sqrt(S_h / t), math.sqrt(S_f / t)
         Q = np.maximum(0.0, self.queues + h)
         reach = G_h * K.diameter * math.sqrt(t)
@@ -90,12 +87,12 @@ class BudgetSums(NamedTuple):
         lam = np.where(reach > 0.0, caution * ratio * Q / np.where(reach > 0.0, reach, 1.0), 0.0)
         return self._replace(
             rounds=t,
-            queues=frozen(Q),
-            squares=frozen(S_h),
+            queues=arrays.frozen(Q),
+            squares=arrays.frozen(S_h),
             loss_square=S_f,
-            net=frozen(self.net + h),
-            paid=frozen(self.paid + lam * h),
-            multipliers=frozen(lam),
+            net=arrays.frozen(self.net + h),
+            paid=arrays.frozen(self.paid + lam * h),
+            multipliers=arrays.frozen(lam),
         )
 
     def less_paid(self, bound: Bound) -> Bound:
@@ -106,12 +103,12 @@ class BudgetSums(NamedTuple):
 
     def _with_names(self, names: tuple[str, ...]) -> BudgetSums:
         if not len(self.queues) and self.names in ((), names):
-            none = frozen(np.zeros(len(names)))
+            none = arrays.frozen(np.zeros(len(names)))
             return self._replace(names=names, queues=none, squares=none, net=none, paid=none)
         if names != self.names:
-            raise InvalidInput(
-                f"Expected the spend of {listed(self.names) or 'no budget'} in every round, "
-                f"not that of {listed(names) or 'none'}.",
+            raise errors.InvalidInput(
+                f"Expected the spend of {arguments.listed(self.names) or 'no budget'} in every "
+                f"round, not that of {arguments.listed(names) or 'none'}.",
                 setting="spend",
             )
         return self
@@ -123,14 +120,14 @@ def priced(
     """The sums after feedback at x, and the feedback with the price of spending in its losses;
     both as they are if nothing is spent.
     """
-    if isinstance(feedback, FullInformation) and isinstance(feedback.losses, Charged):
+    if isinstance(feedback, FullInformation) and isinstance(feedback.losses, combined.Charged):
         losses, n = feedback.losses.parts[0], len(feedback.losses)
-        spend, gradient = spend_at(feedback.losses, x), losses.subgradient(x, ones(n, x))
+        spend, gradient = spend_at(feedback.losses, x), losses.subgradient(x, arrays.ones(n, x))
     elif isinstance(feedback, FirstOrder) and feedback.spend is not None:
         spend, gradient, n = feedback.spend, feedback.loss_gradient, feedback.rounds
     elif sums.names and sums.rounds:
-        raise InvalidInput(
-            f"Expected the spend of {listed(sums.names)} with the round.", setting="spend"
+        raise errors.InvalidInput(
+            f"Expected the spend of {arguments.listed(sums.names)} with the round.", setting="spend"
         )
     else:
         return sums, feedback
@@ -141,16 +138,16 @@ def priced(
         slope = slope + lam * one
     if isinstance(feedback, FirstOrder):
         total = gradient + slope
-        steepest = norm(total) if n == 1 else feedback.loss_slope + norm(slope)
+        steepest = arrays.norm(total) if n == 1 else feedback.loss_slope + arrays.norm(slope)
         return sums, feedback._replace(loss_gradient=total, loss_slope=steepest, spend=None)
-    offset = inner(slope, x) - float(sums.multipliers @ spend.values)
+    offset = arrays.inner(slope, x) - float(sums.multipliers @ spend.values)
     return sums, FullInformation(_with_price(losses, slope, offset), feedback.constraints)
 
 
 def _with_price(losses: Any, slope: Array, offset: float) -> Any:
     """f + <slope, x> - offset, in one round."""
-    if type(losses) is Linear and type(losses.C) is np.ndarray and len(losses) == 1:
-        return Affine._unchecked(A=losses.C + slope[None, ...], b=np.array([offset]))
+    if type(losses) is linear.Linear and type(losses.C) is np.ndarray and len(losses) == 1:
+        return linear.Affine._unchecked(A=losses.C + slope[None, ...], b=np.array([offset]))
     n = len(losses)
-    A, b = np.repeat(to_numpy(slope)[None, ...] / n, n, axis=0), np.full(n, offset / n)
-    return Sum(losses, Affine(A, b))
+    A, b = np.repeat(arrays.to_numpy(slope)[None, ...] / n, n, axis=0), np.full(n, offset / n)
+    return combined.Sum(losses, linear.Affine(A, b))

@@ -43,10 +43,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import inner, like, norm, to_numpy
-from tidewolf.core.errors import NotFinite, NotSupported
+from tidewolf.core import arrays, errors, oracle
 from tidewolf.core.feedback import require_full_information
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.combined import mapped
 from tidewolf.methods.base import Bound, Record, require_part
@@ -103,11 +101,11 @@ class DriftBlock(NamedTuple):
     limits: Limits = Limits()
 
 
-def require_whole_functions(feedback: object, K: HasLMO, most: int, owner: str) -> None:
+def require_whole_functions(feedback: object, K: oracle.HasLMO, most: int, owner: str) -> None:
     """Refuse other feedback than functions, and functions that are not defined outside the set."""
     for batch in require_full_information(feedback, K.shape, most):
         if batch.domain is not None:
-            raise NotSupported(
+            raise errors.NotSupported(
                 f"{owner} evaluates functions outside the set, and {type(batch).__name__} is only "
                 f"defined on {batch.domain}. Use LyapunovDescent, PrimalDual or SinhaVaze, which "
                 "do not."
@@ -115,7 +113,7 @@ def require_whole_functions(feedback: object, K: HasLMO, most: int, owner: str) 
 
 
 def drift(
-    K: HasLMO,
+    K: oracle.HasLMO,
     block: DriftBlock,
     d: Array,
     y: Array,
@@ -137,23 +135,23 @@ def drift(
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         found = solve_penalty(task, DRIFT_ACCURACY * alpha * R**2, DRIFT_LOOKS)
     if not np.isfinite(found.x).all():
-        raise NotFinite(
+        raise errors.NotFinite(
             "The constraints are so large beside their slopes that no step can be computed; give "
             "them in other units."
         )
-    z = like(found.x, y)
+    z = arrays.like(found.x, y)
     away, inverse_step = z - y, n * loss_slope * alpha
-    moved = norm(away)
+    moved = arrays.norm(away)
     far = min(reach + moved, 2.0 * R)
     slop = found.gap + far * min(alpha * found.off, math.sqrt(2.0 * alpha * found.gap))
     price = block.difference + n * loss_slope * (
-        slop - inner(d, away) - 0.5 * alpha * moved**2 - delta * found.breach
+        slop - arrays.inner(d, away) - 0.5 * alpha * moved**2 - delta * found.breach
     )
     return z, Tally(
         closed=tally.closed + n,
         price=tally.price + price,
         growth=tally.growth + 0.5 * max(0.0, inverse_step - tally.inverse_step) * reach**2,
-        need=tally.need + R * norm(d) - inner(d, z - like(K.center, z)) + slop,
+        need=tally.need + R * arrays.norm(d) - arrays.inner(d, z - arrays.like(K.center, z)) + slop,
         climb=tally.climb + 0.5 * max(0.0, alpha - tally.alpha) * reach**2,
         apart=tally.apart + block.breached_slopes * distance,
         spread=tally.spread + block.breached_slopes**2 / alpha,
@@ -213,4 +211,4 @@ def _bound(
 
 
 def _on_host(x: Array) -> Floats:
-    return np.asarray(to_numpy(x), dtype=np.float64)
+    return np.asarray(arrays.to_numpy(x), dtype=np.float64)

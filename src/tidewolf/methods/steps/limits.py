@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, final
 
+from tidewolf.core import checkpoint, errors
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
-from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import NotSupported
 from tidewolf.core.types import Array
 from tidewolf.functions.combined import (
     Chain,
@@ -27,7 +26,7 @@ from tidewolf.functions.combined import (
 
 
 @final
-class Limits(Stored):
+class Limits(checkpoint.Stored):
     """Batches of functions in the order of their rounds. Never changed: `and_then` makes
     another.
     """
@@ -68,7 +67,7 @@ def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, .
     pieces = whole.parts if isinstance(whole, Chain) else (whole,)
     for piece in pieces:
         if not can_be_saved(piece):
-            raise NotSupported(
+            raise errors.NotSupported(
                 f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
                 "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
                 "save at the end of a block."

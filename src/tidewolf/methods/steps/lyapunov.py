@@ -100,11 +100,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, frozen, inner, norm, plus, to_numpy
-from tidewolf.core.batch import Batch
-from tidewolf.core.errors import WrongShape
+from tidewolf.core import arrays, batch, errors, oracle
 from tidewolf.core.feedback import FirstOrder, limits_of, other_count
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
 from tidewolf.methods.capabilities import LimitBound
@@ -216,15 +213,15 @@ class Surrogate(NamedTuple):
     shares: Floats | None = None
     """where every limit has its own weight w_i: w_i/w, with w the largest"""
 
-    def breach(self, constraints: Batch, z: Array) -> float:
+    def breach(self, constraints: batch.Batch, z: Array) -> float:
         """sum g_t^+(z), limits with weights of their own in their shares: w times this is what the
         surrogate says of the limits.
         """
         pieces = None if self.shares is None else constraints.pieces(z)
         if pieces is None or self.shares is None:
             share = 1.0 if self.shares is None else float(self.shares[0])
-            return share * float(np.maximum(to_numpy(constraints.values(z)), 0.0).sum())
-        return float((np.maximum(to_numpy(pieces), 0.0) @ self.shares).sum())
+            return share * float(np.maximum(arrays.to_numpy(constraints.values(z)), 0.0).sum())
+        return float((np.maximum(arrays.to_numpy(pieces), 0.0) @ self.shares).sum())
 
     def gradient_of(self, block: FirstOrder) -> Array:
         """The constraints' gradient of rounds, in the same shares."""
@@ -245,7 +242,7 @@ class Surrogate(NamedTuple):
 
 @dataclass(frozen=True)
 class LyapunovWeights:
-    K: HasLMO
+    K: oracle.HasLMO
     caution: float
     horizon: int | None = None
     loss_lipschitz: float | None = None
@@ -329,14 +326,14 @@ class LyapunovWeights:
             paid[i] += w[i] * breach
             value, offset = value + w[i] * breach, offset + w[i] * one.constraint_offset
             P = w[i] * gradient if P is None else P + w[i] * gradient
-        g = V * grad_f if P is None else plus(P, V, grad_f)
+        g = V * grad_f if P is None else arrays.plus(P, V, grad_f)
         sums = dual.sums
         if P is not None:
-            at = sums.limit_at * unit + inner(P, x - self.K.center) + offset
-            sums = sums._replace(limit=frozen(sums.limit * unit + P), limit_at=at)
+            at = sums.limit_at * unit + arrays.inner(P, x - self.K.center) + offset
+            sums = sums._replace(limit=arrays.frozen(sums.limit * unit + P), limit_at=at)
         each = shares = None
         if self.per_constraint:
-            each = EachLimit(*(frozen(np.array(numbers)) for numbers in (Q, G, rho, paid)))
+            each = EachLimit(*(arrays.frozen(np.array(numbers)) for numbers in (Q, G, rho, paid)))
             shares = np.array(w) / (max(w) or 1.0)
         weighed = dual._replace(
             violation=dual.violation + min(block.violation, sum(breach for _, breach in found)),
@@ -350,7 +347,7 @@ class LyapunovWeights:
             aim=aim,
         )
         numbers = V, max(w), block.rounds, grad_f, offset, shares
-        return Surrogate(g, inner(g, g), weighed, unit, P, value, *numbers)
+        return Surrogate(g, arrays.inner(g, g), weighed, unit, P, value, *numbers)
 
     def _broken(self, block: FirstOrder) -> tuple[int, list[tuple[int, FirstOrder]]]:
         """How many limits have a weight, and those that were broken, each as though alone."""
@@ -384,7 +381,7 @@ class LyapunovWeights:
         if dual.each is None:
             return [[number] * count for number in (0.0, given or 0.0, math.inf, 0.0)]
         if len(dual.each.slopes) != count:
-            raise WrongShape(other_count(count, len(dual.each.slopes)))
+            raise errors.WrongShape(other_count(count, len(dual.each.slopes)))
         return [numbers.tolist() for numbers in dual.each]
 
     def _log2(self, rounds: int, G: float, Q: float) -> float:
@@ -403,8 +400,8 @@ class LyapunovWeights:
         grad_f, slope = tangent_part(
             self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known, size
         )
-        sums, at = dual.sums, inner(grad_f, x - self.K.center) + block.loss_offset
-        sums = sums._replace(loss=frozen(sums.loss + grad_f), loss_at=sums.loss_at + at)
+        sums, at = dual.sums, arrays.inner(grad_f, x - self.K.center) + block.loss_offset
+        sums = sums._replace(loss=arrays.frozen(sums.loss + grad_f), loss_at=sums.loss_at + at)
         after = dual._replace(
             rounds=dual.rounds + block.rounds,
             slopes=Slopes(max(dual.slopes.loss, slope), dual.slopes.constraint),
@@ -464,8 +461,8 @@ class LyapunovWeights:
         limit.
         """
         most = paid_at_most(self.K, dual.sums, cells)
-        size = abs(dual.sums.limit_at) + norm(dual.sums.limit) * self.K.radius
-        rounding = math.sqrt(eps_of(self.K.center)) * (size + dual.paid)
+        size = abs(dual.sums.limit_at) + arrays.norm(dual.sums.limit) * self.K.radius
+        rounding = math.sqrt(arrays.eps_of(self.K.center)) * (size + dual.paid)
         if dual.impossible or dual.paid - most > rounding:
             return None
         return max(most, dual.paid)

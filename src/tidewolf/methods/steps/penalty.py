@@ -66,11 +66,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidewolf.core import batch, errors, oracle, sparse
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Batch
-from tidewolf.core.errors import NotConvex
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.functions.linear import Affine, MaxAffine
 from tidewolf.methods.steps.adagrad import into_ball
@@ -101,8 +98,8 @@ _NOTHING = 1e-9
 class PenaltyTask(NamedTuple):
     """One step to solve; `d` is within the directions of aff(K), y in the ball and in aff(K)."""
 
-    K: HasLMO
-    constraints: Batch
+    K: oracle.HasLMO
+    constraints: batch.Batch
     y: Floats
     d: Floats
     delta: float
@@ -221,7 +218,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
         finished = exact and len(new) == 0 and rho <= least and gap > 0.9 * gaps[-1]
         exact = len(new) == 0
         if gap < -_LIE * (abs(upper) + abs(lower) + task.delta * float(sizes.sum())):
-            raise NotConvex(
+            raise errors.NotConvex(
                 f"Constraints have a value of {upper:.6g} where their subgradients prove at least "
                 f"{lower:.6g}: they are not convex, or a subgradient is wrong. "
                 "`tidewolf.testing.check_function` shows where."
@@ -244,11 +241,11 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
     return best._replace(gap=max(0.0, upper - lower), off=_off(task, best.x, *proof), looks=looks)
 
 
-def _merged(constraints: Batch) -> Batch:
+def _merged(constraints: batch.Batch) -> batch.Batch:
     """Equal rounds of dense affine pieces as one: n rounds with g_t = g are one with n g, since
     n g^+ = (n g)^+.
     """
-    if not isinstance(constraints, Affine | MaxAffine) or is_sparse(constraints.A):
+    if not isinstance(constraints, Affine | MaxAffine) or sparse.is_sparse(constraints.A):
         return constraints
     A, b = constraints.A, constraints.b
     numbers = np.concatenate([A.reshape(len(A), -1), b.reshape(len(A), -1)], axis=1)

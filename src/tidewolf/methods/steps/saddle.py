@@ -29,9 +29,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from tidewolf.core import feedback, oracle
 from tidewolf.core.arrays import eps_of, inner, namespace, norm
-from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.steps.slopes import TangentGradients
 
@@ -85,11 +84,11 @@ class SaddleSums(NamedTuple):
 
     def stepped(
         self,
-        K: HasLMO,
+        K: oracle.HasLMO,
         x: Array,
         y: Array,
         gradients: TangentGradients,
-        block: FirstOrder,
+        block: feedback.FirstOrder,
         steps: SaddleSteps,
         unit: Units,
         reach: float,
@@ -139,7 +138,7 @@ def violation_bound(E: float, rounds: int, nu: float, theta: float, size: float 
     return math.sqrt(2.0 * (theta * rounds + 1.0 / nu) * E) * size
 
 
-def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, bool]:
+def kept_possible(block: feedback.FirstOrder, most: float, like: Array) -> tuple[float, bool]:
     """A block's violation, cut at the most that a point that satisfies all constraints allows, and
     whether it was.
 

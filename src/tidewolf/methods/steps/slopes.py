@@ -16,22 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    LEAST,
-    MOST,
-    eps_of,
-    inner,
-    inner_products,
-    length,
-    namespace,
-    norm,
-    require_finite,
-    square,
-    square_range,
-)
+from tidewolf.core import arrays, errors, feedback
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotFinite
-from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 
@@ -52,7 +38,7 @@ class Slopes(NamedTuple):
         """G_f/G_g, the size of a multiplier; 1 where one of them is not known."""
         return self.loss / self.constraint if self.loss > 0.0 and self.constraint > 0.0 else 1.0
 
-    def and_of(self, block: FirstOrder) -> Slopes:
+    def and_of(self, block: feedback.FirstOrder) -> Slopes:
         """Those of single rounds of a block among them."""
         return Slopes(
             max(self.loss, block.loss_slope), max(self.constraint, block.constraint_slope)
@@ -80,7 +66,7 @@ def unit_length(K: HasLMO) -> float:
 
 
 def tangent_gradients(
-    K: HasLMO, block: FirstOrder, given: Given, known: Slopes
+    K: HasLMO, block: feedback.FirstOrder, given: Given, known: Slopes
 ) -> TangentGradients:
     """Both gradients of a block within the affine hull, and the largest norms so far. Gradients
     that are not finite, or exceed a given Lipschitz constant, are refused."""
@@ -111,49 +97,54 @@ def tangent_part(
     """
     along: Array = None
     if type(gradient) is np.ndarray:
-        norm2 = square(gradient)
+        norm2 = arrays.square(gradient)
     else:
         along = K.tangent(gradient)
         if along is gradient or size > 0.0:  # its size alone does not show a NaN in it
-            along2 = inner(along, along)
+            along2 = arrays.inner(along, along)
             norm2 = along2 if along is gradient else size * size
         else:
-            norm2, along2 = inner_products((gradient, gradient), (along, along))
-    least, most = square_range(gradient)
+            norm2, along2 = arrays.inner_products((gradient, gradient), (along, along))
+    least, most = arrays.square_range(gradient)
     if not norm2 <= (most * rounds) ** 2:
-        require_finite(gradient, f"The {name} gradient")
-        raise _immoderate(name, length(gradient / rounds), "", "slopes", least, most)
+        arrays.require_finite(gradient, f"The {name} gradient")
+        raise _immoderate(name, arrays.length(gradient / rounds), "", "slopes", least, most)
     if norm2 < least * least:
         return _small(K, name, gradient, rounds, max(known, given or 0.0)), 0.0
     if along is None:
         along = K.tangent(gradient)
-        along2 = inner(along, along)
-    if along2 <= (_ROUNDING * eps_of(gradient)) ** 2 * norm2 or K.diameter == 0.0:
+        along2 = arrays.inner(along, along)
+    if along2 <= (_ROUNDING * arrays.eps_of(gradient)) ** 2 * norm2 or K.diameter == 0.0:
         return 0.0 * gradient, 0.0
     if along2 < _ACROSS * norm2:
         # what rounding left of a large part across aff(K) would be large beside the rest
         along = K.tangent(along)
     slope = math.sqrt(along2) / rounds
     if given is not None and slope > given * (1.0 + 1e-9):
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"A {name} of slope {slope:.6g} was seen, above {name}_lipschitz = {given:.6g}; give a "
             "larger one, or none."
         )
-    if not LEAST <= slope * K.radius <= MOST:
+    if not arrays.LEAST <= slope * K.radius <= arrays.MOST:
         raise _immoderate(
-            name, slope, f" on a set of radius {K.radius:.3g}", "slopes times radii", LEAST, MOST
+            name,
+            slope,
+            f" on a set of radius {K.radius:.3g}",
+            "slopes times radii",
+            arrays.LEAST,
+            arrays.MOST,
         )
     return along, slope
 
 
-def slope_of_rounds(K: HasLMO, slope: float, block: FirstOrder) -> float:
+def slope_of_rounds(K: HasLMO, slope: float, block: feedback.FirstOrder) -> float:
     """The slope per round of a block's constraints, given that of the sum of their gradients.
 
     Those of rounds that were played at points of their own may cancel out: where a point keeps the
     limits, some round is as steep as the mean violation over the diameter.
     """
     n, D, offset = block.rounds, K.diameter, block.constraint_offset
-    if n == 1 or D == 0.0 or offset <= math.sqrt(eps_of(K.center)) * block.violation:
+    if n == 1 or D == 0.0 or offset <= math.sqrt(arrays.eps_of(K.center)) * block.violation:
         return slope
     return max(slope, min(block.violation, n * slope * D + offset) / (n * D))
 
@@ -164,7 +155,7 @@ def tangent_slopes(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 
     """
     gradients = batch.gradients(x)
     if len(batch) > 1:
-        xp = namespace(gradients)
+        xp = arrays.namespace(gradients)
         known = max(known, float(xp.max(xp.abs(gradients))))  # rounds are beside one another, too
     each = (tangent_part(K, name, gradients[t, ...], 1, None, known) for t in range(len(batch)))
     return np.array([slope for _, slope in each])
@@ -174,21 +165,24 @@ def _small(K: HasLMO, name: str, gradient: Array, rounds: int, known: float) -> 
     """0 in place of a gradient that is none within aff(K), or is nothing beside the slopes known;
     any other is refused.
     """
-    xp = namespace(gradient)
+    xp = arrays.namespace(gradient)
     size = float(xp.max(xp.abs(gradient)))
     if size > 0.0 and K.diameter > 0.0:
-        along = norm(K.tangent(gradient / size))
+        along = arrays.norm(K.tangent(gradient / size))
         slope = along * size / rounds
-        if along > _ROUNDING * eps_of(gradient) and not slope <= eps_of(gradient) * known:
-            raise _immoderate(name, slope, "", "slopes", *square_range(gradient))
+        if (
+            along > _ROUNDING * arrays.eps_of(gradient)
+            and not slope <= arrays.eps_of(gradient) * known
+        ):
+            raise _immoderate(name, slope, "", "slopes", *arrays.square_range(gradient))
     return 0.0 * gradient
 
 
 def _immoderate(
     name: str, slope: float, where: str, what: str, least: float, most: float
-) -> NotFinite:
+) -> errors.NotFinite:
     verb = "vanish" if slope < 1.0 else "overflow"
-    return NotFinite(
+    return errors.NotFinite(
         f"A {name} of slope {slope:.3g}{where} was given, whose square would {verb}; {what} from "
         f"{least:g} to {most:g} are accepted: give the {name} in other units."
     )
