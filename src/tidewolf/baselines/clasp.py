@@ -34,8 +34,7 @@ ACCURACY = 1e-10
 class State(NamedTuple):
     t: int
     x: Array
-    slope: float = 0.0
-    """G_f"""
+    slope: float = 0.0  # G_f
     calls: int = 0
     distance: float = 0.0
 

@@ -41,8 +41,8 @@ class State(NamedTuple):
     x: Array
     epoch: clock.Epoch
     slopes: Slopes
+    # of this epoch, but for its regret bound, which is one since the first round
     saddle: SaddleSums = SaddleSums()
-    """of this epoch, but for its regret bound, which is one since the first round"""
     calls: int = 0
     distance: float = 0.0
     pending: tuple[late.Deferred, ...] = ()

@@ -34,11 +34,9 @@ class State(NamedTuple):
     x: Array
     advice: resolve.ResolveState
     calls: int = 0
-    solves: int = 0
-    """linear programs solved so far"""
+    solves: int = 0  # linear programs solved so far
     distance: float = 0.0
-    own: Array | None = None
-    """what it would play if no entries were out in the coming round"""
+    own: Array | None = None  # what it would play if no entries were out in the coming round
     pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()

@@ -25,10 +25,9 @@ from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.sets.base import ConvexSet
 
-SHARE = 20
-"""A window is this part of the horizon."""
+SHARE = 20  # A window is this part of the horizon.
+# How many rounds are taken at once when nothing changes any more; some number must be said.
 _AHEAD = 256
-"""How many rounds are taken at once when nothing changes any more; some number must be said."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ class SetToSolveOn(settings.HardSet):
 class State(NamedTuple):
     t: int
     x: Array
-    losses: Limits
-    """Those of the window, and `limits` too, until it ends."""
+    losses: Limits  # Those of the window, and `limits` too, until it ends.
     limits: Limits
     calls: int = 0
     distance: float = 0.0

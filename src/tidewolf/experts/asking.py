@@ -25,8 +25,8 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Price, Proposals
 from tidewolf.methods.steps.hedge import Mixer
 
+# By the name of the first of its members, which no other adviser has.
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
-"""By the name of the first of its members, which no other adviser has."""
 
 
 class AdviserFailed(Exception):
@@ -79,12 +79,9 @@ def proposals_of(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
 class Advice(NamedTuple):
     points: list[Array | None]
     states: tuple[Any, ...]
-    calls: Floats
-    """oracle calls; those of an adviser with several names are shared between these"""
-    solves: Floats
-    """linear programs, likewise"""
-    found: tuple[Vertex, ...]
-    """vertices of the set that they met"""
+    calls: Floats  # oracle calls; those of an adviser with several names are shared between these
+    solves: Floats  # linear programs, likewise
+    found: tuple[Vertex, ...]  # vertices of the set that they met
 
 
 def ask_all(

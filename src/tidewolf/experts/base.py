@@ -18,8 +18,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 
-Price: TypeAlias = Callable[[], float]
-"""The weight of a violation, in units of the loss."""
+Price: TypeAlias = Callable[[], float]  # The weight of a violation, in units of the loss.
 
 
 class Proposals(NamedTuple):

@@ -22,8 +22,7 @@ from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.kernels import resolving
 
-MOST_ENTRIES = 1 << 22
-"""Costs that are remembered here at most."""
+MOST_ENTRIES = 1 << 22  # Costs that are remembered here at most.
 
 
 class Rows:

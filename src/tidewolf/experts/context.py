@@ -22,11 +22,10 @@ import numpy as np
 from tidewolf.core import arguments, arrays, errors, round_info, settings, values
 from tidewolf.core.types import Floats, Int64s, NDArray
 
+# The cells that count in a round, in any order, and their weights.
 Features: TypeAlias = tuple[Int64s, Floats]
-"""The cells that count in a round, in any order, and their weights."""
 
-_ROUNDING = 1e-6
-"""How far from 1 the sum of weights may be, which then are scaled to it."""
+_ROUNDING = 1e-6  # How far from 1 the sum of weights may be, which then are scaled to it.
 
 
 class Context(values.Value, ABC):

@@ -54,16 +54,12 @@ from tidewolf.methods.settings import OptionalRounds
 from tidewolf.methods.steps.limits import loaded, require_points_of, saved
 from tidewolf.sets.base import Polyhedral
 
-MOST_BYTES = 64 << 20
-"""Stored rounds take at most so much."""
-BLOCK = 64
-"""Rounds that are stored together."""
+MOST_BYTES = 64 << 20  # Stored rounds take at most so much.
+BLOCK = 64  # Rounds that are stored together.
+# Gaps between fits as a share of the past; the part of a gap after which a fit is used.
 GROWTH, DELAY = 0.15, 16
-"""Gaps between fits as a share of the past; the part of a gap after which a fit is used."""
-CAREFUL = (1.0, 10.0)
-"""lambda."""
-STEEPEST_OF = 64
-"""Rounds that G_f and G_g are taken from."""
+CAREFUL = (1.0, 10.0)  # lambda.
+STEEPEST_OF = 64  # Rounds that G_f and G_g are taken from.
 MOST_VERTICES = 256
 SEED = 20_260_118
 
@@ -72,8 +68,7 @@ class Block(NamedTuple):
     loss: Batch
     limit: Batch
     numbers: Int64s
-    counts: Int64s
-    """how many rounds each stands for"""
+    counts: Int64s  # how many rounds each stands for
 
     def thinned(self, rng: np.random.Generator) -> Block:
         """One random round of each two, which stands for both."""
@@ -207,26 +202,19 @@ class Fit(checkpoint.Stored):
 
 class Found(NamedTuple):
     points: tuple[Array | None, ...]
-    solves: int
-    """programs"""
+    solves: int  # programs
 
 
 class LeaderState(NamedTuple):
     blocks: Blocks
-    recent: RecentRounds
-    """the newest rounds, not yet in a block"""
-    due: int
-    """the round of the next fit"""
-    points: tuple[Array | None, ...]
-    """in use"""
-    fit: Fit | None = None
-    """the next ones"""
-    used_from: int = 0
-    """the round from which on those are used"""
+    recent: RecentRounds  # the newest rounds, not yet in a block
+    due: int  # the round of the next fit
+    points: tuple[Array | None, ...]  # in use
+    fit: Fit | None = None  # the next ones
+    used_from: int = 0  # the round from which on those are used
+    # the newest ones that are known, if the set has no linear description
     vertices: tuple[Vertex, ...] = ()
-    """the newest ones that are known, if the set has no linear description"""
-    price: float = 0.0
-    """w/V"""
+    price: float = 0.0  # w/V
 
 
 @final
@@ -390,8 +378,7 @@ def _block(rounds: Sequence[Any]) -> Block:
 class Sample(NamedTuple):
     rows: Int64s
     weights: Floats
-    starts: Int64s
-    """where each stratum starts; there are as many as rows"""
+    starts: Int64s  # where each stratum starts; there are as many as rows
 
 
 def strata(counts: Int64s, most: int, rng: np.random.Generator) -> Sample:

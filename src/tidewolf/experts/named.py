@@ -28,25 +28,20 @@ from tidewolf.methods.pool import Pool
 from tidewolf.projection.one_shot import as_near
 from tidewolf.sets.base import ConvexSet, membership_tolerance
 
+# A point is brought in up to this share of radius^2, as a squared distance from its projection's
+# infeasible iterate.
 SHARE = 1e-6
-"""A point is brought in up to this share of radius^2, as a squared distance from its projection's
-infeasible iterate.
-"""
 
 
+# Points are taken for members but for rounding up to this excess, as a share of the radius.
 NEAR = 1e-5
-"""Points are taken for members but for rounding up to this excess, as a share of the radius."""
-ENOUGH = 1e-3
-"""A member stands for a point up to this share of radius^2."""
+ENOUGH = 1e-3  # A member stands for a point up to this share of radius^2.
 
 
 class NamedState(NamedTuple):
-    pool: Pool
-    """the last point that was brought in"""
-    outside: float = 0.0
-    """the largest distance of a point from the member that stands for it"""
-    waits: bool = False
-    """whether the last point had to be brought in by oracle calls"""
+    pool: Pool  # the last point that was brought in
+    outside: float = 0.0  # the largest distance of a point from the member that stands for it
+    waits: bool = False  # whether the last point had to be brought in by oracle calls
 
 
 @final

@@ -71,20 +71,14 @@ from tidewolf.methods.settings import Numbers
 from tidewolf.projection.active import emptied, is_free_of
 from tidewolf.sets import base, highs
 
-MOST_ROUNDS = 100_000
-"""Rounds that are kept at most where a duration says how far back."""
-MOST_PENDING = 4096
-"""Rounds whose time is remembered at most until they are observed."""
-MOST_LAG = 96
-"""The age of data up to which headroom is measured: so many limits are kept for it."""
+MOST_ROUNDS = 100_000  # Rounds that are kept at most where a duration says how far back.
+MOST_PENDING = 4096  # Rounds whose time is remembered at most until they are observed.
+MOST_LAG = 96  # The age of data up to which headroom is measured: so many limits are kept for it.
+# The weight below which, for so many rounds, an expert is asked in one of so many rounds.
 LIGHT, LONG, RARELY = 1e-4, 50, 10
-"""The weight below which, for so many rounds, an expert is asked in one of so many rounds."""
-LONGEST_WAIT = 16
-"""Rounds between two calls at most, where calls are in vain."""
-IDLE_ROUNDS = 200
-"""Rounds without use after which a vertex goes."""
-_BETTER = 1e-9
-"""A better vertex is cheaper than those known by this share of |d| times the radius."""
+LONGEST_WAIT = 16  # Rounds between two calls at most, where calls are in vain.
+IDLE_ROUNDS = 200  # Rounds without use after which a vertex goes.
+_BETTER = 1e-9  # A better vertex is cheaper than those known by this share of |d| times the radius.
 _PROGRAM = (linear.Linear, piecewise.LinearTotal, piecewise.PiecewiseLinear)
 _LIMIT = (linear.Capacity, piecewise.PiecewiseLinear)
 
@@ -105,18 +99,12 @@ class Pool(NamedTuple):
     """The vertices that are known, and whose turn it is to ask for another."""
 
     vertices: tuple[Vertex, ...] = ()
-    last_used: tuple[int, ...] = ()
-    """the round in which a program last used each of them"""
-    turn: int = 0
-    """the headroom that asks next"""
-    in_vain: int = 0
-    """calls since one found a better vertex"""
-    wait: int = 0
-    """rounds to go until the next call"""
-    breach_is_least: bool = False
-    """whether the last call for a lesser violation was in vain"""
-    warm: Any = None
-    """what the next oracle call may start from"""
+    last_used: tuple[int, ...] = ()  # the round in which a program last used each of them
+    turn: int = 0  # the headroom that asks next
+    in_vain: int = 0  # calls since one found a better vertex
+    wait: int = 0  # rounds to go until the next call
+    breach_is_least: bool = False  # whether the last call for a lesser violation was in vain
+    warm: Any = None  # what the next oracle call may start from
 
     def after_vain_call(self, breach: bool, headrooms: int) -> Pool:
         """After a call that found nothing: the next one's turn, after a while if all were in
@@ -132,31 +120,20 @@ class Pool(NamedTuple):
 
 
 class ResolveState(NamedTuple):
-    recent: RecentRounds
-    """the rounds that it may still look back to"""
+    recent: RecentRounds  # the rounds that it may still look back to
     drops: Drops
-    x: Array
-    """the point played last"""
-    bases: tuple[Bases, ...]
-    """where the next programs of HiGHS start, one a headroom"""
-    pool: Pool
-    """the vertices that are known; none if it has no use for them"""
-    time: float | None = None
-    """of the coming round"""
-    lag: int = 1
-    """how old the newest data is in the coming round"""
+    x: Array  # the point played last
+    bases: tuple[Bases, ...]  # where the next programs of HiGHS start, one a headroom
+    pool: Pool  # the vertices that are known; none if it has no use for them
+    time: float | None = None  # of the coming round
+    lag: int = 1  # how old the newest data is in the coming round
+    # numbers and times of rounds that are not observed yet
     waiting: tuple[tuple[int, float], ...] = ()
-    """numbers and times of rounds that are not observed yet"""
-    upcoming: int = 0
-    """the round that was asked for last, perhaps not for the last time"""
-    decided_lag: int = 1
-    """how old the newest data was when the round before it was decided"""
-    boxed: boxed_model.BoxedBasis | None = None
-    """where the next programs in boxes start"""
-    tree: Array | None = None
-    """where the next flow starts"""
-    light: tuple[int, ...] = ()
-    """rounds since each expert had some weight; none if not counted"""
+    upcoming: int = 0  # the round that was asked for last, perhaps not for the last time
+    decided_lag: int = 1  # how old the newest data was when the round before it was decided
+    boxed: boxed_model.BoxedBasis | None = None  # where the next programs in boxes start
+    tree: Array | None = None  # where the next flow starts
+    light: tuple[int, ...] = ()  # rounds since each expert had some weight; none if not counted
 
 
 @final

@@ -21,10 +21,9 @@ from tidewolf.core import arguments, arrays, errors, round_info, settings
 from tidewolf.core.types import Floats
 from tidewolf.experts.context import Context, Features
 
-MOST_ENTRIES = 1 << 20
-"""Entries of a table of a period at most."""
+MOST_ENTRIES = 1 << 20  # Entries of a table of a period at most.
+# How many seconds each unit of a duration has.
 SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-"""How many seconds each unit of a duration has."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
 
 

@@ -121,10 +121,9 @@ IN_EXPECTATION = (
     "They cannot be checked on a single run."
 )
 ASSUMED = ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size")
+# The values of a block that has seen no round yet.
 NO_VALUES = Bandit(frozen(np.zeros(0)), frozen(np.zeros(0)))
-"""The values of a block that has seen no round yet."""
-_FINE = 0.25
-"""Calls that are left bring x this near to y, in units of mu."""
+_FINE = 0.25  # Calls that are left bring x this near to y, in units of mu.
 
 
 class SeenValues(NamedTuple):
@@ -133,8 +132,7 @@ class SeenValues(NamedTuple):
     largest_breach: float = 0.0
     mean_loss: float = 0.0
     mean_breach: float = 0.0
-    mean_rounds: int = 0
-    """of how many rounds the means are: those of the last block"""
+    mean_rounds: int = 0  # of how many rounds the means are: those of the last block
 
     def after(self, losses: Floats, breaches: Floats) -> SeenValues:
         return SeenValues(
@@ -156,8 +154,7 @@ class State(NamedTuple):
     calls: int = 0
     values: SeenValues = SeenValues()
     lam: float = 0.0
-    square_sum: float = 0.0
-    """S"""
+    square_sum: float = 0.0  # S
 
     @property
     def distance(self) -> float:

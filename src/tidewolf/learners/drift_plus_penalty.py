@@ -59,14 +59,10 @@ from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, 
 
 
 class DriftSlopes(NamedTuple):
-    loss: float
-    """G_f: given, or the largest of a block at y"""
-    constraint: float
-    """G_g: given, or the largest of a round at y"""
-    steepest_loss: float = 0.0
-    """largest slope of a round at the point played"""
-    steepest_constraint: float = 0.0
-    """the same among the rounds with a violation"""
+    loss: float  # G_f: given, or the largest of a block at y
+    constraint: float  # G_g: given, or the largest of a round at y
+    steepest_loss: float = 0.0  # largest slope of a round at the point played
+    steepest_constraint: float = 0.0  # the same among the rounds with a violation
 
     @property
     def largest(self) -> Slopes:

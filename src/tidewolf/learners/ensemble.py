@@ -56,8 +56,7 @@ from tidewolf.methods.settings import (
     takes_start,
 )
 
-STAYING = 0.9
-"""The prior of an expert that stays, where losses declare their curvature."""
+STAYING = 0.9  # The prior of an expert that stays, where losses declare their curvature.
 
 
 @dataclass(frozen=True)

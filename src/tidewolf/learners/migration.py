@@ -52,14 +52,11 @@ from tidewolf.projection.active import (
 )
 from tidewolf.sets.base import Projectable, membership_tolerance
 
+# Rounds that steps over a changed set are sized by: with more of them a new link is found later,
+# with none the decisions after the change move farther.
 REMEMBERED = 4
-"""Rounds that steps over a changed set are sized by: with more of them a new link is found later,
-with none the decisions after the change move farther.
-"""
-_LEFT = 1e-9
-"""A point of whose vertices less than this share is left has none."""
-ALONE = ("descent",)
-"""What proposes the points of a learner without a mixer."""
+_LEFT = 1e-9  # A point of whose vertices less than this share is left has none.
+ALONE = ("descent",)  # What proposes the points of a learner without a mixer.
 
 
 def migrated(new: Core, state: State, old: Core) -> State:

@@ -75,13 +75,11 @@ class State(NamedTuple):
     slopes: Slopes
     oracle_budget: float = 0.0
     calls: int = 0
-    saddle: SaddleSums = SaddleSums()
-    """of this epoch"""
+    saddle: SaddleSums = SaddleSums()  # of this epoch
     pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
     overrides: late.Overrides = late.Overrides()
-    upcoming: Array | None = None
-    """the decision, where entries are out in the coming round"""
+    upcoming: Array | None = None  # the decision, where entries are out in the coming round
 
     @property
     def distance(self) -> float:

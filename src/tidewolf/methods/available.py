@@ -37,8 +37,7 @@ from tidewolf.core.types import Array, Bools, Int64s
 from tidewolf.projection.active import Active, is_free_of
 from tidewolf.sets.base import ConvexSet
 
-PRICE = 1e6
-"""The price of an entry that is out, in parts of all others together."""
+PRICE = 1e6  # The price of an entry that is out, in parts of all others together.
 HELD_BACK = (
     "Guarantees are for decisions that move as far as they will: with max_move bounds are measured."
 )
@@ -72,8 +71,8 @@ def uses(x: Array, out: Bools) -> bool:
 class Restricted(NamedTuple):
     points: tuple[Array, ...]
     calls: int = 0
+    # a vertex that an oracle call found, where there was one
     found: tuple[vertices.Vertex, ...] = ()
-    """a vertex that an oracle call found, where there was one"""
 
 
 def restricted(K: HasLMO, actives: Sequence[Active], out: Bools, direction: Array) -> Restricted:

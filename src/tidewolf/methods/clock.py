@@ -31,8 +31,8 @@ from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 
+# What an unknown horizon starts from before it doubles, in learners that restart.
 FIRST_HORIZON = 256
-"""What an unknown horizon starts from before it doubles, in learners that restart."""
 
 
 class Epoch(NamedTuple):
@@ -40,8 +40,7 @@ class Epoch(NamedTuple):
 
     began: int
     horizon: int
-    regret_of_past_epochs: float = 0.0
-    """bounds, summed; infinite where one has none"""
+    regret_of_past_epochs: float = 0.0  # bounds, summed; infinite where one has none
     violation_of_past_epochs: float = 0.0
 
     @property
@@ -66,8 +65,8 @@ S = TypeVar("S", bound=Any)
 class Clocked(capabilities.Diagnosed, Learner[S]):
     """Abstract: learners whose point changes at the end of a block of rounds only."""
 
+    # only of learners with epochs: the rounds of the first one; None: `FIRST_HORIZON`
     horizon: int | None
-    """only of learners with epochs: the rounds of the first one; None: `FIRST_HORIZON`"""
     loss_lipschitz: float | None
     constraint_lipschitz: float | None
 

@@ -53,6 +53,7 @@ _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_SHARES = np.zeros((1 << 20, 0))
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
+# The accounts that the kernel keeps, in its order.
 COUNTED = (
     "guard",
     "lost",
@@ -64,11 +65,9 @@ COUNTED = (
     "run_violations",
     "calls",
 )
-"""The accounts that the kernel keeps, in its order."""
+# Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
+# before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
 WORTH = 2_048
-"""Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
-before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
-"""
 
 
 class Arrays(NamedTuple):
@@ -140,8 +139,7 @@ class ArrayState:
 
     def __init__(self, kernel: CompiledRounds, state: State) -> None:
         self.kernel, self.since = kernel, state
-        self.numbers = np.zeros(kernel.size)
-        """what rounds change"""
+        self.numbers = np.zeros(kernel.size)  # what rounds change
         self._arrays: Arrays | None = None
         self.arrays.fill(state)
         pool, accounts = state.pool, state.accounts
@@ -303,16 +301,11 @@ class Progressed(NamedTuple):
     """What the kernel came back with."""
 
     after: ArrayState
-    done: int
-    """rounds that were played"""
-    unusual: bool
-    """the next one is to be played without the kernel"""
-    look: bool
-    """the projection of the last one was not checked: the caller checks it"""
-    columns: NDArray
-    """what was recorded of them: the loss and the constraint's value at least"""
-    solves: Floats | None = None
-    """programs solved in each round, if some were"""
+    done: int  # rounds that were played
+    unusual: bool  # the next one is to be played without the kernel
+    look: bool  # the projection of the last one was not checked: the caller checks it
+    columns: NDArray  # what was recorded of them: the loss and the constraint's value at least
+    solves: Floats | None = None  # programs solved in each round, if some were
 
     @property
     def state(self) -> Any:
@@ -667,8 +660,7 @@ class _Scratch:
         )
         most = K.max_nonzeros if isinstance(K, CompiledGeometry) else 0
         self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
-        self.arrays: tuple[NDArray, ...] = ()
-        """in the kernel's order"""
+        self.arrays: tuple[NDArray, ...] = ()  # in the kernel's order
         self.room = self.pieces = -1
 
     def fit(self, room: int, pieces: int) -> None:

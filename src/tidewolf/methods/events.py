@@ -34,8 +34,8 @@ class Expire(NamedTuple):
 
 class Observe(NamedTuple):
     arrival: feedback.Arrival
+    # whether the coming round had been closed when feedback on an earlier one came
     committed: bool = True
-    """whether the coming round had been closed when feedback on an earlier one came"""
 
 
 Event: TypeAlias = SetInfo | Decide | Expire | Observe

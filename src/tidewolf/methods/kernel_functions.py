@@ -22,8 +22,8 @@ from tidewolf.kernels import evaluate
 from tidewolf.kernels import rounds as names
 
 _DOUBLE = np.dtype(np.float64)
+# Entries of functions that are copied at a time, where they do not lie row after row.
 MOST_COPIED = 1 << 20
-"""Entries of functions that are copied at a time, where they do not lie row after row."""
 
 
 def read_only(array: NDArray) -> NDArray:
@@ -92,14 +92,10 @@ class Functions(NamedTuple):
     """The losses and constraints of a stream as the kernel reads them."""
 
     given: tuple[Any, ...]
-    pieces: int
-    """the most pieces of a round's loss, or of its constraint"""
-    stream: Any = None
-    """the stream that they are of, where it is one"""
-    start: int = 0
-    """the round of the stream that they begin with"""
-    batches: tuple[Batch, ...] = ()
-    """they themselves"""
+    pieces: int  # the most pieces of a round's loss, or of its constraint
+    stream: Any = None  # the stream that they are of, where it is one
+    start: int = 0  # the round of the stream that they begin with
+    batches: tuple[Batch, ...] = ()  # they themselves
 
     @classmethod
     def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
@@ -203,18 +199,14 @@ class Records:
         self.last, self.total = np.zeros(n), np.zeros(n)
         self.means, self.ends = np.zeros((parts, n)), np.zeros(parts, dtype=np.int64)
         self.points = np.zeros((rounds if points else 0, n))
-        self.each = np.zeros((2, limits))
-        """by how much each limit was broken in all, and at worst"""
+        self.each = np.zeros((2, limits))  # by how much each limit was broken in all, and at worst
+        # in how many rounds it was, the worst, the first and the last, as `Breaches` has them
         self.when: Int64s = np.zeros((4, limits), dtype=np.int64)
-        """in how many rounds it was, the worst, the first and the last, as `Breaches` has them"""
         self.used, self.used_when = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._shape = (samples, 3, n)
-        self.measures = np.zeros((rounds, measures))
-        """the weights of experts in each round"""
-        self.room = 0
-        """how many samples there are to be"""
-        self.first = 0
-        """which round of the run the functions begin with"""
+        self.measures = np.zeros((rounds, measures))  # the weights of experts in each round
+        self.room = 0  # how many samples there are to be
+        self.first = 0  # which round of the run the functions begin with
 
     @cached_property
     def samples(self) -> NDArray:

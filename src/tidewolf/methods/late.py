@@ -40,8 +40,8 @@ class Deferred(NamedTuple):
 
     round: int
     x: Array
+    # the point that it stood at, where something held the decision back; None: the decision
     own: Array | None = None
-    """the point that it stood at, where something held the decision back; None: the decision"""
 
     @property
     def free(self) -> Array:

@@ -41,8 +41,7 @@ class PaperLearner(projected.Projecting[clock.S]):
     """Abstract: the paper's learners, with its settings as printed or without units."""
 
     block_factor: ClassVar[float]
-    printed: ClassVar[dict[str, Any]]
-    """steps as printed that are worth testing"""
+    printed: ClassVar[dict[str, Any]]  # steps as printed that are worth testing
 
     K: settings.HardSetK
     horizon: settings.OptionalRounds = None
@@ -216,8 +215,7 @@ class SaddleLearner(PaperLearner[clock.S]):
 
     block_factor: ClassVar = 1.46
     exponents: ClassVar = (0.75, 0.875)
-    delta_needs: ClassVar[tuple[str, ...]]
-    """what the theorem's delta is computed from"""
+    delta_needs: ClassVar[tuple[str, ...]]  # what the theorem's delta is computed from
     eta_needs: ClassVar[tuple[str, ...]] = ()
 
     eta: settings.AboveZero = None

@@ -29,11 +29,9 @@ class ProjectedPoint(NamedTuple):
     """A point of a set with its active set, and its infeasible iterate y."""
 
     active: Active
-    before_projection: Array
-    """where y was before the last projection"""
+    before_projection: Array  # where y was before the last projection
     y: Array
-    distance: float = 0.0
-    """|x - y|"""
+    distance: float = 0.0  # |x - y|
 
     @classmethod
     def start(cls, K: HasLMO, x: Array | None = None) -> ProjectedPoint:
@@ -102,8 +100,8 @@ class Projecting(clock.Clocked[clock.S]):
     block but the last of an epoch. `state.oracle_budget` has the unspent calls.
     """
 
+    # what the budget earns; None if projections take the calls they need
     calls_per_round: float | None
-    """what the budget earns; None if projections take the calls they need"""
 
     @abstractmethod
     def projection(self, state: clock.S) -> Projection:

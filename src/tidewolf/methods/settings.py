@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 AUTO = "auto"
 
+# The default of the one knob: larger values break limits less and cost more.
 DEFAULT_CAUTION = 10.0
-"""The default of the one knob: larger values break limits less and cost more."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ class Numbers(Check):
     """A few numbers in the order given; one number stands for itself unless all must differ."""
 
     each: Number = field(kw_only=True)
-    distinct: bool = field(default=False, kw_only=True)
-    """whether no two may be alike"""
+    distinct: bool = field(default=False, kw_only=True)  # whether no two may be alike
 
     words: ClassVar[str] = "a list of numbers such as [0.1, 1.0]"
 

@@ -52,12 +52,9 @@ def step_factors(K: oracle.HasLMO) -> Factors:
 class DescentSums(NamedTuple):
     """What descent remembers of its steps so far, a number for each factor."""
 
-    squares: Floats
-    """S"""
-    inverse_steps: Floats
-    """sigma = 1/(2 eta); 0 before the first step"""
-    largest: Floats
-    """the largest |g| so far"""
+    squares: Floats  # S
+    inverse_steps: Floats  # sigma = 1/(2 eta); 0 before the first step
+    largest: Floats  # the largest |g| so far
 
     @classmethod
     def start(cls, factors: Factors) -> DescentSums:

@@ -48,22 +48,14 @@ class BudgetSums(NamedTuple):
 
     names: tuple[str, ...] = ()
     rounds: int = 0
-    queues: Floats = _NONE
-    """Q"""
-    squares: Floats = _NONE
-    """sum_t |grad h_t|^2"""
-    loss_square: float = 0.0
-    """sum_t |grad f_t|^2"""
-    net: Floats = _NONE
-    """sum_t h_t"""
-    paid: Floats = _NONE
-    """sum_t lam_t h_t, in units of the loss"""
-    multipliers: Floats = _NONE
-    """lam of the last round"""
-    time: float | None = None
-    """when the next round is, if that is known"""
-    elapsed: float = 0.0
-    """seconds between the last two rounds whose times are known; 0 before"""
+    queues: Floats = _NONE  # Q
+    squares: Floats = _NONE  # sum_t |grad h_t|^2
+    loss_square: float = 0.0  # sum_t |grad f_t|^2
+    net: Floats = _NONE  # sum_t h_t
+    paid: Floats = _NONE  # sum_t lam_t h_t, in units of the loss
+    multipliers: Floats = _NONE  # lam of the last round
+    time: float | None = None  # when the next round is, if that is known
+    elapsed: float = 0.0  # seconds between the last two rounds whose times are known; 0 before
 
     def at(self, time: float) -> BudgetSums:
         elapsed = 0.0 if self.time is None else time - self.time

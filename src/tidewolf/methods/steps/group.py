@@ -56,25 +56,20 @@ from tidewolf.sets.base import Factors
 
 class Part(NamedTuple):
     y: Array
-    share: float
-    """phi, above 0"""
+    share: float  # phi, above 0
     sums: DescentSums
-    reach: Floats
-    """D: no member is farther from y, one for each factor"""
-    pending: float = 0.0
-    """rounds that are not observed yet, by their shares of it"""
+    reach: Floats  # D: no member is farther from y, one for each factor
+    pending: float = 0.0  # rounds that are not observed yet, by their shares of it
 
 
 class StepGradient(NamedTuple):
     """A round's gradient, and the limits' part of it at the point that was played."""
 
     g: Array
-    norm2: float
-    """|g|^2"""
+    norm2: float  # |g|^2
     x: Array
     penalty_gradient: Array | None
-    penalty_value: float
-    """what the limits, linearised where they were met, say at x"""
+    penalty_value: float  # what the limits, linearised where they were met, say at x
 
     @classmethod
     def of(cls, weighed: Surrogate, x: Array) -> StepGradient:

@@ -72,27 +72,18 @@ from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.functions.linear import Affine, MaxAffine
 from tidewolf.methods.steps.adagrad import into_ball
 
-_LOOSE = 0.05
-"""A master need not be solved closer than this part of the gap."""
-_STIFF = 1e-5
-"""The least alpha + rho, as a part of the slopes that add up to s, over the radius."""
-_IDLE = 2
-"""A cut is dropped after this many masters in a row without a multiplier."""
-_LIE = 1e-6
-"""A lower bound above a value by more than this share of their terms is no rounding."""
+_LOOSE = 0.05  # A master need not be solved closer than this part of the gap.
+_STIFF = 1e-5  # The least alpha + rho, as a part of the slopes that add up to s, over the radius.
+_IDLE = 2  # A cut is dropped after this many masters in a row without a multiplier.
+_LIE = 1e-6  # A lower bound above a value by more than this share of their terms is no rounding.
+# Looks after which a gap that has not fallen by a tenth is believed to be all that rounding leaves.
 _PATIENCE = 10
-"""Looks after which a gap that has not fallen by a tenth is believed to be all that rounding
-leaves.
-"""
 _EPS = float(np.finfo(np.float64).eps)
 _ULPS = 4.0 * _EPS
-_STEPS = 60
-"""Steps of the search for k."""
+_STEPS = 60  # Steps of the search for k.
 _ACCURACY = 1e-12
-_FAR = 1e4
-"""A limit that many units away is not given to the solver."""
-_NOTHING = 1e-9
-"""An interior point never reaches 0; multipliers below this many units are."""
+_FAR = 1e4  # A limit that many units away is not given to the solver.
+_NOTHING = 1e-9  # An interior point never reaches 0; multipliers below this many units are.
 
 
 class PenaltyTask(NamedTuple):
@@ -136,10 +127,9 @@ class PenaltySolution(NamedTuple):
 
     x: Floats
     breach: float
+    # certified: h(u) >= h(x) - gap + alpha/2 |u - x'|^2 for every u of the ball and hull
     gap: float
-    """certified: h(u) >= h(x) - gap + alpha/2 |u - x'|^2 for every u of the ball and hull"""
-    off: float
-    """at least |x - x'|, what rounding may do to x' included"""
+    off: float  # at least |x - x'|, what rounding may do to x' included
     looks: int
 
 
@@ -151,8 +141,7 @@ class Cuts(NamedTuple):
     at_y: Floats
     gram: Floats
     lam: Floats
-    idle: Int64s
-    """for how many masters in a row the multiplier was 0"""
+    idle: Int64s  # for how many masters in a row the multiplier was 0
 
     @classmethod
     def none(cls, entries: int) -> Cuts:
