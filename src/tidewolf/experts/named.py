@@ -9,6 +9,11 @@ active-set projection, whose member x stands for it; the distance |z - x| is rec
 set is kept between rounds, so that points that are near one another take few calls; where the
 calls do not suffice to come near, there is no advice in that round, and one call is kept for the
 next.
+
+`Static` stays: the point that was played in the first round, in every round after it. Where losses
+declare their curvature, values are mixed, and the run ends within ln(1/prior)/alpha of each expert
+(methods/steps/hedge.py). Then this expert, with its large prior, keeps a run that has nothing to
+learn near the start.
 """
 
 from __future__ import annotations
@@ -153,3 +158,51 @@ def _nudged(K: HasLMO, z: Array) -> Array | None:
     if near and K.infeasibility(inside) <= membership_tolerance(inside, K.radius):
         return arrays.frozen(inside)
     return None
+
+
+class StaticState(NamedTuple):
+    x: Array | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Static(Adviser):
+    """Stay at the first decision.
+
+    Examples
+    --------
+    >>> K, adviser = tw.sets.Simplex(2), tw.experts.Static()
+    >>> adviser.names
+    ('static',)
+    >>> learner = tw.Ensemble(K, start=[0.25, 0.75], experts=[adviser])
+    >>> run = tw.run(learner, tw.Stream(tw.functions.LogWealth([[1.0, 1.1], [1.0, 0.9]])))
+    >>> run.learner.proposals(run.final_state)[-1].point
+    array([0.25, 0.75])
+    """
+
+    gives_members: ClassVar[bool] = True
+    names: ClassVar[tuple[str, ...]] = ("static",)
+    waits: ClassVar[bool] = False
+
+    @property
+    def in_words(self) -> tuple[str, ...]:
+        return ("staying",)
+
+    def start(self, K: HasLMO) -> StaticState:
+        return StaticState()
+
+    def observe(
+        self, K: HasLMO, state: StaticState, feedback: FullInformation | FirstOrder, x: Array
+    ) -> StaticState:
+        return state if state.x is not None else StaticState(x)
+
+    def propose(
+        self,
+        K: HasLMO,
+        state: StaticState,
+        info: round_info.RoundInfo | None,
+        t: int,
+        budget: int,
+        vertices: tuple[Vertex, ...],
+    ) -> Proposals:
+        return Proposals((state.x,), state)

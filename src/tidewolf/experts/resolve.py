@@ -50,8 +50,8 @@ from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.experts.base import Adviser, Price, Proposals
+from tidewolf.experts.context import PeriodSetting, duration
 from tidewolf.experts.recent import Drops, RecentRounds
-from tidewolf.experts.season import PeriodSetting, duration
 from tidewolf.functions import combined, linear
 from tidewolf.hindsight import boxed_model, flow_model
 from tidewolf.hindsight.best_point import (

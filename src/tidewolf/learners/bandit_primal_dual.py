@@ -107,7 +107,7 @@ from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.core.settings import Seed
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods import clock, paper, projected, settings
+from tidewolf.methods import clock, paper, settings
 from tidewolf.methods.base import Bound, Record
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
@@ -147,7 +147,7 @@ class SeenValues(NamedTuple):
 
 class State(NamedTuple):
     t: int
-    point: projected.ProjectedPoint
+    point: paper.ProjectedPoint
     open: Bandit
     epoch: clock.Epoch
     oracle_budget: float = 0.0
@@ -384,7 +384,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
 
     def start(self) -> State:
         epoch = self.first_epoch()
-        point = projected.ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
+        point = paper.ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
         return State(0, point, NO_VALUES, epoch)
 
     def mu_for(self, T: int) -> float:
@@ -479,7 +479,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
     def renew(self, state: State) -> State:
         point = state.point
         if self.mu is None:  # an active set of the larger set, now that it explores less
-            point = projected.ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
+            point = paper.ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
 
     def guarantee(self) -> Bound:

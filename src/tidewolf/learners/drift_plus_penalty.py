@@ -45,7 +45,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
-from tidewolf.methods import base, clock, paper, projected, settings
+from tidewolf.methods import base, clock, paper, settings
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
     DriftBlock,
@@ -74,7 +74,7 @@ class DriftSlopes(NamedTuple):
 
 class State(NamedTuple):
     t: int
-    point: projected.ProjectedPoint
+    point: paper.ProjectedPoint
     open: DriftBlock
     epoch: clock.Epoch
     slopes: DriftSlopes
@@ -158,7 +158,7 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
         }
 
     def start(self) -> State:
-        point = projected.ProjectedPoint.start(self.K, self.first_point)
+        point = paper.ProjectedPoint.start(self.K, self.first_point)
         slopes = DriftSlopes(*self.given_slopes.initial)
         return State(0, point, self._no_sums, self.first_epoch(), slopes)
 

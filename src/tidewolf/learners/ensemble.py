@@ -37,7 +37,7 @@ import numpy as np
 from tidewolf.core import arguments, arrays, batch, errors, oracle, settings
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.types import Floats
-from tidewolf.experts import Adviser, Context, Named, Resolve, Season, season
+from tidewolf.experts import Adviser, Context, Named, Resolve, Season, context
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
@@ -99,7 +99,7 @@ class ExpertsSetting(settings.Check):
 
 def _adviser(item: Any) -> Any:
     """The adviser that an item of a file stands for."""
-    if isinstance(item, str) and item not in ("last", "forecast") and not season.is_duration(item):
+    if isinstance(item, str) and item not in ("last", "forecast") and not context.is_duration(item):
         return Named(item)
     return Resolve(item) if isinstance(item, int | str) else item
 

@@ -61,7 +61,6 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods import base, clock, late, paper, settings
 from tidewolf.methods.available import entries_out, restricted
-from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import PRINTED, SaddleSums, Units, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
@@ -69,7 +68,7 @@ from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 
 class State(NamedTuple):
     t: int
-    point: ProjectedPoint
+    point: paper.ProjectedPoint
     open: FirstOrder
     epoch: clock.Epoch
     slopes: Slopes
@@ -156,7 +155,10 @@ class PrimalDual(paper.SaddleLearner[State], clock.BlockLearner[State]):
         return left <= eta * b * delta / 2.0
 
     def start(self) -> State:
-        point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.initial
+        point, slopes = (
+            paper.ProjectedPoint.start(self.K, self.first_point),
+            self.given_slopes.initial,
+        )
         return State(0, point, self.no_sums, self.first_epoch(), slopes)
 
     def act(self, state: State) -> Array:

@@ -12,10 +12,10 @@ from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, certificate, late
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.budget import BudgetSums
+from tidewolf.methods.paper import ProjectedPoint
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.budgets import BudgetSums
 from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import DualState
 

@@ -11,7 +11,7 @@ the last, shorter block is cut. Learners that work at any time have no epochs.
     BlockLearner      first-order feedback, a step every `block_length` rounds
     LyapunovLearner   a step every round, with Lyapunov weights (steps/lyapunov.py)
 
-`methods/projected.py` adds projected points and the budget of oracle calls.
+`methods/paper.py` adds projected points and the budget of oracle calls.
 """
 
 from __future__ import annotations

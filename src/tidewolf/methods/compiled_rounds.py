@@ -24,10 +24,10 @@ from tidewolf.core.jit import MODE
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
-from tidewolf.experts.asking import ask_all
+from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
+from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.experts.season import Season
 from tidewolf.kernels import active_set, evaluate, resolving
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
