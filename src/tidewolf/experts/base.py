@@ -35,6 +35,7 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.methods.steps.hedge import Mixer
 
 Price: TypeAlias = Callable[[], float]  # The weight of a violation, in units of the loss.
+Seen: TypeAlias = FullInformation | FirstOrder
 
 
 class Proposals(NamedTuple):
@@ -118,15 +119,13 @@ class Adviser(values.Value, ABC):
     def start(self, K: HasLMO) -> Any:
         """The state before the first round; refuses a set that it cannot advise on."""
 
-    @abstractmethod
-    def observe(
-        self, K: HasLMO, state: Any, feedback: FullInformation | FirstOrder, x: Array
-    ) -> Any:
-        """The state after these rounds, in which x was played."""
+    def observe(self, K: HasLMO, state: Any, feedback: Seen, x: Array) -> Any:
+        """The state after these rounds, in which x was played; as it was unless a subclass learns
+        from them.
+        """
+        return state
 
-    def observe_round(
-        self, K: HasLMO, state: Any, feedback: FullInformation | FirstOrder, x: Array, number: int
-    ) -> Any:
+    def observe_round(self, K: HasLMO, state: Any, feedback: Seen, x: Array, number: int) -> Any:
         """`observe`, with the number of the first of these rounds, from 0: rounds may come late
         and out of order.
         """
@@ -214,12 +213,6 @@ def naming_who_fails(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Prop
 _ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
 
 
-def proposals_of(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
-    """What an adviser proposes; None if it sleeps."""
-    ask = _ASK.get()
-    return adviser.propose(*args) if ask is None else ask(name, adviser, args)
-
-
 class Advice(NamedTuple):
     points: list[Array | None]
     states: tuple[Any, ...]
@@ -243,17 +236,16 @@ def ask_all(
 ) -> Advice:
     """Ask every adviser for the round of this number, but those whose points are `kept`."""
     asked, sizes = list[Proposals](), [len(adviser.names) for adviser in advisers]
-    every = np.ones(len(mixer.totals), bool)
+    every, ask = np.ones(len(mixer.totals), bool), _ASK.get()
     weights = mixer.weights(every)[-len(names) :] if advisers else mixer.totals
     for adviser, state, points in zip(advisers, states, kept, strict=True):
-        found: Proposals | None
-        if points is not None:
-            found = Proposals(tuple(points), state)
-        else:
+        found: Proposals | None = None if points is None else Proposals(tuple(points), state)
+        if points is None:
             at, left = sum(sizes[: len(asked)]), math.floor(budget + 1e-9)
             own_weights = weights[at : at + len(adviser.names)]
             own = adviser.weighed(K, state, own_weights, number, price)
-            found = proposals_of(names[at], adviser, K, own, info, number, left, vertices)
+            args = K, own, info, number, left, vertices
+            found = adviser.propose(*args) if ask is None else ask(names[at], adviser, args)
         asked.append(found or Proposals((None,) * len(adviser.names), state))  # skipped
         budget -= asked[-1].calls
     return Advice(

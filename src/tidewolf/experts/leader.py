@@ -36,13 +36,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint, conforming, oracle, round_info, settings
+from tidewolf.core import checkpoint, conforming, round_info, settings
 from tidewolf.core.arrays import norm
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.feedback import FullInformation
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Price, Proposals
+from tidewolf.experts.base import Adviser, Price, Proposals, Seen
 from tidewolf.experts.recent import RecentRounds
 from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.combined import Chain, chained, leaves
@@ -244,33 +245,23 @@ class Leader(Adviser):
     needs_functions: ClassVar[bool] = True
     gives_members: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = ("leader", "leader, careful")
+    in_words: ClassVar[tuple[str, ...]] = ("the leader", "the leader, careful")
     waits: ClassVar[bool] = False
 
     every: Annotated[int, settings.Count()] = 48
     rows: Annotated[int, settings.Count(least=4)] = 1500
     window: OptionalRounds = None
 
-    @property
-    def in_words(self) -> tuple[str, ...]:
-        return "the leader", "the leader, careful"
-
-    def start(self, K: oracle.HasLMO) -> LeaderState:
+    def start(self, K: HasLMO) -> LeaderState:
         return LeaderState(Blocks(), RecentRounds(), self.every, (None,) * len(CAREFUL))
 
-    def observe(
-        self, K: oracle.HasLMO, state: LeaderState, feedback: FullInformation | FirstOrder, x: Array
-    ) -> LeaderState:
+    def observe(self, K: HasLMO, state: LeaderState, feedback: Seen, x: Array) -> LeaderState:
         blocks = state.blocks.blocks
         newest = max(state.recent.newest, int(blocks[-1].numbers.max()) if blocks else -1)
         return self.observe_round(K, state, feedback, x, newest + 1)
 
     def observe_round(
-        self,
-        K: oracle.HasLMO,
-        state: LeaderState,
-        feedback: FullInformation | FirstOrder,
-        x: Array,
-        number: int,
+        self, K: HasLMO, state: LeaderState, feedback: Seen, x: Array, number: int
     ) -> LeaderState:
         if not isinstance(feedback, FullInformation):
             return state
@@ -288,13 +279,13 @@ class Leader(Adviser):
         return 0 if self.window is None else t - self.window
 
     def weighed(
-        self, K: oracle.HasLMO, state: LeaderState, weights: Floats, t: int, price: Price
+        self, K: HasLMO, state: LeaderState, weights: Floats, t: int, price: Price
     ) -> LeaderState:
         return state._replace(price=price()) if t >= state.due else state
 
     def propose(
         self,
-        K: oracle.HasLMO,
+        K: HasLMO,
         state: LeaderState,
         info: round_info.RoundInfo | None,
         t: int,
@@ -314,7 +305,7 @@ class Leader(Adviser):
             state = state._replace(points=points, fit=None)
         return Proposals(state.points, state, 0, solves)
 
-    def _fitted(self, K: oracle.HasLMO, state: LeaderState, t: int) -> Found:
+    def _fitted(self, K: HasLMO, state: LeaderState, t: int) -> Found:
         """A point for each expert from the rounds before t."""
         solver = self._solver(K, state.vertices)
         if solver is None or not state.recent.rounds:
@@ -354,13 +345,13 @@ class Leader(Adviser):
             found.append(z)
         return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
 
-    def _solver(self, K: oracle.HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
+    def _solver(self, K: HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
         if isinstance(K, Polyhedral):
             return BestPoint(K, "Leader")
         return BestOfVertices(K, "Leader", (K.atom(K.center), *vertices)) if vertices else None
 
 
-def _ratio(K: oracle.HasLMO, losses: Batch, limits: Batch) -> float:
+def _ratio(K: HasLMO, losses: Batch, limits: Batch) -> float:
     """G_f/G_g, 1 if one of them is 0."""
     G_f, G_g = (
         max(norm(K.tangent(g[i, ...])) for i in range(len(g)))

@@ -24,11 +24,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import arrays, errors, round_info, settings
-from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Proposals, Seen
 from tidewolf.methods.pool import Pool
 from tidewolf.projection.one_shot import as_near
 from tidewolf.sets.base import ConvexSet, membership_tolerance
@@ -68,6 +67,7 @@ class Named(Adviser):
     """
 
     gives_members: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
 
     name: Annotated[str, settings.Text()]
 
@@ -75,17 +75,8 @@ class Named(Adviser):
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 
-    @property
-    def waits(self) -> bool:
-        return True
-
     def start(self, K: HasLMO) -> NamedState:
         return NamedState(Pool.start(K, 1))
-
-    def observe(
-        self, K: HasLMO, state: NamedState, feedback: FullInformation | FirstOrder, x: Array
-    ) -> NamedState:
-        return state
 
     def propose(
         self,
@@ -102,7 +93,15 @@ class Named(Adviser):
         nearby = _nudged(K, z)
         if nearby is not None:
             return Proposals((nearby,), state._replace(waits=False))
-        return self._brought_in(K, state, z, budget, vertices)
+        # the member near a point outside; absent where the calls do not suffice to reach it
+        y, pool = as_near(z, K, f"The advice named {self.name!r}"), state.pool
+        pool = pool.with_vertices(vertices)
+        count, tol = pool.count, SHARE * K.radius**2
+        pool, found = pool.projected(0, K, y + 0.0, tol, float(budget))
+        new, pool = pool.vertices_since(count), pool.tidied()
+        x = found.x if found.distance2 <= ENOUGH * K.radius**2 else None
+        outside = state.outside if x is None else max(state.outside, arrays.norm(z - x))
+        return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)
 
     def _point(self, K: HasLMO, info: round_info.RoundInfo | None) -> Array | None:
         """The point that is known, in the library of the set's own; None if there is none."""
@@ -120,21 +119,8 @@ class Named(Adviser):
             ) from None
         if absent:
             return None
-        point = arrays.as_point(given, K.shape, f"The advice named {self.name!r}")
-        return arrays.frozen(arrays.like(point + 0.0, K.center))
-
-    def _brought_in(
-        self, K: HasLMO, state: NamedState, z: Array, budget: int, vertices: tuple[Vertex, ...]
-    ) -> Proposals:
-        """The member near a point outside; absent where the calls do not suffice to reach it."""
-        y, pool = as_near(z, K, f"The advice named {self.name!r}"), state.pool
-        pool = pool.with_vertices(vertices)
-        count, tol = pool.count, SHARE * K.radius**2
-        pool, found = pool.projected(0, K, y + 0.0, tol, float(budget))
-        new, pool = pool.vertices_since(count), pool.tidied()
-        x = found.x if found.distance2 <= ENOUGH * K.radius**2 else None
-        outside = state.outside if x is None else max(state.outside, arrays.norm(z - x))
-        return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)
+        point = arrays.as_point(given, K.shape, f"The advice named {self.name!r}") + 0.0
+        return arrays.frozen(arrays.like(point, K.center))
 
     def reserves(self, state: NamedState) -> int:
         return 1 if state.waits else 0
@@ -182,18 +168,13 @@ class Static(Adviser):
 
     gives_members: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = ("static",)
+    in_words: ClassVar[tuple[str, ...]] = ("staying",)
     waits: ClassVar[bool] = False
-
-    @property
-    def in_words(self) -> tuple[str, ...]:
-        return ("staying",)
 
     def start(self, K: HasLMO) -> StaticState:
         return StaticState()
 
-    def observe(
-        self, K: HasLMO, state: StaticState, feedback: FullInformation | FirstOrder, x: Array
-    ) -> StaticState:
+    def observe(self, K: HasLMO, state: StaticState, feedback: Seen, x: Array) -> StaticState:
         return state if state.x is not None else StaticState(x)
 
     def propose(

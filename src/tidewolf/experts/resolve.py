@@ -43,13 +43,13 @@ import numpy as np
 
 from tidewolf.core import arrays, batch, errors, piecewise
 from tidewolf.core.conforming import is_member
-from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
+from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Price, Proposals
+from tidewolf.experts.base import Adviser, Price, Proposals, Seen
 from tidewolf.experts.context import PeriodSetting, duration
 from tidewolf.experts.recent import Drops, RecentRounds
 from tidewolf.functions import combined, linear
@@ -212,19 +212,12 @@ class Resolve(Adviser):
     def _by_columns(self, K: HasLMO) -> bool:
         return self.columns or not isinstance(K, base.Polyhedral)
 
-    def observe(
-        self, K: HasLMO, state: ResolveState, feedback: FullInformation | FirstOrder, x: Array
-    ) -> ResolveState:
+    def observe(self, K: HasLMO, state: ResolveState, feedback: Seen, x: Array) -> ResolveState:
         feedback = require_full_information(feedback, K.shape, MOST_ROUNDS)
         return self.observe_round(K, state, feedback, x, state.recent.newest + 1)
 
     def observe_round(
-        self,
-        K: HasLMO,
-        state: ResolveState,
-        feedback: FullInformation | FirstOrder,
-        x: Array,
-        number: int,
+        self, K: HasLMO, state: ResolveState, feedback: Seen, x: Array, number: int
     ) -> ResolveState:
         assert isinstance(feedback, FullInformation)  # `needs_functions`
         losses, limits = feedback
