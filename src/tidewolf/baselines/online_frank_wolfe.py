@@ -179,9 +179,6 @@ class OnlineFrankWolfe(clock.Cautious[State], clock.EveryRound[State]):
     def limit_price(self, state: State) -> float:
         return THETA * self.caution * state.slopes.ratio
 
-    def slopes(self, state: State) -> Slopes:
-        return state.slopes
-
     def notes(self, state: State) -> tuple[str, ...]:
         blind = () if self.caution else ("It does not look at the limits.",)
         return (*blind, *super().notes(state))

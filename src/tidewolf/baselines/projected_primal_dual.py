@@ -133,9 +133,6 @@ class ProjectedPrimalDual(ProjectsExactly[State], clock.Cautious[State], clock.E
     def limit_price(self, state: State) -> float:
         return state.saddle.lam * state.slopes.ratio
 
-    def slopes(self, state: State) -> Slopes:
-        return state.slopes
-
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[base.Learner[Any]]:
         published = cls.published(K, horizon=max(1, horizon // 3))

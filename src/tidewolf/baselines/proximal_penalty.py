@@ -144,9 +144,6 @@ class ProximalPenalty(ProjectsExactly[State], clock.Cautious[State]):
     def bound_between(self, record: base.Record, start: int, stop: int) -> base.Bound:
         return bound_between(record, start, stop, (0.0, 0.0))
 
-    def slopes(self, state: State) -> Slopes:
-        return state.slopes
-
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[base.Learner[Any]]:
         cautious = cls(K, horizon=max(1, horizon // 3), caution=100.0)

@@ -111,7 +111,6 @@ class Resolve(KeepsPending[State]):
         return state if out is None or state.x is before.x else state._replace(own=before.x)
 
     def _with_all(self, state: State) -> State:
-        """The state as though nothing were out."""
         return state if state.own is None else state._replace(x=state.own, own=None)
 
     def defer(self, state: State) -> State:

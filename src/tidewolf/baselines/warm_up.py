@@ -30,12 +30,6 @@ SHARE = 20  # A window is this part of the horizon.
 _AHEAD = 256
 
 
-@dataclass(frozen=True)
-class SetToSolveOn(settings.HardSet):
-    def require(self, K: Any, owner: str) -> None:
-        BestPoint(K, owner)
-
-
 class State(NamedTuple):
     t: int
     x: Array
@@ -76,7 +70,7 @@ class WarmUp(Learner[State]):
     state_type: ClassVar = State
     anytime: ClassVar = True
 
-    K: Annotated[ConvexSet, SetToSolveOn()]
+    K: Annotated[ConvexSet, settings.HardSet(require=BestPoint)]
     horizon: Annotated[int | None, Count()] = None
     window: Annotated[int | None, Count()] = None
 

@@ -201,7 +201,6 @@ def proposed(adviser: Adviser, args: tuple[Any, ...]) -> Proposals:
 
 
 def naming_who_fails(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:
-    """Asked at once; an error says whose it is."""
     try:
         return proposed(adviser, args)
     except Exception as error:
@@ -259,7 +258,6 @@ def ask_all(
 
 @contextmanager
 def asking(ask: Ask | None) -> Iterator[None]:
-    """Advisers are asked like this."""
     token = _ASK.set(ask)
     try:
         yield

@@ -84,7 +84,6 @@ class Categories(Context):
 
     @property
     def cells(self) -> int:
-        """One for each category."""
         return self.n
 
     def features(self, info: round_info.RoundInfo | None, t: int) -> Features | None:
@@ -141,8 +140,6 @@ def duration(text: str, what: str) -> float:
 
 @dataclass(frozen=True)
 class PeriodSetting(settings.Check):
-    """A number of rounds, or a duration."""
-
     words: ClassVar[str] = "a number of rounds, or a duration such as 1d"
 
     def __call__(self, value: Any, what: str) -> int | str:
@@ -209,7 +206,6 @@ class Season(Context):
         return arrays.frozen(table)
 
     def _between(self, place: int, share: float) -> Features:
-        """The features this share of the way from a cell to the next."""
         here, there = place % self.cells, (place + 1) % self.cells
         if share == 0.0 or self.cells == 1:
             return arrays.frozen(np.array([here])), arrays.frozen(np.ones(1))

@@ -72,7 +72,6 @@ class Block(NamedTuple):
     counts: Int64s  # how many rounds each stands for
 
     def thinned(self, rng: np.random.Generator) -> Block:
-        """One random round of each two, which stands for both."""
         n = len(self.numbers)
         pairs = [range(i, min(i + 2, n)) for i in range(0, n, 2)]
         kept = [pair[int(rng.integers(len(pair)))] for pair in pairs]
@@ -83,14 +82,10 @@ class Block(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of what rounds do not share."""
-        return sum(_size(one) for batch in (self.loss, self.limit) for one in leaves(batch))
-
-
-def _size(one: Batch) -> int:
-    if not isinstance(one, ArrayBatch):
-        return 0
-    arrays: Any = [one.__dict__[name] for name in one.by_round]
-    return sum(8 * int(getattr(array, "nnz", None) or math.prod(array.shape)) for array in arrays)
+        each = (one for batch in (self.loss, self.limit) for one in leaves(batch))
+        own = [one for one in each if isinstance(one, ArrayBatch)]
+        arrays: Any = [one.__dict__[name] for one in own for name in one.by_round]
+        return sum(8 * int(getattr(a, "nnz", None) or math.prod(a.shape)) for a in arrays)
 
 
 def rows_of(blocks: Sequence[Batch], rows: Iterable[int]) -> Batch:
@@ -118,8 +113,7 @@ class Blocks(checkpoint.Stored):
 
     def and_then(self, block: Block, oldest: int) -> Blocks:
         """With a block, without those all of whose rounds are before the oldest."""
-        kept = [one for one in self.blocks if one.numbers.max() >= oldest]
-        blocks = Blocks((*kept, block))
+        blocks = Blocks((*(b for b in self.blocks if b.numbers.max() >= oldest), block))
         while blocks.size > MOST_BYTES and sum(len(one.numbers) for one in blocks.blocks) > 2:
             rng = np.random.default_rng((SEED, int(block.numbers[-1])))
             thin = [one.thinned(rng) for one in blocks.blocks]
@@ -306,7 +300,6 @@ class Leader(Adviser):
         return Proposals(state.points, state, 0, solves)
 
     def _fitted(self, K: HasLMO, state: LeaderState, t: int) -> Found:
-        """A point for each expert from the rounds before t."""
         solver = self._solver(K, state.vertices)
         if solver is None or not state.recent.rounds:
             return Found(state.points, 0)
@@ -320,8 +313,7 @@ class Leader(Adviser):
         losses, limits = [one.loss for one in blocks], [one.limit for one in blocks]
         free = all(isinstance(leaf, Unlimited) for one in limits for leaf in leaves(one))
         rng = np.random.default_rng((SEED, t))
-        most = self.rows if free else self.rows - self.rows // 4
-        S = strata(counts[order], most, rng)
+        S = strata(counts[order], self.rows if free else self.rows - self.rows // 4, rng)
         few = order[S.rows[:: max(1, len(S.rows) // STEEPEST_OF)]]
         ratio = 0.0 if free else _ratio(K, rows_of(losses, few), rows_of(limits, few))
         found, solves = list[Array | None](), 0

@@ -221,16 +221,12 @@ class Resolve(Adviser):
     ) -> ResolveState:
         assert isinstance(feedback, FullInformation)  # `needs_functions`
         losses, limits = feedback
-        if len(losses) == 1:
-            return self._observed(state, losses, limits, x, number)
-        for t in range(len(losses)):
-            state = self._observed(state, losses[t : t + 1], limits[t : t + 1], x, number + t)
-        return state
-
-    def _observed(
-        self, state: ResolveState, loss: batch.Batch, limit: batch.Batch, x: Array, number: int
-    ) -> ResolveState:
-        loss, limit = in_program(loss, _PROGRAM, x), in_program(limit, _LIMIT, x)
+        if len(losses) > 1:
+            for t in range(len(losses)):
+                one = FullInformation(losses[t : t + 1], limits[t : t + 1])
+                state = self.observe_round(K, state, one, x, number + t)
+            return state
+        loss, limit = in_program(losses, _PROGRAM, x), in_program(limits, _LIMIT, x)
         recent, drops, *_ = state
         lag = state.lag if number >= state.upcoming else state.decided_lag
         before = recent.place(number - lag) if any(self.headroom) else None
@@ -250,7 +246,7 @@ class Resolve(Adviser):
     def is_plain(self) -> bool:
         """Whether it solves with one earlier round, by its number, for any vertex."""
         back = self.data == "last" or isinstance(self.data, int)
-        return back and self.window == 1 and not (self.columns or self.even)
+        return back and self.window == 1 and not self.columns and not self.even
 
     @cached_property
     def _seconds(self) -> float | None:
@@ -260,11 +256,10 @@ class Resolve(Adviser):
 
     @cached_property
     def keep(self) -> int:
-        if self.data == "last":
-            return self.window
-        if self.data == "forecast":
-            return max(1, self.window - 1)
-        return MOST_ROUNDS if isinstance(self.data, str) else self.data + self.window - 1
+        if isinstance(self.data, int):
+            return self.data + self.window - 1
+        rounds = {"last": self.window, "forecast": max(1, self.window - 1)}
+        return rounds.get(self.data, MOST_ROUNDS)
 
     def weighed(
         self, K: HasLMO, state: ResolveState, weights: Floats, t: int, price: Price
@@ -295,9 +290,16 @@ class Resolve(Adviser):
         losses, limits = (combined.chained(parts) for parts in zip(*rounds, strict=True))
         loss, spaces, drop = objective(losses, "Resolve"), half_spaces(limits), state.drops.usual()
         room = headroom_of_rows(limits, drop) if drop.any() else None
-        quick = self._quickly(K, state, loss, spaces, room, out)
-        if quick is not None:
-            return quick
+        # all headrooms by a simplex of our own, if the set and the program are of its kind
+        model, headrooms = self.model(K), np.array(self.headroom)
+        if isinstance(model, boxed_model.BoxedModel):
+            found = model.solve(loss, spaces, room, headrooms, state.boxed, out)
+            if found is not None:
+                state, points = state._replace(boxed=found.basis), found.points
+                return Proposals(points, state, 0, len(points))
+        elif model is not None and spaces.A is None and not loss.maxima and out is None:
+            points, tree = model.solve(loss.c, spaces.b, room, headrooms, state.tree)
+            return Proposals(points, state._replace(tree=tree), 0, len(points))
         rooms = [None if k == 0.0 or room is None else k * room for k in self.headroom]
         task = Task(loss, spaces, rooms)
         if not state.pool.vertices or out is not None:
@@ -309,8 +311,8 @@ class Resolve(Adviser):
         that are 0 there.
         """
         nothing, bases, of_columns = (None,) * len(self.headroom), state.bases, state.pool.vertices
-        light = state.light or (0,) * len(bases)
-        due = [n < LONG or state.upcoming % RARELY == 0 for n in light]
+        rare = state.upcoming % RARELY == 0
+        due = [n < LONG or rare for n in state.light or (0,) * len(bases)]
         if not any(due):
             return Proposals(nothing, state)
         solver: BestPoint | BestOfVertices
@@ -333,8 +335,9 @@ class Resolve(Adviser):
         points, solves = _points(each)
         if self.even and out is None:
             with_rooms, solves = zip(each, task.rooms, strict=True), 2 * solves
-            evenly = (b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms)
-            points = tuple(evenly)
+            points = tuple(
+                b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms
+            )
         if out is not None:
             empty = (None if x is None else emptied(x, out) for x in points)
             points = tuple(None if x is None or not is_member(K, x) else x for x in empty)
@@ -343,31 +346,6 @@ class Resolve(Adviser):
             bases = tuple(end if is_due else start for is_due, end, start in ends)
             state = state._replace(bases=bases)
         return Proposals(points, state, 0, solves)
-
-    def _quickly(
-        self,
-        K: HasLMO,
-        state: ResolveState,
-        loss: Objective,
-        limits: highs.HalfSpaces,
-        room: Floats | None,
-        out: Bools | None,
-    ) -> Proposals | None:
-        """All headrooms by a simplex of our own; None if the set or the program is not of its
-        kind, or it has no solution.
-        """
-        model, headrooms = self.model(K), np.array(self.headroom)
-        if isinstance(model, boxed_model.BoxedModel):
-            found = model.solve(loss, limits, room, headrooms, state.boxed, out)
-            if found is None:
-                return None
-            points, state = found.points, state._replace(boxed=found.basis)
-        elif model is not None and limits.A is None and not loss.maxima and out is None:
-            points, tree = model.solve(loss.c, limits.b, room, headrooms, state.tree)
-            state = state._replace(tree=tree)
-        else:
-            return None
-        return Proposals(points, state, 0, len(points))
 
     def model(self, K: HasLMO) -> boxed_model.BoxedModel | flow_model.FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
@@ -389,7 +367,6 @@ class Resolve(Adviser):
         return {}
 
     def _awaiting(self, state: ResolveState, info: RoundInfo | None, t: int) -> ResolveState:
-        """The state that waits for round t."""
         lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
         decided = state.decided_lag if t == state.upcoming else state.lag
         state = state._replace(upcoming=t, decided_lag=decided, lag=lag)
@@ -430,8 +407,7 @@ class Resolve(Adviser):
         solver: Any
         of, solver = self._cache.get("vertices", (None, None))
         if of is not K or solver.vertices is not state.pool.vertices:
-            before = solver if of is K else None
-            solver = BestOfVertices(K, "Resolve", state.pool.vertices, before)
+            solver = BestOfVertices(K, "Resolve", state.pool.vertices, solver if of is K else None)
         program = solver.prepared(task.loss, task.limits)
         each = solve_each(solver, program, task.rooms, state.bases)
         used, bases, count = np.array(state.pool.last_used), ends_of(each), len(each)
@@ -471,7 +447,6 @@ class Resolve(Adviser):
 
 
 def _points(each: Sequence[Best | None]) -> tuple[tuple[Array | None, ...], int]:
-    """What programs found, and how many were solved."""
     points = tuple(None if best is None else best.x for best in each)
     return points, sum(0 if best is None else best.solves for best in each)
 
@@ -523,15 +498,12 @@ def ends_of(each: Sequence[Best | None]) -> tuple[Bases, ...]:
 def with_vertices(
     pool: Pool, bases: Sequence[Bases], new: Sequence[Vertex], t: int
 ) -> tuple[Pool, tuple[Bases, ...]]:
-    """The pool with these vertices too, those left out that it has."""
     known = {vertex.key() for vertex in pool.vertices} if new else set()
     fresh = {key: vertex for vertex in new if (key := vertex.key()) not in known}
-    kept = np.arange(len(pool.vertices))
-    return _changed(pool, bases, kept, tuple(fresh.values()), t)
+    return _changed(pool, bases, np.arange(len(pool.vertices)), tuple(fresh.values()), t)
 
 
 def without_idle(pool: Pool, bases: Sequence[Bases], t: int) -> tuple[Pool, tuple[Bases, ...]]:
-    """The pool without vertices that no program has used for long."""
     kept = np.flatnonzero(t - np.array(pool.last_used) <= IDLE_ROUNDS)
     return _changed(pool, bases, kept if len(kept) else np.arange(len(pool.vertices)), (), t)
 

@@ -161,19 +161,15 @@ class State(NamedTuple):
         return self.point.distance
 
 
-@dataclass(frozen=True)
-class ExplorableSet(settings.HardSet):
-    """A set that knows a ball inside it to explore in, or is a single point."""
-
-    def require(self, K: Any, owner: str) -> None:
-        if not isinstance(K, ConvexSet):
-            raise WrongType(f"{owner} needs a sets.ConvexSet such as sets.Simplex(3), not {K!r}.")
-        if K.dimension > 0 and not (K.inner_radius or 0.0) > 0.0:
-            raise NotSupported(
-                f"{owner} explores within a ball around the center of its set, and {K!r} knows of "
-                f"none: its inner_radius is {K.inner_radius}. Give a set with an inner_radius "
-                "above 0."
-            )
+def require_explorable(K: Any, owner: str) -> None:
+    """Refuse a set that knows no ball inside it to explore in and is no single point."""
+    if not isinstance(K, ConvexSet):
+        raise WrongType(f"{owner} needs a sets.ConvexSet such as sets.Simplex(3), not {K!r}.")
+    if K.dimension > 0 and not (K.inner_radius or 0.0) > 0.0:
+        raise NotSupported(
+            f"{owner} explores within a ball around the center of its set, and {K!r} knows of "
+            f"none: its inner_radius is {K.inner_radius}. Give a set with an inner_radius above 0."
+        )
 
 
 def explorable_from(r: float, n: int) -> int:
@@ -278,7 +274,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
     delta_needs: ClassVar = ASSUMED
     eta_needs: ClassVar = ASSUMED
 
-    K: Annotated[ConvexSet, ExplorableSet()]
+    K: Annotated[ConvexSet, settings.HardSet(require=require_explorable)]
     loss_size: settings.OptionalPositive = None
     constraint_size: settings.OptionalPositive = None
     mu: settings.AboveZero = None

@@ -66,7 +66,6 @@ class DriftSlopes(NamedTuple):
 
     @property
     def largest(self) -> Slopes:
-        """The largest of a round or a block, at x or at y."""
         return Slopes(
             max(self.loss, self.steepest_loss), max(self.constraint, self.steepest_constraint)
         )

@@ -98,7 +98,6 @@ class ExpertsSetting(settings.Check):
 
 
 def _adviser(item: Any) -> Any:
-    """The adviser that an item of a file stands for."""
     if isinstance(item, str) and item not in ("last", "forecast") and not context.is_duration(item):
         return Named(item)
     return Resolve(item) if isinstance(item, int | str) else item
@@ -257,7 +256,6 @@ class Ensemble(Core):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all experts: descents, the context, advisers."""
         return self._called[0]
 
     @cached_property

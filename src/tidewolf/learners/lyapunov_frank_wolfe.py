@@ -135,7 +135,6 @@ class LyapunovFrankWolfe(clock.LyapunovLearner[State]):
         )
 
     def _rho(self, t: int) -> float:
-        """rho_t, which never falls."""
         rho = INFO[0] * math.pow(self.horizon or 0, 0.75)
         if not self.horizon or t > self.horizon:
             rho = max(rho, ANYTIME[0] * math.pow(t, 0.75))

@@ -142,8 +142,6 @@ def _step_gradient(K: HasLMO, z: Array, block: FirstOrder, weighed: Surrogate) -
 
 
 class Accounts(NamedTuple):
-    """One entry an expert."""
-
     guard: Floats  # A_i, in the dual state's units
     lost: Floats  # the guard's left side, over the rounds with a proposal of it, likewise
     weights: Floats  # sum of p_i
@@ -167,7 +165,6 @@ class Accounts(NamedTuple):
         return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
 
     def plus(self, **more: Any) -> Accounts:
-        """With so much more of some entries."""
         return self._replace(
             **{name: frozen(getattr(self, name) + each) for name, each in more.items()}
         )

@@ -114,18 +114,14 @@ class Budget(values.Value):
         """The number of the period of each round, in order; all 0 if nothing starts over."""
         if self.carry or self.per is None:
             return np.zeros(rounds, dtype=np.int64)
-        seconds = self.seconds
-        if seconds is None:
+        if self.seconds is None:
             return np.arange(rounds) // int(self.per)
-        if time is None:
-            return np.zeros(rounds, dtype=np.int64)
-        return np.floor(np.nan_to_num(time) / seconds).astype(np.int64)
+        times = np.zeros(rounds) if time is None else np.nan_to_num(time)
+        return np.floor(times / self.seconds).astype(np.int64)
 
 
 @dataclass(frozen=True)
 class BudgetsSetting(settings.Check):
-    """Budgets of different names."""
-
     words: ClassVar[str] = "budgets, which files say elsewhere"
 
     def __call__(self, value: Any, what: str) -> tuple[Budget, ...]:
@@ -160,8 +156,7 @@ def worst_windows(h: Floats, windows: Int64s) -> tuple[float, Floats]:
         worst = max(worst, queue)
     if not len(h):
         return 0.0, h
-    starts = np.flatnonzero(np.diff(windows, prepend=windows[0] - 1))
-    return worst, np.add.reduceat(h, starts)
+    return worst, np.add.reduceat(h, np.flatnonzero(np.diff(windows, prepend=windows[0] - 1)))
 
 
 _NONE = arrays.frozen(np.zeros(0))
@@ -192,7 +187,15 @@ class BudgetSums(NamedTuple):
 
     def charged(self, K: HasLMO, spend: Spend, loss: Array, n: int, caution: float) -> BudgetSums:
         """After n rounds with this spend and this gradient of the loss, with the price of it."""
-        self = self._with_names(spend.names)
+        if not len(self.queues) and self.names in ((), spend.names):
+            none = arrays.frozen(np.zeros(len(spend.names)))
+            self = self._replace(names=spend.names, queues=none, squares=none, net=none, paid=none)
+        if spend.names != self.names:
+            raise errors.InvalidInput(
+                f"Expected the spend of {arguments.listed(self.names) or 'no budget'} in every "
+                f"round, not that of {arguments.listed(spend.names) or 'none'}.",
+                setting="spend",
+            )
         t, h = self.rounds + n, spend.values
         squares = [arrays.norm(K.tangent(gradient)) ** 2 / n for gradient in spend.gradients]
         S_h, S_f = self.squares + squares, self.loss_square + arrays.norm(K.tangent(loss)) ** 2 / n
@@ -216,18 +219,6 @@ class BudgetSums(NamedTuple):
         if bound.regret is None or not len(self.paid):
             return bound
         return bound._replace(regret=bound.regret - float(self.paid.sum()))
-
-    def _with_names(self, names: tuple[str, ...]) -> BudgetSums:
-        if not len(self.queues) and self.names in ((), names):
-            none = arrays.frozen(np.zeros(len(names)))
-            return self._replace(names=names, queues=none, squares=none, net=none, paid=none)
-        if names != self.names:
-            raise errors.InvalidInput(
-                f"Expected the spend of {arguments.listed(self.names) or 'no budget'} in every "
-                f"round, not that of {arguments.listed(names) or 'none'}.",
-                setting="spend",
-            )
-        return self
 
 
 def priced_spend(

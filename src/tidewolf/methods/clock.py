@@ -153,6 +153,9 @@ class Cautious(Clocked[S]):
     loss_lipschitz: settings.OptionalPositive = None
     constraint_lipschitz: settings.OptionalPositive = None
 
+    def slopes(self, state: S) -> Slopes:
+        return state.slopes  # type: ignore[no-any-return]
+
 
 class LyapunovLearner(Cautious[S], EveryRound[S]):
     """Abstract: learners with Lyapunov weights, `dual` of their states."""

@@ -93,11 +93,9 @@ class Arrays(NamedTuple):
 
     @classmethod
     def within(cls, numbers: Floats, sizes: tuple[int, ...]) -> Arrays:
-        """Views of one array."""
         return cls._make(names.parts.plain(numbers, *sizes))
 
     def fill(self, state: State) -> None:
-        """Write a state."""
         dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, self.s
         s[:8] = (
             dual.rounds,
@@ -166,7 +164,6 @@ class ArrayState:
 
     @property
     def arrays(self) -> Arrays:
-        """The parts of its numbers."""
         if self._arrays is None:
             self._arrays = Arrays.within(self.numbers, self.kernel.sizes)
         return self._arrays
@@ -184,7 +181,6 @@ class ArrayState:
 
     @property
     def advisers(self) -> tuple[Any, ...]:
-        """What advisers remember."""
         return self._advisers if self._resolving is None else tuple(self._resolving.states())
 
     @property
@@ -216,7 +212,6 @@ class ArrayState:
 
     @property
     def state(self) -> Any:
-        """The state, whose next round is committed."""
         if self._state is None:
             x, arrays = self.x, self.arrays
             points: list[Floats | None] = [x]
@@ -232,6 +227,7 @@ class ArrayState:
     def dual(self) -> DualState:
         s, (F, W) = self.arrays.s.tolist(), self.arrays.gradients
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
+        z, counted, *sums = s[names.LOG_WEIGHT : names.SCALARS]
         return DualState(
             int(rounds),
             violation,
@@ -242,7 +238,7 @@ class ArrayState:
             s[names.IMPOSSIBLE] > 0.0,
             GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
             self.since.dual.carried,
-            aim=None if self.since.dual.aim is None else _aim(s[names.LOG_WEIGHT : names.SCALARS]),
+            aim=None if self.since.dual.aim is None else Aim(z, int(counted), *sums),
         )
 
     def undecided(self, upcoming: Committed | None = None) -> State:
@@ -287,11 +283,6 @@ class ArrayState:
         )
 
 
-def _aim(numbers: list[float]) -> Aim:
-    z, rounds, *sums = numbers
-    return Aim(z, int(rounds), *sums)
-
-
 def whole(state: Any) -> Any:
     """The state itself, also of what a kernel left."""
     return state.state if isinstance(state, ArrayState) else state
@@ -309,7 +300,6 @@ class Progressed(NamedTuple):
 
     @property
     def state(self) -> Any:
-        """The state after them."""
         return self.after.state
 
 
@@ -610,7 +600,6 @@ class CompiledRounds:
         return shares
 
     def mix(self, arrays: Arrays, shares: Floats) -> None:
-        """The proposals of descents and context, all weights, and their mean."""
         every = np.ones(len(arrays.X))
         every[self.plain :] = shares
         names.mix.ready(
@@ -664,7 +653,6 @@ class _Scratch:
         self.room = self.pieces = -1
 
     def fit(self, room: int, pieces: int) -> None:
-        """Room for as many rows as a table has, and for as many pieces of functions."""
         self.room, self.pieces = max(room, self.room), max(pieces, self.pieces)
         work = np.empty(self.pieces), np.empty(self.room), np.empty(self.room, np.int64)
         self.arrays = (*self._own, *work)

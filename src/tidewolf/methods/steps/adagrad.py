@@ -69,7 +69,6 @@ class DescentSums(NamedTuple):
 
 
 def squares(d: Array, factors: Factors) -> Floats:
-    """|d_b|^2 of each factor."""
     if len(factors.starts) == 1:
         return np.array([arrays.inner(d, d)])
     found: Floats = np.add.reduceat(arrays.flat(d) ** 2, factors.starts)

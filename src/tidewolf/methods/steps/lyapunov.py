@@ -128,10 +128,9 @@ class EachLimit(NamedTuple):
     paid: Floats  # sum_t w_ti g_ti^+(x_t), in the dual state's units
 
     def require_sound(self) -> None:
-        if len({array.shape for array in self}) > 1 or self.paid.ndim != 1:
-            raise ValueError("what its dual state has of each limit is not of as many limits")
-        if not all((array >= 0.0).all() for array in self):
-            raise ValueError("what its dual state has of a limit is below 0")
+        alike = len({array.shape for array in self}) == self.paid.ndim == 1
+        if not alike or not all((array >= 0.0).all() for array in self):
+            raise ValueError("what its dual state has of each limit is below 0, or not of as many")
 
 
 class Aim(NamedTuple):
@@ -145,7 +144,6 @@ class Aim(NamedTuple):
     shifts: float = 0.0  # L
 
     def moved(self, beta: float, breach: float, n: int, s: float) -> float:
-        """z after n rounds with this violation."""
         return self.z if s <= 0.0 else max(LOWEST, self.z + (breach - beta * n) / s)
 
     def after(self, z: float, n: int, s: float, A: float, exponent: int, unit: float) -> Aim:
@@ -196,8 +194,7 @@ class Surrogate(NamedTuple):
         """sum g_t^+(z), limits with weights of their own in their shares: w times this is what the
         surrogate says of the limits.
         """
-        pieces = None if self.shares is None else constraints.pieces(z)
-        if pieces is None or self.shares is None:
+        if self.shares is None or (pieces := constraints.pieces(z)) is None:
             share = 1.0 if self.shares is None else float(self.shares[0])
             return share * float(np.maximum(arrays.to_numpy(constraints.values(z)), 0.0).sum())
         return float((np.maximum(arrays.to_numpy(pieces), 0.0) @ self.shares).sum())
@@ -286,8 +283,7 @@ class LyapunovWeights:
         s = max(G) * self.K.diameter
         if aim is not None and self.target is not None:
             s = max(QUICKEST * s, min(SLOWEST * s, ALLOWED * self.target * dual.rounds))
-            z = aim.moved(self.target, sum(breach for _, breach in found), n, s)
-            logs = [z / _LN2]
+            logs = [aim.moved(self.target, sum(breach for _, breach in found), n, s) / _LN2]
         if broken:
             exponent += _STRIDE * max(0, int((max(logs) - exponent) // _STRIDE))
         unit, V = math.ldexp(1.0, dual.exponent - exponent), self._loss_weight(exponent)
@@ -346,7 +342,6 @@ class LyapunovWeights:
         ]
 
     def _loss_weight(self, exponent: int) -> float:
-        """V in units of 2^exponent."""
         return math.ldexp(1.0 / self.caution, -exponent)
 
     def _remembered(self, dual: DualState, count: int) -> list[list[float]]:
@@ -427,11 +422,11 @@ class LyapunovWeights:
         given.
         """
         regret, most = regret_at_most(self.K, dual.sums, dual.paid, cells), self._most(dual, cells)
+        known = regret if math.isfinite(regret) else None
         if most is None:
-            return Bound(_finite(regret), None, HOPELESS)
-        if dual.violation == dual.carried:
-            return Bound(_finite(regret), dual.carried)
-        return Bound(_finite(regret), self._violation_at_most(dual, most))
+            return Bound(known, None, HOPELESS)
+        none = dual.violation == dual.carried
+        return Bound(known, dual.carried if none else self._violation_at_most(dual, most))
 
     def _most(self, dual: DualState, cells: CellSums | None = None) -> float | None:
         """The most that can have been paid; None if it is proved that no point keeps every
@@ -532,13 +527,8 @@ def _filled(r: Floats, u: Floats, most: float) -> float:
     order = np.argsort(r)
     widths, used = np.cumsum(u[order]), np.cumsum((u * r)[order])
     levels = (most + used) / widths
-    above = np.append(r[order][1:], math.inf)
-    return float(levels[np.argmax(levels <= above)])
+    return float(levels[np.argmax(levels <= np.append(r[order][1:], math.inf))])
 
 
 def _share(limits: int) -> float:
     return 1.0 if limits == 1 else SHARE
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

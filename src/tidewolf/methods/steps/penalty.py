@@ -98,7 +98,6 @@ class PenaltyTask(NamedTuple):
     center: Floats
 
     def breach(self, x: Floats) -> float:
-        """sum_t g_t^+(x)."""
         return float(np.maximum(self.constraints.values(x), 0.0).sum())
 
     def value(self, x: Floats, breach: float) -> float:
@@ -190,8 +189,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
         u = x.reshape(-1) - y
         above = values - cuts.model(u, b)
         new = np.flatnonzero(above > np.maximum(0.1 * accuracy / (task.delta * b), _ULPS * sizes))
-        gradients = to_numpy(merged.gradients(x)).reshape(b, -1)
-        slopes = np.asarray(gradients[new], dtype=np.float64)
+        slopes = np.asarray(to_numpy(merged.gradients(x)).reshape(b, -1)[new], dtype=np.float64)
         terms = np.abs(values[new]) + np.linalg.norm(slopes, axis=1) * (_norm(x) + _norm(task.y))
         sizes[new] = np.maximum(sizes[new], terms)
         h += _ULPS * (_size(task, u) + task.delta * float(sizes[values > 0.0].sum()))
@@ -322,7 +320,6 @@ def master(task: PenaltyTask, cuts: Cuts, k: float, tolerance: float) -> tuple[C
 
 
 def _secant(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Where the line through two points meets 0; infinity where it does not."""
     return math.inf if a[1] == b[1] else b[0] - b[1] * (b[0] - a[0]) / (b[1] - a[1])
 
 
@@ -347,8 +344,7 @@ def multipliers(cuts: Cuts, q: Floats, k: float, delta: float) -> tuple[Floats, 
 def feasible(rounds: Int64s, lam: Floats, delta: float) -> Floats:
     """lam made at least 0, the sum of a round at most delta."""
     lam = np.clip(np.nan_to_num(lam, nan=0.0), 0.0, delta)
-    totals = np.maximum(np.bincount(rounds, lam), delta)
-    return np.asarray(lam * (delta / totals)[rounds])
+    return np.asarray(lam * (delta / np.maximum(np.bincount(rounds, lam), delta))[rounds])
 
 
 def _by_interior_point(
