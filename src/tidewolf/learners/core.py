@@ -8,7 +8,7 @@ Lyapunov weights (methods/steps/lyapunov.py) on the *played* violation makes one
 
 that every expert is fed:
 
-    y_i <- ball( y_i - k_i eta_i s, softened past a limit )          methods/steps/group.py
+    y_i <- ball( y_i - k_i eta_i s, softened past a limit )          methods/steps/adagrad.py
     z_i, y_i <- a member near y_i, by oracle calls on one budget     projection/active.py
     p   <- AdaHedge on <s, z_i - x>                                  methods/steps/hedge.py
 
@@ -64,12 +64,13 @@ from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, wi
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
+    Part,
+    descend_together,
     into_balls,
     price_at_most,
     reaches,
     step_factors,
 )
-from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes

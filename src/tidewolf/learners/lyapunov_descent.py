@@ -10,7 +10,7 @@
 D_t = min(2R, D + |x - y|) stands in place of the diameter. On a product every factor has its own
 step, ball and active set; one oracle call serves them all, and none is needed where projecting is
 cheap. A step that lands past a broken limit keeps (caution + 5)/(caution + 25) of what is too much
-(methods/steps/group.py). Losses and constraints are rescaled by running maxima of their slopes:
+(methods/steps/adagrad.py). Losses and constraints are rescaled by running maxima of their slopes:
 nothing to guess, and decisions do not change with the units of x, f or g. No horizon is needed; one
 that is given holds the weights' exponent still up to it, which a guarantee needs.
 

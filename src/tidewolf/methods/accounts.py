@@ -29,7 +29,7 @@ from tidewolf.core.arrays import frozen, inner, to_numpy
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.group import StepGradient
+from tidewolf.methods.steps.adagrad import StepGradient
 from tidewolf.methods.steps.lyapunov import Surrogate
 from tidewolf.methods.steps.slopes import tangent_part
 
