@@ -54,17 +54,7 @@ _NO_SHARES = np.zeros((1 << 20, 0))
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
 # The accounts that the kernel keeps, in its order.
-COUNTED = (
-    "guard",
-    "lost",
-    "weights",
-    "available",
-    "losses",
-    "violations",
-    "run_losses",
-    "run_violations",
-    "calls",
-)
+COUNTED = (*Accounts._fields[:8], "calls")
 # Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
 # before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
 WORTH = 2_048
