@@ -206,6 +206,10 @@ PATCHES = {
         ),
     },
     "methods/steps/adagrad.py": {
+        "group: what has not moved gives back": ("square <= 0.0 or held:", "square <= 0.0:", GROUP),
+        "factors: given back by shares, not by their squares": Patch(
+            "square += part.share**2 * float", "square += part.share * float", FACTORS
+        ),
         "group: prices forget the shares": Patch(
             "own2 = share * share * norms2", "own2 = share * norms2", GROUP
         ),
@@ -216,12 +220,6 @@ PATCHES = {
             "far = far + np.sqrt(squares(x - y, factors))",
             "far = far + 0.0 * squares(x - y, factors)",
             GROUP,
-        ),
-    },
-    "methods/steps/group.py": {
-        "group: what has not moved gives back": ("square <= 0.0 or held:", "square <= 0.0:", GROUP),
-        "factors: given back by shares, not by their squares": Patch(
-            "square += part.share**2 * float", "square += part.share * float", FACTORS
         ),
     },
     "methods/pool.py": {

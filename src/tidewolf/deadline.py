@@ -24,8 +24,15 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.experts.asking import AdviserFailed, asking, in_words, is_refusal, proposed
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import (
+    Adviser,
+    AdviserFailed,
+    Proposals,
+    asking,
+    in_words,
+    is_refusal,
+    proposed,
+)
 
 
 class Heard(NamedTuple):

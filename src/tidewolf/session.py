@@ -42,7 +42,7 @@ from tidewolf.core.feedback import Bandit, Feedback
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
-from tidewolf.experts.asking import AdviserFailed, asking, naming_who_fails
+from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
 from tidewolf.explanation import explain as explaining
 from tidewolf.explanation.record import Explanation
 from tidewolf.memory import EXPIRED, Memory

@@ -3,7 +3,7 @@
     x = sum_i p_i z_i, p by AdaHedge                 methods/steps/hedge.py; one descent: x = x_1
     value and gradient of f_t, g_t at x              (evaluate.py)
     g = V grad f + w grad g^+ within aff(K)          weights of methods/steps/lyapunov.py
-    y_i <- ball( y_i - eta_i phi_i g, softened together within a group )     methods/steps/group.py
+    y_i <- ball( y_i - eta_i phi_i g, softened together within a group )    methods/steps/adagrad.py
     x_i, y_i <- a member near y_i, on one table of vertices and one budget of calls (active_set.py),
                 those first that are trusted and far from their y_i
 
@@ -305,7 +305,7 @@ def step_experts(  # type: ignore[no-untyped-def]
     cells, which follow the plain descents, give back together what lands past a limit. A set of
     several factors has an exact projection, so that balls are left to it.
 
-    Reference: `descend_together` of methods/steps/group.py, and `into_ball`.
+    Reference: `descend_together` of methods/steps/adagrad.py, and `into_ball`.
     """
     experts, factors, n = len(Y), len(radii), len(g)
     squares_of(g, places, squares)

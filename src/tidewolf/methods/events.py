@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core import feedback, round_info
-from tidewolf.experts.asking import skipping
+from tidewolf.experts.base import skipping
 from tidewolf.methods import base, compiled_rounds, late
 from tidewolf.methods.capabilities import Commits, committed, kernel_of, late_feedback, with_info
 
@@ -34,8 +34,8 @@ class Expire(NamedTuple):
 
 class Observe(NamedTuple):
     arrival: feedback.Arrival
+    # whether the coming round had been closed when feedback on an earlier one came
     committed: bool = True
-    """whether the coming round had been closed when feedback on an earlier one came"""
 
 
 Event: TypeAlias = SetInfo | Decide | Expire | Observe
