@@ -374,14 +374,6 @@ PATCHES = {
             FACTORED,
         ),
     },
-    "kernels/factored_active_set.py": {
-        "factors: the whole way from y to x": Patch(
-            "shift = max(0.0, 1.0 - gap / distance2)", "shift = 1.0", FACTORED
-        ),
-        "factors: the oracle's error is drop": Patch(
-            "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
-        ),
-    },
     "learners/lyapunov_descent.py": {
         "a bound of LyapunovDescent forgets a block that is still open": Patch(
             "return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual",
@@ -566,6 +558,14 @@ PATCHES = {
         ),
     },
     "kernels/active_set.py": {
+        "factors: the whole way from y to x": Patch(
+            "            shift = max(0.0, 1.0 - gap / distance2)\n",
+            "            shift = 1.0\n",
+            FACTORED,
+        ),
+        "factors: the oracle's error is drop": Patch(
+            "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
+        ),
         "rounding chooses between vertices that tie": Patch(
             "        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))\n",
             "",

@@ -320,6 +320,7 @@ class Stream(Value):
     array([0])
     """
 
+    # `time` as it was given, for people to know rounds by: datetime64 where it was dates
     losses: Batch
     constraints: Batch = None  # type: ignore[assignment]  # a batch once it is made
     seen: Bools | None = None
@@ -332,7 +333,6 @@ class Stream(Value):
     budgets: Mapping[str, Batch] | None = None
     forecast: Any = None
     stamps: NDArray | None = field(default=None, init=False)
-    """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
     def __post_init__(self) -> None:
         losses, found = self.losses, dict[str, Any]()

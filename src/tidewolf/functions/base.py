@@ -23,8 +23,8 @@ from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
+# Sums that a product of two vectors is made of, and terms that are made at a time.
 LANES, AT_ONCE = 8, 1 << 15
-"""Sums that a product of two vectors is made of, and terms that are made at a time."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ class ArrayBatch(batch.Batch):
     the rest.
     """
 
+    # what it keeps once made, of the fields that all rounds share alone
     of_all_rounds: ClassVar[tuple[str, ...]] = ()
-    """what it keeps once made, of the fields that all rounds share alone"""
 
     @property
     @abstractmethod

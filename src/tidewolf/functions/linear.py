@@ -350,8 +350,8 @@ def _as_table(x: Array, shape: Shape) -> Array:
 # A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many
 # rounds only the smallest capacity of each entry matters: x_i <= min_t c_ti.
 
+# Up to so many rounds on a device entries are written one by one there.
 _FEW = 16
-"""Up to so many rounds on a device entries are written one by one there."""
 
 
 @final

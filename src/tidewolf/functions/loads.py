@@ -29,14 +29,12 @@ from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions import base, linear
 
-MANY = 10**6
-"""Stored numbers of all half-spaces together from which on they are made some at a time,"""
+# Stored numbers of all half-spaces together from which on they are made some at a time, and about
+# how many then stand in one table.
+MANY, AT_A_TIME = 10**6, 2**16
+# Stored numbers of the incidence up to which making a sparse array of a round takes longer than
+# adding them up.
 FEW = 20_000
-"""Stored numbers of the incidence up to which making a sparse array of a round takes longer than
-adding them up.
-"""
-AT_A_TIME = 2**16
-"""and about how many then stand in one table."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from tidewolf.core.errors import NegativeCapacity
 from tidewolf.core.oracle import HasLMO
 from tidewolf.functions import base, combined, linear
 
+# Entries whose minimum over the set is asked for, an oracle call each.
 MOST_ASKED = 100
-"""Entries whose minimum over the set is asked for, an oracle call each."""
 
 
 def warn_of_negative_capacities(

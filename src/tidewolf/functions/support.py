@@ -21,12 +21,11 @@ from tidewolf.core.errors import NotConvex
 from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, leaves
 
+# How many rounds, or updates, are looked at.
 FIRST = 10
-"""How many rounds, or updates, are looked at."""
+# What values and slopes may be off by, as shares of their sizes: those of others are rounded, or
+# found by differences.
 _VALUES, _SLOPES = 1e-6, 1e-4
-"""What values and slopes may be off by, as shares of their sizes: those of others are rounded, or
-found by differences.
-"""
 _NEAR, _TINY = 1e-2, 1e-3
 
 

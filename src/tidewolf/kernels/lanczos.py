@@ -59,12 +59,12 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.types import Array, Floats
 
-_FIRST = 16
+# Rows of Q at first, and the longest T whose eigenvectors LAPACK's plain routine finds.
+_FIRST, _SHORT = 16, 32
+# T is looked at when there are this times as many products as the last time, and one more.
 _PACE = 1.1
-"""T is looked at when there are this times as many products as the last time, and one more."""
-_SHORT = 32
+# How much of a warm start is random.
 SIGMA = 0.03
-"""How much of a warm start is random."""
 
 
 class Start(NamedTuple):
@@ -174,8 +174,8 @@ class Krylov:
         self.following = b / norm(b)
         # at the last look, by how much it had risen since the one before, and by how much till then
         self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
+        # of the latest products the two parts of alpha and beta^2, not read yet
         self._unread: list[Array] = []
-        """of the latest products the two parts of alpha and beta^2, not read yet"""
         self.values: Floats = np.zeros(0)
 
     @property
