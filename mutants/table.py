@@ -238,7 +238,9 @@ PATCHES = {
             REFERENCES,
         ),
         "a maximum whose gradient is that of the last part": Patch(
-            "mine = first == i\n", "mine = first == len(self.parts) - 1 - i\n", REFERENCES
+            "weights * like(first == i, weights)",
+            "weights * like(first == len(self.parts) - 1 - i, weights)",
+            REFERENCES,
         ),
     },
     "functions/linear.py": {

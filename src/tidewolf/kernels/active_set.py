@@ -49,14 +49,12 @@ def dot(a, b):  # type: ignore[no-untyped-def]
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-        s4 += a[i + 4] * b[i + 4]
-        s5 += a[i + 5] * b[i + 5]
-        s6 += a[i + 6] * b[i + 6]
-        s7 += a[i + 7] * b[i + 7]
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + a[i] * b[i], s1 + a[i + 1] * b[i + 1],
+            s2 + a[i + 2] * b[i + 2], s3 + a[i + 3] * b[i + 3],
+            s4 + a[i + 4] * b[i + 4], s5 + a[i + 5] * b[i + 5],
+            s6 + a[i + 6] * b[i + 6], s7 + a[i + 7] * b[i + 7],
+        )  # fmt: skip
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += a[i] * b[i]
@@ -83,14 +81,12 @@ def distance2(a, b):  # type: ignore[no-untyped-def]
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
-        s0 += (a[i] - b[i]) * (a[i] - b[i])
-        s1 += (a[i + 1] - b[i + 1]) * (a[i + 1] - b[i + 1])
-        s2 += (a[i + 2] - b[i + 2]) * (a[i + 2] - b[i + 2])
-        s3 += (a[i + 3] - b[i + 3]) * (a[i + 3] - b[i + 3])
-        s4 += (a[i + 4] - b[i + 4]) * (a[i + 4] - b[i + 4])
-        s5 += (a[i + 5] - b[i + 5]) * (a[i + 5] - b[i + 5])
-        s6 += (a[i + 6] - b[i + 6]) * (a[i + 6] - b[i + 6])
-        s7 += (a[i + 7] - b[i + 7]) * (a[i + 7] - b[i + 7])
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + (a[i] - b[i]) ** 2, s1 + (a[i + 1] - b[i + 1]) ** 2,
+            s2 + (a[i + 2] - b[i + 2]) ** 2, s3 + (a[i + 3] - b[i + 3]) ** 2,
+            s4 + (a[i + 4] - b[i + 4]) ** 2, s5 + (a[i + 5] - b[i + 5]) ** 2,
+            s6 + (a[i + 6] - b[i + 6]) ** 2, s7 + (a[i + 7] - b[i + 7]) ** 2,
+        )  # fmt: skip
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += (a[i] - b[i]) * (a[i] - b[i])

@@ -205,14 +205,12 @@ def least_of(a):  # type: ignore[no-untyped-def]
     whole, least = len(a) - len(a) % 8, a[0]
     m0, m1, m2, m3, m4, m5, m6, m7 = least, least, least, least, least, least, least, least
     for i in range(0, whole, 8):
-        m0 = a[i] if a[i] < m0 else m0
-        m1 = a[i + 1] if a[i + 1] < m1 else m1
-        m2 = a[i + 2] if a[i + 2] < m2 else m2
-        m3 = a[i + 3] if a[i + 3] < m3 else m3
-        m4 = a[i + 4] if a[i + 4] < m4 else m4
-        m5 = a[i + 5] if a[i + 5] < m5 else m5
-        m6 = a[i + 6] if a[i + 6] < m6 else m6
-        m7 = a[i + 7] if a[i + 7] < m7 else m7
+        m0, m1, m2, m3, m4, m5, m6, m7 = (
+            a[i] if a[i] < m0 else m0, a[i + 1] if a[i + 1] < m1 else m1,
+            a[i + 2] if a[i + 2] < m2 else m2, a[i + 3] if a[i + 3] < m3 else m3,
+            a[i + 4] if a[i + 4] < m4 else m4, a[i + 5] if a[i + 5] < m5 else m5,
+            a[i + 6] if a[i + 6] < m6 else m6, a[i + 7] if a[i + 7] < m7 else m7,
+        )  # fmt: skip
     least = min(min(min(m0, m1), min(m2, m3)), min(min(m4, m5), min(m6, m7)))
     for i in range(whole, len(a)):
         least = a[i] if a[i] < least else least
@@ -227,14 +225,12 @@ def added(a):  # type: ignore[no-untyped-def]
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
-        s0 += a[i]
-        s1 += a[i + 1]
-        s2 += a[i + 2]
-        s3 += a[i + 3]
-        s4 += a[i + 4]
-        s5 += a[i + 5]
-        s6 += a[i + 6]
-        s7 += a[i + 7]
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + a[i], s1 + a[i + 1],
+            s2 + a[i + 2], s3 + a[i + 3],
+            s4 + a[i + 4], s5 + a[i + 5],
+            s6 + a[i + 6], s7 + a[i + 7],
+        )  # fmt: skip
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += a[i]
