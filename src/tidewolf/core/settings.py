@@ -49,19 +49,19 @@ REQUIRED: Any = inspect.Parameter.empty
 class Check(ABC):
     """What a setting has to be: a text for readers and a test for values."""
 
+    # what the setting means, if no docstring says it
     sentence: str = ""
-    """what the setting means, if no docstring says it"""
+    # what it is measured in, such as "rounds"; empty for pure numbers
     unit: str = field(default="", kw_only=True)
-    """what it is measured in, such as "rounds"; empty for pure numbers"""
 
+    # what a file may write, such as "a whole number"
     words: ClassVar[str]
-    """what a file may write, such as "a whole number" """
+    # the key in files, if it is not the name of the setting
     key: ClassVar[str] = ""
-    """the key in files, if it is not the name of the setting"""
+    # what a file writes, if `read` is not defined: a value of this type,
     file_type: ClassVar[type] = object
-    """what a file writes, if `read` is not defined: a value of this type,"""
+    # or a list of values of this type
     item_type: ClassVar[type | None] = None
-    """or a list of values of this type"""
 
     @abstractmethod
     def __call__(self, value: Any, what: str) -> Any:

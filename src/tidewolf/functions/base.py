@@ -220,9 +220,3 @@ def beside(b: Array, A: Array, x: Array) -> Array:
     on the host.
     """
     return like(b, x) if is_sparse(A) else b
-
-
-def total_row(A: Array) -> Floats:
-    if is_sparse(A):
-        return np.asarray(weighted(A, np.ones(A.shape[0])))
-    return np.asarray(to_numpy(A).sum(axis=0, dtype=np.float64))

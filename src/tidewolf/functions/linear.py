@@ -56,7 +56,9 @@ class AffineRows(ArrayBatch, LinearTotal, PiecewiseLinear):
         return row_norms(rows(self._a))
 
     def total(self) -> tuple[Floats, float]:
-        return base.total_row(self._a), 0.0 - float(self.offsets().sum())
+        A, ones = self._a, np.ones(len(self))
+        c = base.weighted(A, ones) if is_sparse(A) else to_numpy(A).sum(axis=0, dtype=np.float64)
+        return np.asarray(c), 0.0 - float(self.offsets().sum())
 
     def epigraph(self) -> Halfspaces:
         return self.halfspaces()
