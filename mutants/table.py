@@ -236,7 +236,9 @@ PATCHES = {
             REFERENCES,
         ),
         "a maximum whose gradient is that of the last part": Patch(
-            "mine = first == i\n", "mine = first == len(self.parts) - 1 - i\n", REFERENCES
+            "weights * like(first == i, weights)",
+            "weights * like(first == len(self.parts) - 1 - i, weights)",
+            REFERENCES,
         ),
     },
     "functions/linear.py": {
@@ -370,14 +372,6 @@ PATCHES = {
             "tols = tol * _shares(factors.radii)",
             "tols = np.full(len(factors.radii), tol)",
             FACTORED,
-        ),
-    },
-    "kernels/factored_active_set.py": {
-        "factors: the whole way from y to x": Patch(
-            "shift = max(0.0, 1.0 - gap / distance2)", "shift = 1.0", FACTORED
-        ),
-        "factors: the oracle's error is drop": Patch(
-            "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
         ),
     },
     "learners/lyapunov_descent.py": {
@@ -564,6 +558,14 @@ PATCHES = {
         ),
     },
     "kernels/active_set.py": {
+        "factors: the whole way from y to x": Patch(
+            "            shift = max(0.0, 1.0 - gap / distance2)\n",
+            "            shift = 1.0\n",
+            FACTORED,
+        ),
+        "factors: the oracle's error is drop": Patch(
+            "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
+        ),
         "rounding chooses between vertices that tie": Patch(
             "        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))\n",
             "",

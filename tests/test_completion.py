@@ -65,8 +65,8 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
 @pytest.mark.parametrize(
     ("make", "error", "setting"),
     [
-        (lambda: Squared([1.0], [0], (2,)), WrongShape, "targets"),
-        (lambda: Squared([[1.0]], [[0, 1]], (2,)), WrongShape, "places"),
+        (lambda: Squared([1.0], [0], (2,)), WrongShape, "places"),
+        (lambda: Squared([[1.0]], [[0, 1]], (2,)), WrongShape, "targets"),
         (lambda: Squared([[1.0]], [[2]], (2,)), InvalidInput, "places"),
         (lambda: Squared([[1.0]], [[-2]], (2,)), InvalidInput, "places"),
         (lambda: Squared([[1.0]], [[0.5]], (2,)), InvalidInput, "places"),

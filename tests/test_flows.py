@@ -28,7 +28,7 @@ from refused import refused
 from tidewolf.core import errors
 from tidewolf.functions import Capacity, MaxAffine
 from tidewolf.kernels import network_simplex as simplex
-from tidewolf.kernels.dag import shortest_path, shortest_paths, widest_path
+from tidewolf.kernels.graphs import shortest_path, shortest_paths, widest_path
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, capacitated_flow, laplacian
 from tidewolf.sets.capacitated_flow import FlowNetwork, cut_capacity, violated_cut
 from tidewolf.testing import check_set

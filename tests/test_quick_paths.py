@@ -14,7 +14,7 @@ from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.errors import NotFinite, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
 from tidewolf.functions import Capacity, Linear
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.events import Observe
 from tidewolf.observation import of_costs, point
 from tidewolf.storage.feedback import decode, encode, read_event, stored

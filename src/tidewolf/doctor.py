@@ -123,9 +123,9 @@ def _cpu() -> Iterator[Finding]:
 
 def _kernels() -> Iterator[Finding]:
     from tidewolf.core.jit_cache import folder_of
-    from tidewolf.kernels import dag
+    from tidewolf.kernels import graphs
 
-    folder = folder_of(dag.__file__)
+    folder = folder_of(graphs.__file__)
     text = f"compiled kernels are kept in {folder}"
     if not folder:
         text = "no folder can be written, so every process compiles; set NUMBA_CACHE_DIR"

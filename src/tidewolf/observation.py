@@ -27,8 +27,13 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
 from tidewolf.functions.combined import Charged, Sum
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
-from tidewolf.functions.negative import warn_of_negative_capacities
-from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
+from tidewolf.functions.support import (
+    FIRST,
+    Member,
+    members_of,
+    require_subgradients,
+    warn_of_negative_capacities,
+)
 from tidewolf.methods import base, capabilities
 from tidewolf.methods.compiled_rounds import whole
 

@@ -19,7 +19,7 @@ from tidewolf.evaluation import certificate, formatting, metrics, tracking
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.functions.combined import limit_names
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods import base, budget
 from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of

@@ -52,7 +52,7 @@ from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.linear import weighted_rows
-from tidewolf.functions.negative import breaks, warn_of_negative_capacities
+from tidewolf.functions.support import breaks, warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network
 from tidewolf.networks.from_files import (

@@ -3,7 +3,8 @@
     oracle(d, kernel_data, indices, values) -> count
 
 writes the nonzero entries of the vertex that is best for the direction d to the start of `indices`
-and `values`, and returns how many there are (`sets.Compiled`).
+and `values`, and returns how many there are (`sets.Compiled`). Reference implementations of what
+works on groups side by side are in tests/test_columns.py: the same group by group.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.columns import LONGEST, onto_small_simplices
+from tidewolf.kernels.active_set import copy_to, fill
 
 
 @kernel
@@ -204,14 +205,12 @@ def least_of(a):  # type: ignore[no-untyped-def]
     whole, least = len(a) - len(a) % 8, a[0]
     m0, m1, m2, m3, m4, m5, m6, m7 = least, least, least, least, least, least, least, least
     for i in range(0, whole, 8):
-        m0 = a[i] if a[i] < m0 else m0
-        m1 = a[i + 1] if a[i + 1] < m1 else m1
-        m2 = a[i + 2] if a[i + 2] < m2 else m2
-        m3 = a[i + 3] if a[i + 3] < m3 else m3
-        m4 = a[i + 4] if a[i + 4] < m4 else m4
-        m5 = a[i + 5] if a[i + 5] < m5 else m5
-        m6 = a[i + 6] if a[i + 6] < m6 else m6
-        m7 = a[i + 7] if a[i + 7] < m7 else m7
+        m0, m1, m2, m3, m4, m5, m6, m7 = (
+            a[i] if a[i] < m0 else m0, a[i + 1] if a[i + 1] < m1 else m1,
+            a[i + 2] if a[i + 2] < m2 else m2, a[i + 3] if a[i + 3] < m3 else m3,
+            a[i + 4] if a[i + 4] < m4 else m4, a[i + 5] if a[i + 5] < m5 else m5,
+            a[i + 6] if a[i + 6] < m6 else m6, a[i + 7] if a[i + 7] < m7 else m7,
+        )  # fmt: skip
     least = min(min(min(m0, m1), min(m2, m3)), min(min(m4, m5), min(m6, m7)))
     for i in range(whole, len(a)):
         least = a[i] if a[i] < least else least
@@ -226,15 +225,127 @@ def added(a):  # type: ignore[no-untyped-def]
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
-        s0 += a[i]
-        s1 += a[i + 1]
-        s2 += a[i + 2]
-        s3 += a[i + 3]
-        s4 += a[i + 4]
-        s5 += a[i + 5]
-        s6 += a[i + 6]
-        s7 += a[i + 7]
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + a[i], s1 + a[i + 1],
+            s2 + a[i + 2], s3 + a[i + 3],
+            s4 + a[i + 4], s5 + a[i + 5],
+            s6 + a[i + 6], s7 + a[i + 7],
+        )  # fmt: skip
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += a[i]
     return total
+
+
+# --- Groups side by side --------------------------------------------------------------------------
+#
+# Many small groups of a vector side by side: entry j of each of them is one row of an array.
+#
+# Groups of a few entries are too short for loops to be worth much; with the groups along the rows,
+#
+#     columns[j, r] = entry j of group `first` + r,         j < size, r < how many groups there are,
+#
+# loops run over groups, without branches, and compilers turn them into vector code. Groups that are
+# shorter than others are filled up. Group b has the entries from starts[b] up to those of the next.
+
+# So many groups at a time stay in the cache.
+WIDTH = 256
+# Groups of more entries are better off one by one.
+LONGEST = 64
+
+
+@kernel
+def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore[no-untyped-def]
+    """Groups `first` to `stop - 1`, of at most `size` entries, filled up with `filler`."""
+    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
+    own = a[starts[first] : last]
+    if len(own) == size * count:
+        for j in range(size):
+            column, e = columns[j], j
+            for r in range(count):
+                column[r] = own[e]
+                e += size
+        return
+    for r in range(count):
+        begin = starts[first + r] - starts[first]
+        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        for j in range(size):
+            columns[j, r] = own[begin + j] if begin + j < end else filler
+
+
+@kernel
+def store_columns(columns, starts, first, stop, size, a):  # type: ignore[no-untyped-def]
+    """The reverse."""
+    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
+    own = a[starts[first] : last]
+    if len(own) == size * count:
+        for j in range(size):
+            column, e = columns[j], j
+            for r in range(count):
+                own[e] = column[r]
+                e += size
+        return
+    for r in range(count):
+        begin = starts[first + r] - starts[first]
+        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        for j in range(end - begin):
+            own[begin + j] = columns[j, r]
+
+
+@kernel
+def simplex_columns(columns, size, top, tau, shift, above):  # type: ignore[no-untyped-def]
+    """Every group's nearest member of its simplex, in place (Michelot 1986): as `onto_simplices` of
+    simplices.py, with all groups at once and as often as the slowest needs it. Groups are filled up
+    with -inf, which becomes 0. The other arrays are scratch, a number a group.
+    """
+    count = len(top)
+    copy_to(columns[0, :count], top)
+    fill(tau, -1.0)
+    for j in range(1, size):
+        column = columns[j]
+        for r in range(count):
+            top[r] = column[r] if column[r] > top[r] else top[r]
+    for j in range(size):
+        column = columns[j]
+        for r in range(count):
+            column[r] -= top[r]
+    for _ in range(size + 1):
+        fill(above, 0.0)
+        fill(shift, -1.0)
+        for j in range(size):
+            column = columns[j]
+            for r in range(count):
+                above[r] += 1.0 if column[r] > tau[r] else 0.0
+            for r in range(count):
+                shift[r] += column[r] if column[r] > tau[r] else 0.0
+        for r in range(count):
+            shift[r] /= above[r]
+        grown = 0
+        for r in range(count):
+            grown += shift[r] > tau[r]
+        if grown == 0:
+            break
+        for r in range(count):
+            tau[r] = shift[r] if shift[r] > tau[r] else tau[r]
+    for j in range(size):
+        column = columns[j]
+        for r in range(count):
+            over = column[r] - shift[r]
+            column[r] = over if over > 0.0 else 0.0
+
+
+@kernel
+def onto_small_simplices(y, starts, size, x):  # type: ignore[no-untyped-def]
+    """The nearest x whose entries are nonnegative and sum to 1 in every group, of at most `size`
+    entries each.
+    """
+    q = len(starts)
+    columns, work = np.empty((size, WIDTH)), np.empty((4, WIDTH))
+    for first in range(0, q, WIDTH):
+        stop = min(q, first + WIDTH)
+        count = stop - first
+        load_columns(y, starts, first, stop, size, -np.inf, columns)
+        simplex_columns(
+            columns, size, work[0, :count], work[1, :count], work[2, :count], work[3, :count]
+        )
+        store_columns(columns, starts, first, stop, size, x)

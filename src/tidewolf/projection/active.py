@@ -40,7 +40,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers, table_for
-from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
+from tidewolf.kernels.active_set import OPEN, factored_correct, factored_step
 from tidewolf.projection.one_shot import as_budget, as_member, as_near, oracle_error
 from tidewolf.projection.search import (
     CORRECTIVE_GAP,

@@ -16,8 +16,12 @@ from tidewolf.core.arrays import as_number, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
-from tidewolf.kernels.dag import shortest_path, shortest_paths
-from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
+from tidewolf.kernels.graphs import (
+    circulations,
+    shortest_path,
+    shortest_paths,
+    unit_flow_infeasibility,
+)
 from tidewolf.sets import base, graph_tools, graphs
 from tidewolf.sets.laplacian import HullProjection
 
@@ -31,7 +35,7 @@ from tidewolf.sets.laplacian import HullProjection
 #
 #     dimension  = m - N + 1       (some flow is positive on all useful arcs: the hull is Ax = b)
 #     tangent(d) = d - A' (A A')^+ A d
-#     center     = covering flow / its value     (positive everywhere; two sweeps, kernels/dag.py)
+#     center     = covering flow / its value     (positive everywhere; two sweeps)
 #     radius^2   = |c|^2 + max over paths of sum_e (1 - 2 c_e)          exact: one oracle call
 #     diameter   <= min(2R, sqrt(2L))
 #         two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted

@@ -15,7 +15,7 @@ from tidewolf.core.arguments import all_different, as_items, did_you_mean, liste
 from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
 from tidewolf.core.frames import ENDS, edges_of, is_frame
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
-from tidewolf.kernels.dag import widest_path
+from tidewolf.kernels.graphs import widest_path
 
 # Nodes by name and by number: what users call them, and what arrays count.
 

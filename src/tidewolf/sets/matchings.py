@@ -14,7 +14,7 @@ from tidewolf.core import errors, oracle, settings, vertices
 from tidewolf.core.arguments import all_different, listed
 from tidewolf.core.arrays import frozen, like, to_numpy
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
-from tidewolf.kernels.boruvka import lightest_tree, subset_infeasibility
+from tidewolf.kernels.orders import lightest_tree, subset_infeasibility
 from tidewolf.sets import base, graphs, laplacian
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tidewolf.core import arrays, oracle, settings, vertices
 from tidewolf.core.errors import EmptySet, InvalidInput
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
-from tidewolf.kernels.isotonic import pool_adjacent_violators
+from tidewolf.kernels.orders import pool_adjacent_violators
 from tidewolf.sets import base
 from tidewolf.sets.capacitated_flow import FlowNetwork
 

@@ -29,7 +29,7 @@ from tidewolf.core.errors import EmptySet, InvalidInput
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.kernels import simplices as kernels
-from tidewolf.kernels.columns import LONGEST, onto_small_simplices
+from tidewolf.kernels.simplices import LONGEST, onto_small_simplices
 from tidewolf.sets.base import (
     ClosedForm,
     CompiledGeometry,

@@ -25,7 +25,8 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core import arrays, errors, matrices, oracle, settings
+from tidewolf.core import arrays, errors, oracle, settings
+from tidewolf.core import sparse as matrices
 from tidewolf.core.arguments import shown
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, NDArray, Shape
