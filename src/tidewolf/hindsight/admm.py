@@ -29,10 +29,9 @@ from tidewolf.functions.entries import Range, Squared
 from tidewolf.hindsight.task import Solution, Task, flattened
 from tidewolf.sets.base import Projectable
 
+# Between both bounds, relative to the upper one, or to 1e-3 of the total at the center where that
+# is small.
 _GAP = 1e-6
-"""Between both bounds, relative to the upper one, or to 1e-3 of the total at the center where that
-is small.
-"""
 _ITERATIONS, _CHECK_EVERY = 5000, 50
 
 

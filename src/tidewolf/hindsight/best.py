@@ -48,6 +48,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
@@ -61,6 +62,8 @@ from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.policy import policy_problem
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, Solution, Task, flattened, parts_of
 
+# What may find the best point, in the order of trying: `supports(task)` says whether it is for a
+# task, `solve(task)` gives what it found or None, and `name` is what `Comparator.method` has.
 METHODS: tuple[Any, ...] = (
     LinearProgramming(),
     admm.AlternatingDirections(),
@@ -68,16 +71,11 @@ METHODS: tuple[Any, ...] = (
     newton.LevelBundle(),
     newton.NewtonSteps(),
 )
-"""What may find the best point, in the order of trying: `supports(task)` says whether it is for a
-task, `solve(task)` gives what it found or None, and `name` is what `Comparator.method` has.
-"""
 
+# A larger gap that cuts leave between the bounds of pieces is left to a linear program.
 _ENOUGH = 1e-6
-"""A larger gap that cuts leave between the bounds of pieces is left to a linear program."""
+# Entries of all rounds together from which on the bracket is the one that costs next to nothing.
 MOST_NUMBERS = 10_000_000
-"""Entries of all rounds together from which on the bracket is the one that costs next to
-nothing.
-"""
 
 
 @final
@@ -393,20 +391,18 @@ def least_breach(K: HasLMO, stream: Stream, proof: Infeasibility | None = None) 
     return found[1]
 
 
+# What was found of streams that are still there: the runs of one problem share them.
 _known = WeakKeyDictionary[Stream, tuple[HasLMO, LeastBreach]]()
-"""What was found of streams that are still there: the runs of one problem share them."""
 
 
 def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBreach:
-    from scipy.sparse import csr_array
-
     limits, count, point, lower = stream.constraints, len(stream), K.center, 0.0
     if proof is not None:
         _, where = np.unique(proof.rounds, return_inverse=True)
         lower = proof.bound / float(np.bincount(where, proof.weights).max())
     if count * math.prod(K.shape) <= MOST_NUMBERS:
         flat = len(K.shape) == 1 and isinstance(limits, PiecewiseLinear)
-        zeros = csr_array((count, *K.shape)) if flat else np.zeros((count, *K.shape))
+        zeros = sp.csr_array((count, *K.shape)) if flat else np.zeros((count, *K.shape))
         positive_part = Max(limits, Affine(zeros, np.zeros(count)))
         found = best_point(K, positive_part, Unlimited(K.shape, count))
         lower = max(lower, found.lower)

@@ -36,14 +36,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.hindsight.task import positive
 
 _ITERATIONS = 80
+# It ends if no more than this is left of the equations above, of both kinds, and of products.
 _ACCURACY = 1e-9
-"""It ends if no more than this is left of the equations above, of both kinds, and of products."""
+# It also ends after so many iterations in which that did not fall to this share.
 _BETTER, _IDLE = 0.9, 6
-"""It also ends after so many iterations in which that did not fall to this share."""
 _REFINED = 3
 _BLOCK = 2**22
 _SIGNS = (1.0, -1.0)
@@ -154,8 +155,6 @@ def _predictor_corrector(program: MatrixProgram, state: _State) -> _State:
 
 class _Newton:
     def __init__(self, program: MatrixProgram, state: _State) -> None:
-        from scipy.linalg import cho_factor
-
         self.program, self.state = program, state
         blocks = zip(program.blocks(state.X), state.Z, strict=True)
         self.pairs = [_Pair.of(block, Z) for block, Z in blocks]
@@ -174,7 +173,7 @@ class _Newton:
             raise np.linalg.LinAlgError("a row of the system is lost in rounding")
         self.scale = 1.0 / np.sqrt(np.diagonal(M))
         self.M = M * self.scale[:, None] * self.scale[None, :]
-        self.factor = cho_factor(self.M, check_finite=False) if k else None
+        self.factor = scipy.linalg.cho_factor(self.M, check_finite=False) if k else None
         self.left, self.dual_left = _residuals(program, state)
 
     def change(self, mu: float, ahead: _Change | None) -> _Change:
@@ -216,26 +215,24 @@ class _Newton:
         return _symmetric(self.T @ (self.theta * (self.T.T @ Y @ self.T)) @ self.T.T)
 
     def _solved(self, right: Floats) -> Floats:
-        from scipy.linalg import cho_solve
-
         if self.factor is None:
             return right
         right = right * self.scale
-        found = cho_solve(self.factor, right, check_finite=False)
+        found = scipy.linalg.cho_solve(self.factor, right, check_finite=False)
         for _ in range(2):  # what rounding took from the factor
-            found = found + cho_solve(self.factor, right - self.M @ found, check_finite=False)
+            found = found + scipy.linalg.cho_solve(
+                self.factor, right - self.M @ found, check_finite=False
+            )
         return np.asarray(found * self.scale)
 
     def _products(self) -> Floats:
         """<A_i, inv(H) A_j>."""
-        from scipy.sparse import csr_array
-
         A, n = self.program.A, len(self.T)
         k, entries = A.shape[0], A.nnz
         M = np.zeros((k, k))
         if self.program.cap is None and entries * entries <= k * n**3:  # <A_i, G A_j G> by entries
             G, r, c = self.T @ self.T.T, A.indices // n, A.indices % n
-            sums = csr_array((A.data, np.arange(entries), A.indptr), shape=(k, entries))
+            sums = sp.csr_array((A.data, np.arange(entries), A.indptr), shape=(k, entries))
             step = max(1, _BLOCK // max(1, entries))
             for part in (slice(a, a + step) for a in range(0, entries, step)):
                 M += sums[:, part] @ (sums @ (G[r][:, r[part]] * G[c][:, c[part]])).T

@@ -28,18 +28,18 @@ from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, parts_o
 from tidewolf.sets.highs import HalfSpaces
 
 RIDGE = 1e-4
+# Pieces from which on the bundle method is faster.
 MANY = 60_000
-"""Pieces from which on the bundle method is faster."""
+# Evaluations of the bundle method at most, and the gap at which it ends.
 LOOKS, GAP = 40, 1e-5
-"""Evaluations of the bundle method at most, and the gap at which it ends."""
 
 
 class WeightedRounds(NamedTuple):
     losses: Batch
+    # None: there is no constraint
     limits: Batch | None
-    """None: there is no constraint"""
+    # omega, of sum 1
     weights: Floats
-    """omega, of sum 1"""
     price: float
 
     def value_and_slope(self, x: Array) -> tuple[float, Floats]:

@@ -23,6 +23,7 @@ import numpy as np
 from tidewolf.core import arguments, errors, oracle, round_info, sparse
 from tidewolf.core.arrays import MOST_ENTRIES, as_count, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.lazy import sp
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import with_capabilities
@@ -49,8 +50,6 @@ def policy_problem(
 
 
 def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
-    from scipy.sparse import csr_array
-
     if not callable(getattr(context, "features", None)) or not hasattr(context, "cells"):
         raise errors.WrongType(
             f"Expected a context such as experts.Season(96), not {arguments.shown(context)}."
@@ -65,7 +64,7 @@ def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:
         found.append(round_info.checked_features(features, cells, t))
     rows = np.repeat(np.arange(rounds), [len(which) for which, _ in found])
     which, phi = (np.concatenate(each) for each in zip(*found, strict=True))
-    table = csr_array((phi, (rows, which)), shape=(rounds, cells))
+    table = sp.csr_array((phi, (rows, which)), shape=(rounds, cells))
     table.eliminate_zeros()
     return table
 
@@ -171,24 +170,20 @@ class PolicyBatch(Batch):
         return self._lifted(self._pieces())
 
     def _pieces(self) -> Halfspaces:
-        from scipy.sparse import csr_array
-
         f: Any = self.f
         A, b, rounds = f.epigraph()
-        return Halfspaces(csr_array(A, dtype=np.float64), b, rounds)
+        return Halfspaces(sp.csr_array(A, dtype=np.float64), b, rounds)
 
     def _lifted(self, told: Halfspaces) -> Halfspaces:
         """Rows <a, x_t> as rows sum_j phi_tj <a, W_j>: each entry of a once per feature."""
-        from scipy.sparse import coo_array, csr_array
-
-        entries, starts = coo_array(told.A), self.phi.indptr
+        entries, starts = sp.coo_array(told.A), self.phi.indptr
         row, rounds = entries.row, told.rounds[entries.row]
         times = np.diff(starts)[rounds]
         each = np.repeat(np.arange(len(row)), times)
         at = np.arange(len(each)) + np.repeat(starts[rounds] - np.cumsum(times) + times, times)
         column = self.phi.indices[at].astype(np.int64) * self._size + entries.col[each]
         shape = (told.A.shape[0], self.shape[0])
-        A = csr_array((self.phi.data[at] * entries.data[each], (row[each], column)), shape=shape)
+        A = sp.csr_array((self.phi.data[at] * entries.data[each], (row[each], column)), shape=shape)
         return told._replace(A=A)
 
     @classmethod

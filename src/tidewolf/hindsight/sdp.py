@@ -39,6 +39,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.functions.entries import Squared
@@ -46,26 +47,26 @@ from tidewolf.hindsight import admm, interior
 from tidewolf.hindsight.task import Solution, Task, joining, positive
 from tidewolf.sets.spectra import BoundedPSD, Fantope, NuclearBall, Spectraplex
 
+# Up to matrices of this order; of a nuclear ball: rows and columns together. Larger ones, up to
+# `MAX_LARGE`, where losses are linear and rows at most `FEW` times the order: a max-cut relaxation
+# has twice as many.
 MAX_ORDER, MAX_LARGE, FEW = 200, 1000, 4
-"""Up to matrices of this order; of a nuclear ball: rows and columns together. Larger ones, up to
-`MAX_LARGE`, where losses are linear and rows at most `FEW` times the order: a max-cut relaxation
-has twice as many."""
 MAX_ENTRIES = 4000
+# How often bounds may join, how many at the least, and how many may at once.
 _ITERATIONS, _FEW_ROWS, _MANY_ROWS = 40, 16, 300
-"""How often bounds may join, how many at the least, and how many may at once."""
+# What a bound is breached by to join, and the share of the largest multiplier below which it leaves
+# again, in the first half of the iterations.
 _JOIN, _IDLE = 1e-9, 1e-6
-"""What a bound is breached by to join, and the share of the largest multiplier below which it
-leaves again, in the first half of the iterations."""
+# How often the set is replaced by a face, and how much of the weights that showed why is tried.
 _FACES, _PUSHES = 4, [0.0, *(10.0 ** (k / 2) for k in range(17))]
-"""How often the set is replaced by a face, and how much of the weights that showed why is tried."""
+# Bounds that need no more work, as a share of their size; the last steps for a point, and what
+# counts as an eigenvalue of it, as a share of the largest.
 _NEAR, _POLISHED, _RANK = 1e-6, 4, 1e-6
-"""Bounds that need no more work, as a share of their size; the last steps for a point, and what
-counts as an eigenvalue of it, as a share of the largest."""
+# The share of a row that is rounding within a face: of an entry, and of all of it.
 _ZERO, _LOST = 1e-11, 1e-6
-"""The share of a row that is rounding within a face: of an entry, and of all of it."""
+# Bounds that differ by this are an equation; a row of which this share, squared, is outside the
+# span of equations is decided by them; and contradicts them from the last on.
 _SAME, _IMPLIED, _FEASIBLE = 1e-12, 1e-8, 1e-6
-"""Bounds that differ by this are an equation; a row of which this share, squared, is outside the
-span of equations is decided by them; and contradicts them from the last on."""
 
 
 @final
@@ -163,15 +164,13 @@ def _solve_over_rows(
     lifted: Lifted, equal: Sides, sides: Sides, relaxed: bool
 ) -> tuple[Floats, float, Floats]:
     """The matrix of a program over some of the rows, s of the second one, and all multipliers."""
-    from scipy.sparse import csr_array, vstack
-
     n, least = lifted.order, (1.0 if lifted.trace else 0.9) / lifted.order
     tables, bounds, give = [equal.A], [equal.b], np.zeros(len(equal.b))
     if lifted.squares is not None and not relaxed:
         A, b, more = lifted.squares
         A, b = lifted.restricted(A, b)
         tables, bounds, give = [*tables, A], [*bounds, b], np.concatenate([give, more])
-    A = csr_array(vstack([*tables, sides.A]))
+    A = sp.csr_array(sp.vstack([*tables, sides.A]))
     b = np.concatenate([*bounds, sides.b])
     start = np.eye(n) * (least if lifted.cap is None else min(least, 0.9 * lifted.cap))
     cap = None if lifted.cap is None else np.full(n, lifted.cap)
@@ -183,9 +182,9 @@ def _solve_over_rows(
     wide, start = n + 1, np.pad(start, (0, 1))
     start[n, n], cap = most, None if cap is None else np.append(cap, 2.0 * most)
     i, j = np.divmod(A.indices.astype(np.int64), n)
-    A = csr_array((A.data, i * wide + j, A.indptr), shape=(len(b), wide * wide))
-    last = csr_array(np.eye(1, wide * wide, wide * wide - 1))
-    A = csr_array(A - csr_array(np.ones((len(b), 1))) @ last)
+    A = sp.csr_array((A.data, i * wide + j, A.indptr), shape=(len(b), wide * wide))
+    last = sp.csr_array(np.eye(1, wide * wide, wide * wide - 1))
+    A = sp.csr_array(A - sp.csr_array(np.ones((len(b), 1))) @ last)
     C = last.toarray().reshape(wide, wide)
     X, y = interior.solve_matrix_program(interior.MatrixProgram(C, A, b, give, cap, start))
     return X[:n, :n], float(X[n, n]), y
@@ -234,8 +233,8 @@ class DistinctRows:
     def __init__(self, A: Any, b: Floats) -> None:
         size = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).reshape(-1))
         some, empty = np.flatnonzero(size > 0.0), np.where(size > 0.0, 0.0, b)
+        # a row 0 <= b with b < 0, -1 for none
         self.impossible = int(np.argmin(empty)) if empty.min(initial=0.0) < 0.0 else -1
-        """a row 0 <= b with b < 0, -1 for none"""
         self.size, sign = positive(size), np.ones(len(b))
         sign[some] = np.sign(A.data[A.indptr[some]])
         A, b = A.multiply((sign / self.size)[:, None]).tocsr(), b / self.size
@@ -243,8 +242,8 @@ class DistinctRows:
         which = [number.setdefault(_key(A, i), len(number)) for i in some]
         first = some[np.unique(np.array(which, dtype=np.int64), return_index=True)[1]]
         self.A, self.high, self.low = A[first], *np.full((2, len(number)), np.inf)
+        # the row that gives each bound, -1 for none
         self.above, self.below = np.full((2, len(number)), -1)
-        """the row that gives each bound, -1 for none"""
         for i, j in zip(some, which, strict=True):
             least, whose = (self.high, self.above) if sign[i] > 0.0 else (self.low, self.below)
             if b[i] < least[j]:
@@ -258,8 +257,6 @@ class DistinctRows:
 
     def sides(self, *, relaxed: bool) -> tuple[Sides, Sides]:
         """The equations, none if relaxed, and both bounds of the other rows, if there are both."""
-        from scipy.sparse import csr_array, vstack
-
         size = 1.0 + np.abs(np.minimum(self.low, self.high))
         equal = np.isfinite(self.low) & (self.high - self.low <= _SAME * size) & (not relaxed)
         values = 0.5 * (self.low[equal] + self.high[equal])
@@ -267,7 +264,7 @@ class DistinctRows:
         up, down = (np.flatnonzero(~equal & (there >= 0)) for there in (self.above, self.below))
         owner, A = np.concatenate([self.above[up], self.below[down]]), [self.A[up], -self.A[down]]
         b = np.concatenate([self.high[up], -self.low[down]])
-        return equations, Sides(csr_array(vstack(A)), b, owner, owner)
+        return equations, Sides(sp.csr_array(sp.vstack(A)), b, owner, owner)
 
 
 def _key(A: Any, i: Any) -> bytes:
@@ -277,16 +274,13 @@ def _key(A: Any, i: Any) -> bytes:
 
 class Span:
     def __init__(self, sides: Sides) -> None:
-        from scipy.linalg import cho_factor
-        from scipy.linalg.lapack import dpstrf
-
         self.sides, self.consistent, self._factor = sides, True, None
         if len(sides.b) == 0:
             return
-        order, rank = dpstrf((sides.A @ sides.A.T).toarray(), tol=_IMPLIED)[1:3]
+        order, rank = scipy.linalg.lapack.dpstrf((sides.A @ sides.A.T).toarray(), tol=_IMPLIED)[1:3]
         left = sides.take(order[rank:] - 1)
         self.sides = sides.take(np.sort(order[:rank] - 1))
-        self._factor = cho_factor((self.sides.A @ self.sides.A.T).toarray())
+        self._factor = scipy.linalg.cho_factor((self.sides.A @ self.sides.A.T).toarray())
         self.consistent = bool((np.abs(self._infeasibility(left)) <= _FEASIBLE).all())
 
     def implied(self, bounds: Sides) -> tuple[Any, bool]:
@@ -307,9 +301,7 @@ class Span:
         return others.breach(np.asarray(self.sides.A.T @ self._solved(self.sides.b)))
 
     def _solved(self, right: Floats) -> Floats:
-        from scipy.linalg import cho_solve
-
-        return np.asarray(cho_solve(self._factor, right))
+        return np.asarray(scipy.linalg.cho_solve(self._factor, right))
 
 
 # --- sets -----------------------------------------------------------------------------------------
@@ -331,15 +323,15 @@ class Lifted(NamedTuple):
     b: Floats
     n: int
     unit: float
+    # whether the trace is given, not only bounded
     trace: bool
-    """whether the trace is given, not only bounded"""
     cap: float | None
     basis: Floats
     shift: Floats
     cost: float
     C: Floats
+    # A, b and give of squared errors (<A_i, X> - b_i)^2/(2 give_i)
     squares: tuple[Any, Floats, Floats] | None = None
-    """A, b and give of squared errors (<A_i, X> - b_i)^2/(2 give_i)"""
 
     @classmethod
     def of(cls, task: Task) -> Lifted:
@@ -360,8 +352,6 @@ class Lifted(NamedTuple):
         return bare._replace(cost=cost, C=C / cost)
 
     def _with_squares(self, times: Floats, sums: Floats) -> Lifted:
-        from scipy.sparse import csr_array
-
         if self._corner == 0:  # entries above and below the diagonal are one
             upper = np.triu(np.ones((self.n, self.n)))
             times, sums = (upper * (v + v.T - np.diag(np.diag(v))) for v in (times, sums))
@@ -369,7 +359,7 @@ class Lifted(NamedTuple):
         times, sums = times.reshape(-1)[seen], sums.reshape(-1)[seen]
         size = max(np.linalg.norm(sums), self.unit * np.linalg.norm(times) / self.n)
         cost, shape = float(positive(size)), (len(seen), int(np.prod(self.K.shape)))
-        rows = csr_array((np.ones(len(seen)), seen, np.arange(len(seen) + 1)), shape=shape)
+        rows = sp.csr_array((np.ones(len(seen)), seen, np.arange(len(seen) + 1)), shape=shape)
         b, give = sums / times / self.unit, cost / times / self.unit
         return self._replace(cost=cost, squares=(self.matrices(rows), b, give))
 
@@ -383,40 +373,34 @@ class Lifted(NamedTuple):
 
     def matrices(self, rows: Any) -> Any:
         """Rows of flattened points as flattened symmetric matrices with the same products."""
-        from scipy.sparse import coo_array, csr_array
-
         if self._corner == 0 and isinstance(rows, np.ndarray):
             square = rows.reshape(-1, self.n, self.n)
-            return csr_array(0.5 * (square + square.transpose(0, 2, 1)).reshape(rows.shape))
-        rows = coo_array(rows)
+            return sp.csr_array(0.5 * (square + square.transpose(0, 2, 1)).reshape(rows.shape))
+        rows = sp.coo_array(rows)
         i, j = np.divmod(rows.col.astype(np.int64), self.K.shape[1])
         j = j + self._corner
         where = np.concatenate([i * self.n + j, j * self.n + i])
         values, which = np.tile(0.5 * rows.data, 2), np.tile(rows.row, 2)
-        found = csr_array((values, (which, where)), shape=(rows.shape[0], self.n * self.n))
+        found = sp.csr_array((values, (which, where)), shape=(rows.shape[0], self.n * self.n))
         found.sum_duplicates()
         found.eliminate_zeros()
         return found
 
     def limits(self) -> tuple[Any, Floats]:
-        from scipy.sparse import csr_array, vstack
-
         signs = np.array([1.0, -1.0] if self.trace else [1.0])
-        trace = csr_array(np.eye(self.n).reshape(1, -1))
-        A = vstack([self.matrices(self.A), *(sign * trace for sign in signs)])
-        return csr_array(A), np.concatenate([self.b / self.unit, signs])
+        trace = sp.csr_array(np.eye(self.n).reshape(1, -1))
+        A = sp.vstack([self.matrices(self.A), *(sign * trace for sign in signs)])
+        return sp.csr_array(A), np.concatenate([self.b / self.unit, signs])
 
     def restricted(self, A: Any, b: Floats) -> tuple[Any, Floats]:
         """Rows on X as rows on Y, what is rounding left out."""
-        from scipy.sparse import csr_array
-
         if self.order == self.n:
             return A, b
         whole = (A[[i], :].toarray().reshape(self.n, self.n) for i in range(A.shape[0]))
         dense = np.array([self.basis.T @ a @ self.basis for a in whole]).reshape(A.shape[0], -1)
         sizes = np.sqrt(A.multiply(A).sum(axis=1)).reshape(-1, 1)
         lost = np.linalg.norm(dense, axis=1, keepdims=True) <= _LOST * sizes
-        within = csr_array(np.where(lost | (np.abs(dense) <= _ZERO * sizes), 0.0, dense))
+        within = sp.csr_array(np.where(lost | (np.abs(dense) <= _ZERO * sizes), 0.0, dense))
         return within, b - A @ self.shift.reshape(-1)
 
     def face(self, Y: Floats, D: Floats) -> Lifted | None:

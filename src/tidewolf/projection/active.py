@@ -52,16 +52,15 @@ from tidewolf.projection.search import (
 from tidewolf.sets import base
 
 SPARE = 32
+# Rows of a table that may be idle; the newest half stays. With 64 the violation on `freeway` rose
+# by a quarter; with 256 nothing is gained, and each row costs time and memory.
 IDLE = 128
-"""Rows of a table that may be idle; the newest half stays. With 64 the violation on `freeway` rose
-by a quarter; with 256 nothing is gained, and each row costs time and memory.
-"""
+# Numbers looked at, about, to see whether the vertices of a saved set are members.
 AFFORDABLE = 10**7
-"""Numbers looked at, about, to see whether the vertices of a saved set are members."""
+# Products up to this size keep vertices that are not sparse as rows, too.
 DENSE_ENTRIES = 4096
-"""Products up to this size keep vertices that are not sparse as rows, too."""
+# How far the weights of a saved set may be from those of a mean, and its point from the mean.
 SAVED_ROUNDING = 1e-6
-"""How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 DOUBLE = np.dtype(np.float64)
 
 

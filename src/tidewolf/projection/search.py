@@ -53,12 +53,11 @@ from tidewolf.projection.one_shot import (
 from tidewolf.sets.base import Compiled
 
 CORRECTIVE_STEPS = 30
+# Corrective steps end when the pairwise gap is below this share of the tolerance.
 CORRECTIVE_GAP = 0.1
-"""Corrective steps end when the pairwise gap is below this share of the tolerance."""
+# Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
+# differ by less than this share of |x - y| radius tie, and the first row wins.
 TIE_SHARE = 1e-10
-"""Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
-differ by less than this share of |x - y| radius tie, and the first row wins.
-"""
 
 
 class SearchResult(NamedTuple):
@@ -69,8 +68,8 @@ class SearchResult(NamedTuple):
     calls: int
     distance2: float
     used: int
+    # what a next call at a nearby direction may start from
     warm: Array | None = None
-    """what a next call at a nearby direction may start from"""
 
 
 def make_way(code: int, atoms: SparseAtoms, count: int, at: Floats) -> SparseAtoms:

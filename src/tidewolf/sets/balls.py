@@ -25,6 +25,7 @@ from tidewolf.core.arrays import (
     plus,
     to_numpy,
 )
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.vertices import Dense, Sparse, Vertex
@@ -466,10 +467,11 @@ class _FewEntries(NormBall, base.Projectable, base.Polyhedral):
         return signed(cut, y)
 
     def description(self) -> base.LinearDescription:
-        from scipy.sparse import eye_array, hstack
-
         n = math.prod(self.shape)
-        lift, row = hstack([eye_array(n), -eye_array(n)], format="csr"), np.ones((1, 2 * n))
+        lift, row = (
+            sp.hstack([sp.eye_array(n), -sp.eye_array(n)], format="csr"),
+            np.ones((1, 2 * n)),
+        )
         upper, total = np.full(2 * n, self.tau), np.array([self.k * self.tau])
         return base.LinearDescription(0.0 * upper, upper, A_ub=row, b_ub=total, lift=lift)
 
@@ -682,9 +684,7 @@ def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
     """The leading pools of z - t w, those with a positive value: how many entries each has, and the
     means of z and w over them.
     """
-    from scipy.optimize import isotonic_regression
-
-    x = isotonic_regression(z - t * w, increasing=False).x
+    x = scipy.optimize.isotonic_regression(z - t * w, increasing=False).x
     stops = np.flatnonzero(np.append(np.diff(x) != 0, True))
     starts = np.append(0, stops[:-1] + 1)
     kept = x[stops] > 0
@@ -756,15 +756,13 @@ class KNormBall(_Ordered, base.Polyhedral):
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
 
     def description(self) -> base.LinearDescription:
-        from scipy.sparse import block_array, csr_array, eye_array
-
         n = math.prod(self.shape)
-        x, t, ones = eye_array(n), csr_array(np.ones((n, 1))), csr_array(np.ones((1, n)))
-        rows = [[x, -x, -t], [-x, -x, -t], [None, ones, csr_array([[float(self.k)]])]]
+        x, t, ones = (sp.eye_array(n), sp.csr_array(np.ones((n, 1))), sp.csr_array(np.ones((1, n))))
+        rows = [[x, -x, -t], [-x, -x, -t], [None, ones, sp.csr_array([[float(self.k)]])]]
         upper = np.full(2 * n + 1, self.tau)
         lower = np.where(np.arange(2 * n + 1) < n, -self.tau, 0.0)
-        A_ub, b_ub = block_array(rows, format="csr"), np.append(np.zeros(2 * n), self.tau)
-        lift = eye_array(n, 2 * n + 1, format="csr")
+        A_ub, b_ub = (sp.block_array(rows, format="csr"), np.append(np.zeros(2 * n), self.tau))
+        lift = sp.eye_array(n, 2 * n + 1, format="csr")
         return base.LinearDescription(lower, upper, A_ub=A_ub, b_ub=b_ub, lift=lift)
 
     @classmethod

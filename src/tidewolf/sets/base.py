@@ -75,6 +75,7 @@ def _check_vertex(method: Any) -> Any:
     return checked
 
 
+# What checks the arguments of each method of a set, so that its class need not.
 _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "answer": _check_direction,
     "atom": partial(_check_array, as_direction, "The point"),
@@ -85,7 +86,6 @@ _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "tangent": partial(_check_array, as_direction, "The direction"),
     "vertex_infeasibility": _check_vertex,
 }
-"""What checks the arguments of each method of a set, so that its class need not."""
 
 
 class Factors(NamedTuple):

@@ -15,6 +15,7 @@ from tidewolf.core import oracle, values
 from tidewolf.core.arguments import all_different, as_items
 from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
+from tidewolf.core.lazy import sp
 from tidewolf.core.settings import Number, Numbers, checked, names_in_files
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
@@ -146,9 +147,7 @@ class Image(values.Composed, ConvexSet):
         shift = offset if inside.shift is None else offset + self.scale * inside.shift
         lift = inside.lift
         if lift is not None or self.scale != 1.0:
-            from scipy.sparse import eye_array
-
-            lift = self.scale * (eye_array(len(offset), format="csr") if lift is None else lift)
+            lift = self.scale * (sp.eye_array(len(offset), format="csr") if lift is None else lift)
         return inside._replace(shift=shift, lift=lift)
 
     def _preimage(self, x: Array) -> Array:
@@ -307,8 +306,8 @@ class Shrunk(Image):
 # so can it. If all parts are simplices of shares, or all are boxes, passes over the whole vector
 # answer, not a loop over parts.
 
+# Whether all parts need a capability for the product to have it, or any.
 _NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: any}
-"""Whether all parts need a capability for the product to have it, or any."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -554,8 +553,6 @@ def _one(part: ConvexSet) -> Factors:
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
-    from scipy.sparse import block_diag, csr_array, eye_array
-
     def joined(name: str, missing: list[Any]) -> Any:
         given = [getattr(d, name) for d in told]
         if all(part is None for part in given):
@@ -563,10 +560,10 @@ def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescriptio
         filled = [m if part is None else part for part, m in zip(given, missing, strict=True)]
         if np.ndim(missing[0]) == 1:
             return np.concatenate(filled)
-        return block_diag(list(map(csr_array, filled)), format="csr")
+        return sp.block_diag(list(map(sp.csr_array, filled)), format="csr")
 
-    no_rows = [csr_array((0, len(d.lower))) for d in told]
+    no_rows = [sp.csr_array((0, len(d.lower))) for d in told]
     missing = dict.fromkeys(("lower", "upper", "b_eq", "b_ub"), [np.zeros(0)] * len(told))
-    missing |= {"A_eq": no_rows, "A_ub": no_rows, "lift": list(map(eye_array, sizes))}
+    missing |= {"A_eq": no_rows, "A_ub": no_rows, "lift": list(map(sp.eye_array, sizes))}
     missing["shift"] = list(map(np.zeros, sizes))
     return LinearDescription(**{name: joined(name, missing[name]) for name in missing})

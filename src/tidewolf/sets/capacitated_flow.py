@@ -18,20 +18,19 @@ from tidewolf.kernels import network_simplex as simplex
 from tidewolf.kernels.network_simplex import ROUNDING
 from tidewolf.sets import base, flows, graphs, laplacian
 
+# 1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial arc
+# of every node
 Basis: TypeAlias = np.ndarray[Any, np.dtype[np.int8]]
-"""1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial
-arc of every node
-"""
 
+# Tails, heads and room of all arcs, the artificial ones last.
 Arcs: TypeAlias = tuple[Int32s, Int32s, Floats]
-"""Tails, heads and room of all arcs, the artificial ones last."""
 
 
 # A network with bounds on its arcs and supplies at its nodes, and its cheapest flows by the network
 # simplex (kernels/network_simplex.py).
 
+# How many pivots a node may take from another basis, before a first one is quicker.
 WARM = 3
-"""How many pivots a node may take from another basis, before a first one is quicker."""
 
 
 @final
@@ -310,8 +309,8 @@ def _walk(
 # arcs, and its bounds beyond. The bounds of radius and diameter are attained where arcs run empty
 # or full.
 
+# Up to how many free arcs what each can carry is worked out.
 RANGED = 1000
-"""Up to how many free arcs what each can carry is worked out."""
 
 
 _Before = Text("What is sent, before the names of arcs, as in a product; empty: nothing is.")

@@ -14,6 +14,7 @@ import numpy as np
 from tidewolf.core import arguments, settings, vertices
 from tidewolf.core.arrays import as_number, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape
+from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
 from tidewolf.kernels.dag import shortest_path, shortest_paths
@@ -681,10 +682,8 @@ class MultiFlow(DagFlows):
         """The sparse matrix (links, entries) of ones that adds up what a link carries of all
         commodities.
         """
-        from scipy.sparse import csr_array
-
         n = len(self.links)
-        return csr_array((np.ones(n), (self.links, np.arange(n))), shape=(len(self.tails), n))
+        return sp.csr_array((np.ones(n), (self.links, np.arange(n))), shape=(len(self.tails), n))
 
     def loads(self, x: Array) -> Array:
         """The load of every link: incidence @ x.

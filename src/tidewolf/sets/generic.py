@@ -20,6 +20,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.sets.base import (
     ConvexSet,
@@ -41,8 +42,8 @@ from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel
 # program finds one that leaves some inequality, max sum t with G r + t <= 0, 0 <= t <= 1; rays that
 # leave none are directions across all rows.
 
+# Of the set's size: what is thinner has no inside.
 FLAT = 1e-9
-"""Of the set's size: what is thinner has no inside."""
 
 
 class HalfSpaces(NamedTuple):
@@ -58,9 +59,7 @@ class HalfSpaces(NamedTuple):
 @dataclass(frozen=True)
 class DoubleNumbers(settings.Numbers):
     def __call__(self, value: Any, what: str) -> Floats:
-        from scipy.sparse import issparse
-
-        given = super().__call__(value.toarray() if issparse(value) else value, what)
+        given = super().__call__(value.toarray() if sp.issparse(value) else value, what)
         return arrays.frozen(arrays.to_numpy(given).astype(np.float64))
 
 
@@ -212,14 +211,13 @@ def row_space(rows: Floats) -> Floats:
 
 _FEW_ENTRIES = 256
 _ROUNDING = 1e-13
+# Times its size: how far from 0 a set may be and still be seen from there, where bounds are met to
+# the bit.
 _FAR = 1e3
-"""Times its size: how far from 0 a set may be and still be seen from there, where bounds are met to
-the bit.
-"""
+# Of the largest multiplier: smaller ones do not make a row an equation.
 _COUNTS = 1e-6
-"""Of the largest multiplier: smaller ones do not make a row an equation."""
+# A stated error, relative to costs and size, above which the solver is taken to have failed.
 _ALLOWED = 1e-6
-"""A stated error, relative to costs and size, above which the solver is taken to have failed."""
 
 
 class Frame(NamedTuple):
@@ -353,12 +351,10 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         """In units of the set's size: the box, the equations of the affine hull, and the
         inequalities that cut something off the box.
         """
-        from scipy.sparse import eye_array
-
         G, h, *_ = self._scaled
         (lo, hi), (c, N, _, reach), (origin, unit) = self._box, self._hull, self._frame
         cut = (reach > 0) & (np.maximum(G * lo, G * hi).sum(axis=1) > h)
-        lift = None if unit == 1.0 else unit * eye_array(len(c), format="csr")
+        lift = None if unit == 1.0 else unit * sp.eye_array(len(c), format="csr")
         return LinearDescription(lo, hi, N, N @ c, G[cut], h[cut], lift, origin)
 
     def to(self, reference: Array) -> Self:
@@ -531,8 +527,8 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 #     equal where the points are affinely independent: their weights are unique.
 
 _FEW_POINTS = 512
+# Dimensions in which facets are few enough to list.
 _FLAT = 6
-"""Dimensions in which facets are few enough to list."""
 
 
 @final
@@ -608,8 +604,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def infeasibility(self, x: Array) -> float:
         """The distance to the hull."""
-        from scipy.optimize import nnls
-
         away = self._rows - arrays.to_numpy(x).reshape(-1)
         scale = float(np.max(np.abs(away), initial=0.0))
         if scale == 0.0:
@@ -618,7 +612,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         columns = np.vstack([away.T, np.ones(len(away))])
         sides = np.append(np.zeros(len(columns) - 1), 1.0)
         try:
-            weights, _ = nnls(columns, sides, maxiter=30 * len(away))
+            weights, _ = scipy.optimize.nnls(columns, sides, maxiter=30 * len(away))
         except RuntimeError as error:
             raise SolverFailed(f"The distance to a hull was not found: {error}.") from error
         return scale * float(np.linalg.norm(weights @ away) / np.sum(weights))
@@ -688,10 +682,8 @@ def _nearest_facet(points: Floats) -> float:
     """The distance from 0 to the nearest facet of the hull of the points, 0 where Qhull cannot
     tell.
     """
-    from scipy.spatial import ConvexHull, QhullError
-
     size = float(np.max(np.abs(points)))
     try:
-        return size * float(np.min(-ConvexHull(points / size).equations[:, -1]))
-    except QhullError:
+        return size * float(np.min(-scipy.spatial.ConvexHull(points / size).equations[:, -1]))
+    except scipy.spatial.QhullError:
         return 0.0

@@ -14,6 +14,7 @@ from tidewolf.core import errors, settings
 from tidewolf.core.arguments import all_different, as_items, did_you_mean, listed, shown
 from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
 from tidewolf.core.frames import ENDS, edges_of, is_frame
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
 from tidewolf.kernels.dag import widest_path
 
@@ -304,10 +305,9 @@ def _is_row(item: Any, names: int, lengths: tuple[int, ...]) -> bool:
 #
 #     dist[v] = min over arcs (u, v) of dist[u] + weight
 
+# A covering flow over its value this close to 1 on an arc means that every path takes it: elsewhere
+# it is at most 1 - 1/value.
 ON_EVERY_PATH = 1.0 - 1e-9
-"""A covering flow over its value this close to 1 on an arc means that every path takes it:
-elsewhere it is at most 1 - 1/value.
-"""
 
 
 class Dag(NamedTuple):
@@ -451,14 +451,11 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
     edges that lead up from a node are in the block of that one. A bridge is a block of one edge,
     parallel edges are a cycle, and a loop is a block by itself.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import depth_first_order
-
     part = connected_parts(ends[:, 0], ends[:, 1], nodes)
     roots = np.unique(part, return_index=True)[1]
     walked = np.concatenate([ends, np.stack([roots, np.full(len(roots), nodes)], axis=1)])
-    graph = csr_array((np.ones(len(walked)), tuple(walked.T)), shape=(nodes + 1, nodes + 1))
-    order, parent = depth_first_order(graph, nodes, directed=False)
+    graph = sp.csr_array((np.ones(len(walked)), tuple(walked.T)), shape=(nodes + 1, nodes + 1))
+    order, parent = sp.csgraph.depth_first_order(graph, nodes, directed=False)
     number = np.argsort(order)
     deep = np.where(number[ends[:, 0]] > number[ends[:, 1]], ends[:, 0], ends[:, 1])
     low, label = number.copy(), np.arange(nodes + 1)
@@ -481,11 +478,8 @@ def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
 
 
 def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = csr_array((np.ones(len(tails)), (tails, heads)), shape=(nodes, nodes))
-    part: Int32s = connected_components(graph, directed=strong, connection="strong")[1]
+    graph = sp.csr_array((np.ones(len(tails)), (tails, heads)), shape=(nodes, nodes))
+    part: Int32s = sp.csgraph.connected_components(graph, directed=strong, connection="strong")[1]
     return part
 
 
@@ -498,7 +492,5 @@ def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, ent
     """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are
     entries of a point.
     """
-    from scipy.sparse import csr_array
-
     places = np.concatenate([tails, heads]), np.tile(arcs, 2)
-    return csr_array((np.repeat([1.0, -1.0], len(arcs)), places), shape=(nodes, entries))
+    return sp.csr_array((np.repeat([1.0, -1.0], len(arcs)), places), shape=(nodes, entries))

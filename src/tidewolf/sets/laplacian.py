@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.errors import SolverFailed
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Floats, Int32s, NDArray
 
 DENSE_NODES = 600
@@ -91,10 +92,8 @@ class HullProjection:
 
     @cached_property
     def _sparse_factor(self) -> Any:
-        from scipy.sparse.linalg import splu
-
         how = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
-        return splu(self._laplacian, diag_pivot_thresh=0.0, **how)
+        return sp.linalg.splu(self._laplacian, diag_pivot_thresh=0.0, **how)
 
     @cached_property
     def _free(self) -> NDArray:
@@ -103,11 +102,9 @@ class HullProjection:
 
     @cached_property
     def _laplacian(self) -> Any:
-        from scipy.sparse import coo_array
-
         ends, t, h = (self.nodes, self.nodes), self.tails, self.heads
         places = np.concatenate([t, h, t, h]), np.concatenate([t, h, h, t])
-        full = coo_array((np.repeat([1.0, 1.0, -1.0, -1.0], len(t)), places), shape=ends)
+        full = sp.coo_array((np.repeat([1.0, 1.0, -1.0, -1.0], len(t)), places), shape=ends)
         return full.tocsc()[self._free][:, self._free]
 
     @cached_property
@@ -128,13 +125,11 @@ class HullProjection:
         """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
         if self._inverse is not None:
             return "dense inverse", self._inverse.dot
-        from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
-
-        part = connected_components(self._laplacian, directed=False)[1]
+        part = sp.csgraph.connected_components(self._laplacian, directed=False)[1]
         sizes = np.bincount(part)
         if float(sizes @ sizes) <= PART_NODES * self.nodes:
             return "dense inverse of each part", self._inverse_of_parts(part).dot
-        order = reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
+        order = sp.csgraph.reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
         if envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES:
             return "sparse factor", self._on_free_nodes(self._sparse_factor.solve)
         return "conjugate gradients", self._on_free_nodes(_conjugate_gradients(self._laplacian))
@@ -148,8 +143,6 @@ class HullProjection:
         return potentials
 
     def _inverse_of_parts(self, part: NDArray) -> Any:
-        from scipy.sparse import coo_array
-
         order, ends = np.argsort(part, kind="stable"), np.cumsum([0, *np.bincount(part)])
         together, shape = self._laplacian[order][:, order].tocsr(), (self.nodes, self.nodes)
         whole = [(self._free[:0], self._free[:0], np.zeros(0))]
@@ -159,7 +152,7 @@ class HullProjection:
             symmetric = (0.5 * (inverse + inverse.T)).reshape(-1)
             whole.append((np.repeat(places, size), np.tile(places, size), symmetric))
         rows, columns, entries = map(np.concatenate, zip(*whole, strict=True))
-        return coo_array((entries, (rows, columns)), shape=shape).tocsr()
+        return sp.coo_array((entries, (rows, columns)), shape=shape).tocsr()
 
 
 def envelope(matrix: Any) -> int:
@@ -182,15 +175,12 @@ def dense_laplacian(a: NDArray, b: NDArray, nodes: int) -> Floats:
 
 def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
     """Jacobi-preconditioned; the residual is relative to the right-hand side."""
-    from scipy.sparse import diags_array
-    from scipy.sparse.linalg import cg
-
     rows = laplacian.tocsr()
-    jacobi = diags_array(1.0 / laplacian.diagonal())
+    jacobi = sp.diags_array(1.0 / laplacian.diagonal())
 
     def solve(divergence: Floats) -> Floats:
         steps = 20 * len(divergence)
-        found, failed = cg(rows, divergence, rtol=CG_TOLERANCE, maxiter=steps, M=jacobi)
+        found, failed = sp.linalg.cg(rows, divergence, rtol=CG_TOLERANCE, maxiter=steps, M=jacobi)
         if failed:
             raise SolverFailed("Conjugate gradients took over 20 steps per node of the graph.")
         return np.asarray(found)

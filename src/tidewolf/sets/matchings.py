@@ -13,6 +13,7 @@ import numpy as np
 from tidewolf.core import errors, oracle, settings, vertices
 from tidewolf.core.arguments import all_different, listed
 from tidewolf.core.arrays import frozen, like, to_numpy
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.kernels.boruvka import lightest_tree, subset_infeasibility
 from tidewolf.sets import base, graphs, laplacian
@@ -163,14 +164,13 @@ class Matching(_EdgeSet):
 
     @cached_property
     def diameter(self) -> float:
-        from scipy.optimize import linprog
-        from scipy.sparse import hstack
-
         sums = self._sums()[:, self._open]
-        both, m = hstack([sums, sums]), len(self._open)
+        both, m = sp.hstack([sums, sums]), len(self._open)
         twos = np.full(sums.shape[0], 2.0)
         rows = {"A_eq": both, "b_eq": twos} if self.perfect else {"A_ub": both, "b_ub": twos}
-        found = linprog(np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs")
+        found = scipy.optimize.linprog(
+            np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs"
+        )
         if found.status != 0:
             raise errors.SolverFailed(f"The diameter of a Matching was not found: {found.message}")
         return math.sqrt(max(0, round(-found.fun)))
@@ -227,8 +227,6 @@ class Matching(_EdgeSet):
         )
 
     def _best(self, d: NDArray) -> Int32s:
-        from scipy.optimize import linear_sum_assignment
-
         if not self.perfect:
             d = np.minimum(d, 0.0)
         edge_at, size = self._edge_at, (len(self.lefts), len(self.rights))
@@ -239,7 +237,7 @@ class Matching(_EdgeSet):
             edge_at[tuple(self.edges[order].T)] = order
         costs = np.full(size, np.inf if self.perfect else 0.0)
         costs[tuple(self.edges.T)] = d[edge_at[tuple(self.edges.T)]]
-        cells = linear_sum_assignment(costs)
+        cells = scipy.optimize.linear_sum_assignment(costs)
         chosen: Int32s = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
         chosen.sort()
         return chosen
@@ -256,11 +254,9 @@ class Matching(_EdgeSet):
         return np.concatenate([self.edges[:, 0], len(self.lefts) + self.edges[:, 1]])
 
     def _sums(self) -> Any:
-        from scipy.sparse import csc_array
-
         m, nodes = len(self.edges), len(self.lefts) + len(self.rights)
         places = self._touched, np.tile(np.arange(m), 2)
-        return csc_array((np.ones(2 * m), places), shape=(nodes, m))
+        return sp.csc_array((np.ones(2 * m), places), shape=(nodes, m))
 
     @cached_property
     def _edge_counts(self) -> NDArray:
@@ -292,12 +288,9 @@ class Matching(_EdgeSet):
         return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
 
     def _require_a_perfect_one(self) -> None:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_bipartite_matching
-
         size = (len(self.lefts), len(self.rights))
-        graph = csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
-        partner = maximum_bipartite_matching(graph, perm_type="column")
+        graph = sp.csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
+        partner = sp.csgraph.maximum_bipartite_matching(graph, perm_type="column")
         if size[0] == size[1] and (partner >= 0).all():
             return
         alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
@@ -350,8 +343,8 @@ class Matching(_EdgeSet):
 # shares, and how far the shares miss c, bounds the center's excess.
 
 _FEW_NODES = 12
+# Of the largest entry: amounts that are not worth moving.
 _DUST = 1e-15
-"""Of the largest entry: amounts that are not worth moving."""
 
 
 class TreeBlock(NamedTuple):
@@ -500,8 +493,6 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         Variables beside x say what the first end gets, of edges that do not touch s: about r_B m_B
         for each block B.
         """
-        from scipy.sparse import coo_array, eye_array
-
         m = len(self.edges)
         equal, most = list[Any](), list[Any]()  # rows, columns, factors
         b, width = list[float](), m
@@ -530,12 +521,12 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
 
         def matrix(parts: list[Any], height: int) -> Any:
             rows, columns, factors = (np.concatenate(part) for part in zip(*parts, strict=True))
-            return coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
+            return sp.coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
 
         if not b:
             return base.LinearDescription(lower, upper)
         A_eq, A_ub = matrix(equal, len(b)), matrix(most, width - m)
-        lift, zero = eye_array(m, width, format="csr"), np.zeros(width - m)
+        lift, zero = sp.eye_array(m, width, format="csr"), np.zeros(width - m)
         return base.LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
 
     @classmethod

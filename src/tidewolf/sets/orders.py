@@ -13,6 +13,7 @@ import numpy as np
 
 from tidewolf.core import arrays, oracle, settings, vertices
 from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.kernels.isotonic import pool_adjacent_violators
 from tidewolf.sets import base
@@ -116,14 +117,18 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
         """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every
         two neighbours that differ.
         """
-        from scipy.sparse import eye_array, kron
-
         n, gaps = len(self._w), -np.diff(self._w)
         k = np.flatnonzero(gaps)
         if not len(k):
             return base.LinearDescription(self._w, self._w)
-        sums = kron(eye_array(len(k)), np.ones((1, n)), format="csc"), (k + 1).astype(np.float64)
-        lift, shift = kron(gaps[None, k], eye_array(n), format="csr"), np.full(n, self._w[-1])
+        sums = (
+            sp.kron(sp.eye_array(len(k)), np.ones((1, n)), format="csc"),
+            (k + 1).astype(np.float64),
+        )
+        lift, shift = (
+            sp.kron(gaps[None, k], sp.eye_array(n), format="csr"),
+            np.full(n, self._w[-1]),
+        )
         bounds = np.zeros(n * len(k)), np.ones(n * len(k))
         return base.LinearDescription(*bounds, *sums, lift=lift, shift=shift)
 
@@ -171,11 +176,12 @@ class Plans(base.SparseSet, base.Polyhedral, base.Relaxable):
 
     def description(self) -> base.LinearDescription:
         """The last column's sum follows from the others."""
-        from scipy.sparse import eye_array, kron, vstack
-
         (m, n), bounds = self.shape, (np.zeros(self._caps.size), self._caps.reshape(-1))
-        sums = kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))
-        A_eq = vstack(sums, format="csr")[:-1]
+        sums = (
+            sp.kron(sp.eye_array(m), np.ones((1, n))),
+            sp.kron(np.ones((1, m)), sp.eye_array(n)),
+        )
+        A_eq = sp.vstack(sums, format="csr")[:-1]
         return base.LinearDescription(
             *bounds, A_eq=A_eq, b_eq=np.concatenate([self._a, self._b[:-1]])
         )
@@ -242,9 +248,7 @@ class Birkhoff(base.ClosedForm, Plans):
         return self._a
 
     def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
-        from scipy.optimize import linear_sum_assignment
-
-        rows, columns = linear_sum_assignment(arrays.to_numpy(direction))
+        rows, columns = scipy.optimize.linear_sum_assignment(arrays.to_numpy(direction))
         cells = (rows * self.n + columns).astype(np.int32)
         return oracle.Answer(vertices.Sparse(self.shape, cells, np.ones(self.n)))
 
@@ -284,8 +288,8 @@ def centered(D: Array) -> Array:
 #     radius^2   <= |c|^2 + max_X <u - 2c, X>   equal if a farthest vertex has entries 0 or u_ij
 #     diameter^2 <= min(4 radius^2, 2 max_X <u, X>)
 
+# Of the largest sum: what rounding leaves in a cell.
 _DUST = 1e-13
-"""Of the largest sum: what rounding leaves in a cell."""
 
 
 @final

@@ -26,6 +26,7 @@ from tidewolf.core.arrays import (
     total,
 )
 from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.kernels import simplices as kernels
@@ -471,10 +472,8 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
         return clipped(y, 0.0, 1.0)
 
     def description(self) -> LinearDescription:
-        from scipy.sparse import csr_array
-
         n = self.shape[0]
-        rows = csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
+        rows = sp.csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
         return LinearDescription(np.zeros(n), np.ones(n), A_eq=rows, b_eq=np.ones(len(self.sizes)))
 
     @classmethod
@@ -516,8 +515,8 @@ def _doubles(x: Array) -> Floats:
 # with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The
 # radius is exact where the pass fills nothing in part, and both are for simplices and boxes.
 
+# Up to how many entries sorting is faster than halving.
 _FEW = 256
-"""Up to how many entries sorting is faster than halving."""
 
 
 @final
