@@ -411,12 +411,16 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
                 pieces.append((sparse.compact(A), b, rounds + count))
                 count += len(part)
     require_finite(c, f"The sum of the losses that {who} minimises")
+    return with_pieces(c, pieces, count)
+
+
+def with_pieces(c: Floats, pieces: list[tuple[Any, Floats, Int64s]], count: int) -> Objective:
+    """<c, x> and so many maxima: pieces (d, e, which), some at a time."""
     if not count:
         return Objective(c, None, np.zeros(0), None, 0)
     tables, offsets, which = zip(*pieces, strict=True)
-    return Objective(
-        c, sparse.stack_rows(tables), np.concatenate(offsets), np.concatenate(which), count
-    )
+    d, e = sparse.stack_rows(tables), np.concatenate(offsets)
+    return Objective(c, d, e, np.concatenate(which), count)
 
 
 def half_spaces(constraints: Batch) -> HalfSpaces:

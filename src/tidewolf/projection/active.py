@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, final
 
 import numpy as np
 
@@ -197,9 +197,7 @@ def factors_of(K: oracle.HasLMO) -> base.Factors | None:
 
 
 def factors_in(K: oracle.HasLMO) -> base.Factors:
-    assert isinstance(K, base.ConvexSet)
-    assert K.factors is not None
-    return K.factors
+    return cast(base.Factors, cast(base.ConvexSet, K).factors)
 
 
 @final
@@ -394,17 +392,15 @@ class ExactPoint(Active):
         return "ExactPoint()"
 
     def nearest(
-        self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+        self, K: Any, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[ExactPoint]:
-        assert isinstance(K, base.Projectable)
         x = frozen(K.project(y))
         return Remembered(x, x, 0, 0.0, ExactPoint(x))
 
-    def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+    def avoiding(self, K: Any, out: Bools, vertex: Vertex | None) -> Array | None:
         """The member nearest to x that is 0 there: pushed far below 0, entries end at 0, or where
         they may be negative at a bound from which they can be moved to 0.
         """
-        assert isinstance(K, base.Projectable)
         if vertex is not None:
             return vertex.dense(self.x)
         far = 1e3 * (K.radius + float(np.abs(self.x).max()))
@@ -524,8 +520,7 @@ class FactoredActiveSet(Combination):
     def nearest(
         self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[FactoredActiveSet]:
-        factors = factors_in(K)
-        tols = tol * _shares(factors.radii)
+        tols = tol * _shares(factors_in(K).radii)
         atoms, weights, warm, places = self.atoms, self.weights.copy(), self.warm, self.places
         given, y, x = y, flat(y).copy(), flat(self.x).copy()
         r, stages = np.zeros(len(x)), np.full(len(tols), OPEN)

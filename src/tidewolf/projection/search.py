@@ -91,11 +91,7 @@ def refuse(x: Floats, y: Floats, answer: tuple[NDArray, NDArray], at: Floats) ->
 
 
 def search(
-    K: Compiled,
-    start: tuple[SparseAtoms, Floats, Floats],
-    y: Floats,
-    tol: float,
-    budget: float,
+    K: Compiled, start: tuple[SparseAtoms, Floats, Floats], y: Floats, tol: float, budget: float
 ) -> SearchResult:
     """From a table, weights and their point x towards y, all in double precision."""
     atoms, weights, x = start
@@ -148,11 +144,7 @@ def _on_bytes(minimiser: Kernel[int], dtype: np.dtype[Any]) -> Kernel[int]:
 
 
 def search_any(
-    K: HasLMO,
-    start: tuple[Atoms, Floats, Array, Array | None],
-    y: Array,
-    tol: float,
-    budget: float,
+    K: HasLMO, start: tuple[Atoms, Floats, Array, Array | None], y: Array, tol: float, budget: float
 ) -> SearchResult:
     """From an active set, a table, weights, their point and what the oracle may start from, towards
     y.

@@ -13,7 +13,6 @@ import numpy as np
 
 from tidewolf.core import errors, settings
 from tidewolf.core.arrays import (
-    as_own,
     eps_of,
     flat,
     frozen,
@@ -28,7 +27,7 @@ from tidewolf.core.arrays import (
 from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
-from tidewolf.core.vertices import Dense, Sparse, Vertex
+from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels import box as kernels
 from tidewolf.sets import base
 from tidewolf.sets.simplices import CappedSimplex, Simplex
@@ -45,7 +44,7 @@ Entries: TypeAlias = Annotated[int | Shape, settings.Size()]
 Bound: TypeAlias = Annotated[float, settings.Number(above=0.0)]
 
 
-class NormBall(base.ClosedForm, base.SparseSet, base.Relaxable):
+class NormBall(base.ClosedForm, base.Relaxable):
     """Abstract: { x : norm(x) <= tau }.
 
     A subclass is a frozen dataclass with fields tau and n, or with a `shape` of its own.
@@ -89,9 +88,8 @@ class NormBall(base.ClosedForm, base.SparseSet, base.Relaxable):
 
 
 def require_at_most(K: base.ConvexSet, k: int, n: int) -> None:
-    if k > n:
-        words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
-        raise errors.InvalidInput(words, setting="k")
+    words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
+    base.require(k <= n, errors.InvalidInput, words, "k")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
@@ -243,9 +241,9 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         super().__post_init__()
         matrix = self.matrix
         n = matrix.shape[0] if matrix.shape else 0
-        if tuple(matrix.shape) not in ((n,), (n, n)) or n == 0:
-            words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
-            raise errors.WrongShape(words, setting="matrix")
+        words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
+        square = n > 0 and tuple(matrix.shape) in ((n,), (n, n))
+        base.require(square, errors.WrongShape, words, "matrix")
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         base.require_shape(self, "center", self.shape)
@@ -415,9 +413,6 @@ class LpBall(NormBall):
         s = s * (self.tau / (float(xp.sum(s * sizes)) ** (1.0 / self.p) or 1.0))
         return Answer(Dense(xp.where(direction < 0, s, -s)))
 
-    def atom(self, point: Array) -> Vertex:
-        return Dense(as_own(point, "The member"))
-
     @classmethod
     def examples(cls) -> Sequence[LpBall]:
         return (cls(1, 3.0), cls(4, 1.5, 2.0), cls((2, 3), 5.0, 0.1))
@@ -436,7 +431,7 @@ class LpBall(NormBall):
 # tau and sum (p + q) <= k tau.
 
 
-class _FewEntries(NormBall, base.Projectable, base.Polyhedral):
+class _FewEntries(NormBall, base.SparseSet, base.Projectable, base.Polyhedral):
     k: int
 
     @property
@@ -564,7 +559,7 @@ class L1Ball(_FewEntries):
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
-class _Ordered(NormBall, base.Projectable):
+class _Ordered(NormBall, base.SparseSet, base.Projectable):
     """Abstract: sizes, the largest times the first weight and so on, sum to at most tau."""
 
     @property
@@ -663,9 +658,9 @@ class OrderedWeightedBall(_Ordered):
     def __post_init__(self) -> None:
         super().__post_init__()
         w = to_numpy(self.weights)
-        if (np.diff(w) > 0).any() or w[-1] < 0 or w[0] <= 0:
-            words = "weights of OrderedWeightedBall must start above 0 and never rise."
-            raise errors.InvalidInput(words, setting="weights")
+        words = "weights of OrderedWeightedBall must start above 0 and never rise."
+        falling = (np.diff(w) <= 0).all() and w[-1] >= 0 and w[0] > 0
+        base.require(falling, errors.InvalidInput, words, "weights")
 
     @property
     def shape(self) -> Shape:
@@ -796,7 +791,7 @@ class GroupNumbers(settings.Numbers):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupBall(NormBall, base.Projectable):
+class GroupBall(NormBall, base.SparseSet, base.Projectable):
     """Arrays whose groups have weighted lengths of at most `tau` in sum. Geometry exact.
 
     Parameters
@@ -914,7 +909,7 @@ def _numbers(x: Array) -> Floats:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, base.KernelGeometry):
+class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
     """Arrays with every entry between `lower` and `upper`. Geometry exact.
 
     Parameters
@@ -942,8 +937,8 @@ class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, ba
         super().__post_init__()
         base.require_shape(self, "upper", self.shape)
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
-        if (wrong := np.argwhere(self._widths < 0)).size:
-            words = f"upper of Box must be at least lower; at entry {wrong[0].tolist()} it is not."
+        for wrong in np.argwhere(self._widths < 0)[:1].tolist():
+            words = f"upper of Box must be at least lower; at entry {wrong} it is not."
             raise errors.EmptySet(words, setting="upper")
 
     @property
@@ -993,10 +988,6 @@ class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, ba
     def project(self, y: Array) -> Array:
         """Every entry moved to its nearer bound where it is outside."""
         return namespace(y).clip(y, like(self.lower, y), like(self.upper, y))
-
-    def relax(self, y: Array) -> Array:
-        """The box itself."""
-        return self.project(y)
 
     def description(self) -> base.LinearDescription:
         return base.LinearDescription(

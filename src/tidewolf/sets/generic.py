@@ -23,11 +23,15 @@ from tidewolf.core.errors import (
 from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.sets.base import (
+    Boxed,
+    ClosedForm,
     ConvexSet,
     LinearDescription,
     Polyhedral,
     Relaxable,
+    Sizes,
     clipped,
+    require,
     require_floating,
 )
 from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel
@@ -93,19 +97,18 @@ def require_pairs(A: Any, b: Any, name: str) -> None:
     if A is None and b is None:
         return
     fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
-    if not fits or np.shape(b) != np.shape(A)[:1]:
-        given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
-        words = f"{given}; they must be (p, n) and (p,), both or neither."
-        raise WrongShape(words, setting=f"{'b' if A is None else 'A'}_{name}")
+    given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
+    words = f"{given}; they must be (p, n) and (p,), both or neither."
+    setting = f"{'b' if A is None else 'A'}_{name}"
+    require(fits and np.shape(b) == np.shape(A)[:1], WrongShape, words, setting)
 
 
 def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
     """A pair for each of n entries; n None is as many as are given."""
     if pairs.shape == (2,) and n is not None:
         pairs = np.tile(pairs, (n, 1))
-    if pairs.ndim != 2:
-        words = "bounds of Polytope must be a pair (lower, upper) for each entry."
-        raise WrongShape(words, setting="bounds")
+    words = "bounds of Polytope must be a pair (lower, upper) for each entry."
+    require(pairs.ndim == 2, WrongShape, words, "bounds")
     lower, upper = pairs.T
     for j in np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]:
         words = f"The polytope is empty: entry {j} has the bounds {lower[j]:g} and {upper[j]:g}."
@@ -248,7 +251,7 @@ class PolytopeInside(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Polytope(ConvexSet, Polyhedral, Relaxable):
+class Polytope(ClosedForm, Boxed):
     """The points that satisfy inequalities, equations and bounds; it must be bounded.
 
     Dimension and inner radius exact, radius and diameter upper bounds.
@@ -305,20 +308,14 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return arrays.frozen(self._frame.point(self._hull.c))
 
     @cached_property
-    def radius(self) -> float:
-        (lo, hi), c = self._box, self._hull.c
-        return self._frame.unit * arrays.norm(np.maximum(hi - c, c - lo)) if self.dimension else 0.0
-
-    @cached_property
-    def diameter(self) -> float:
-        lo, hi = self._box
-        return min(2.0 * self.radius, self._frame.unit * arrays.norm(hi - lo))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        open_rows = self._hull.reach > 0
-        distances = self._hull.slack[open_rows] / self._hull.reach[open_rows]
-        return self._frame.unit * float(np.min(distances)) if self.dimension else 0.0
+    def _sizes(self) -> Sizes:
+        if not self.dimension:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        (lo, hi), (c, _, slack, reach), unit = self._box, self._hull, self._frame.unit
+        radius = unit * arrays.norm(np.maximum(hi - c, c - lo))
+        diameter = min(2.0 * radius, unit * arrays.norm(hi - lo))
+        inside = unit * float(np.min(slack[reach > 0] / reach[reach > 0]))
+        return Sizes(self.dimension, radius, diameter, inside)
 
     def tangent(self, direction: Array) -> Array:
         N = arrays.like(self._hull.N, direction)
@@ -342,10 +339,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         vertex = vertices.Dense(arrays.like(self._frame.point(x), direction))
         last = None if basis is None else arrays.frozen(basis.statuses)
         return oracle.Answer(vertex, self._frame.unit * size * error, last)
-
-    def relax(self, y: Array) -> Array:
-        """The nearest point of the box around the set."""
-        return clipped(y, *map(self._frame.point, self._box))
 
     def description(self) -> LinearDescription:
         """In units of the set's size: the box, the equations of the affine hull, and the

@@ -16,27 +16,17 @@ from tidewolf.core.arrays import frozen, like, to_numpy
 from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.kernels.boruvka import lightest_tree, subset_infeasibility
-from tidewolf.sets import base, graphs, laplacian
+from tidewolf.sets import base, graphs
 
 
-class _EdgeSet(base.SparseSet, base.Polyhedral, base.Relaxable):
+class _EdgeSet(base.SparseSet, base.Boxed):
     """Abstract: some edges of a graph; point[i] says how much of edge i is taken."""
 
     edges: Int32s
 
-    @cached_property
-    def _loops(self) -> Int32s:
-        return np.zeros(0, dtype=np.int32)
-
     @property
     def shape(self) -> Shape:
         return (len(self.edges),)
-
-    def relax(self, y: Array) -> Array:
-        """The nearest point with entries between 0 and 1, loops at 0."""
-        upper = np.ones(self.shape)
-        upper[self._loops] = 0.0
-        return base.clipped(y, 0.0, upper)
 
     def _farthest(self, chosen: Int32s) -> float:
         c = to_numpy(self.center)
@@ -44,9 +34,8 @@ class _EdgeSet(base.SparseSet, base.Polyhedral, base.Relaxable):
 
 
 def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
-    if len(names) != count:
-        words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
-        raise errors.WrongShape(words, setting=setting)
+    words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
+    base.require(len(names) == count, errors.WrongShape, words, setting)
 
 
 # Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
@@ -120,8 +109,7 @@ class Matching(_EdgeSet):
         rights: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
-        if len(tails) == 0:
-            raise errors.EmptyGraph("A matching needs a graph with an edge.", setting="edges")
+        graphs.require_edges(tails, "A matching")
         columns = []
         for side, numbers, given in (("lefts", tails, lefts), ("rights", heads, rights)):
             met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
@@ -274,9 +262,9 @@ class Matching(_EdgeSet):
         return np.flatnonzero(counts).astype(np.int32)
 
     @cached_property
-    def _hull(self) -> laplacian.HullProjection:
+    def _hull(self) -> graphs.HullProjection:
         nodes = len(self.lefts) + len(self.rights)
-        return laplacian.HullProjection(self._open, *self._ends, nodes, self._grounded)
+        return graphs.HullProjection(self._open, *self._ends, nodes, self._grounded)
 
     @cached_property
     def _ends(self) -> tuple[Int32s, Int32s]:
@@ -357,7 +345,7 @@ class TreeBlock(NamedTuple):
 
 @final
 @dataclass(init=False, frozen=True, eq=False, repr=False)
-class SpanningTrees(_EdgeSet, base.CostlyMembership):
+class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
     """Spanning trees of a connected graph; point[i] says how much of edge i is taken.
 
     Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a lower
@@ -388,8 +376,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         nodes: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
-        if len(tails) == 0:
-            raise errors.EmptyGraph("A spanning tree needs a graph with an edge.", setting="edges")
+        graphs.require_edges(tails, "A spanning tree")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
         object.__setattr__(self, "nodes", nodes or names)
         _require_names(self.nodes, len(names), "nodes")
@@ -423,7 +410,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         for edges, ends, nodes in self._blocks_with_choice():
             a, b = ends.T
             inverse = np.zeros((nodes, nodes))
-            inverse[:-1, :-1] = np.linalg.inv(laplacian.dense_laplacian(a, b, nodes)[:-1, :-1])
+            inverse[:-1, :-1] = np.linalg.inv(graphs.dense_laplacian(a, b, nodes)[:-1, :-1])
             resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
             c[edges] = resistance * ((nodes - 1) / resistance.sum())
             infeasibility += float(np.abs(c[edges] - resistance).sum())
@@ -432,19 +419,14 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         return frozen(c), max(infeasibility, off, -float(c.min()))
 
     @cached_property
-    def radius(self) -> float:
-        return self._farthest(self._tree(to_numpy(self.center)))
-
-    @cached_property
-    def diameter(self) -> float:
-        several = self._blocks_with_choice()
+    def _sizes(self) -> base.Sizes:
+        c, several = to_numpy(self.center), list(self._blocks_with_choice())
+        radius = self._farthest(self._tree(c))
         differ = sum(min(nodes - 1, len(edges) - nodes + 1) for edges, _, nodes in several)
-        return min(2.0 * self.radius, math.sqrt(2.0 * differ))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        c, several = to_numpy(self.center), self._blocks_with_choice()
-        return min((_block_inner_radius(one, c[one.edges]) for one in several), default=0.0)
+        inside = min((_block_inner_radius(one, c[one.edges]) for one in several), default=0.0)
+        return base.Sizes(
+            self.dimension, radius, min(2.0 * radius, math.sqrt(2.0 * differ)), inside
+        )
 
     def tangent(self, direction: Array) -> Array:
         d, label = to_numpy(direction), self._blocks.of_edge
@@ -485,6 +467,10 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
     def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
         tree = self._tree(to_numpy(direction))
         return oracle.Answer(vertices.Sparse(self.shape, tree, np.ones(len(tree))))
+
+    def relax(self, y: Array) -> Array:
+        """The nearest point with entries between 0 and 1, loops at 0."""
+        return base.clipped(y, 0.0, (self.edges[:, 0] != self.edges[:, 1]).astype(np.float64))
 
     def description(self) -> base.LinearDescription:
         """Every edge hands its x_e to its ends, once for every node s of its block that gets

@@ -43,7 +43,7 @@ from tidewolf.sets.capacitated_flow import FlowNetwork
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable):
+class Permutahedron(base.ClosedForm, base.Projectable, base.Boxed):
     """Everything between the orderings of a vector. Geometry exact.
 
     Parameters
@@ -109,10 +109,6 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
         x[order] = sorted_x
         return arrays.like(x, y)
 
-    def relax(self, y: Array) -> Array:
-        """The nearest point with entries between the smallest and the largest weight."""
-        return base.clipped(y, float(self._w[-1]), float(self._w[0]))
-
     def description(self) -> base.LinearDescription:
         """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every
         two neighbours that differ.
@@ -146,7 +142,7 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
         return math.fsum(self._w) / len(self._w)
 
 
-class Plans(base.SparseSet, base.Polyhedral, base.Relaxable):
+class Plans(base.SparseSet, base.Boxed):
     """Abstract: nonnegative matrices whose rows sum to `_a` and columns to `_b`."""
 
     @property
@@ -169,10 +165,6 @@ class Plans(base.SparseSet, base.Polyhedral, base.Relaxable):
             xp.sum(x, axis=0) - arrays.like(self._b, x),
         )
         return max(0.0, -float(xp.min(x)), *(float(xp.max(xp.abs(errors))) for errors in off))
-
-    def relax(self, y: Array) -> Array:
-        """The nearest matrix with entries between 0 and what row and column allow."""
-        return base.clipped(y, 0.0, self._caps)
 
     def description(self) -> base.LinearDescription:
         """The last column's sum follows from the others."""
@@ -294,7 +286,7 @@ _DUST = 1e-13
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Transportation(Plans):
+class Transportation(base.ClosedForm, Plans):
     """Nonnegative matrices with given sums of rows and columns.
 
     Inner radius and dimension exact; radius and diameter upper bounds.
@@ -320,19 +312,17 @@ class Transportation(Plans):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("rows", "columns"):
-            if (least := float(arrays.to_numpy(getattr(self, name)).min())) < 0.0:
-                words = f"{name} of Transportation must be at least 0, not {least:g}."
-                raise EmptySet(words, setting=name)
+            least = float(arrays.to_numpy(getattr(self, name)).min())
+            words = f"{name} of Transportation must be at least 0, not {least:g}."
+            base.require(least >= 0.0, EmptySet, words, name)
         a, b = (
             float(arrays.to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns)
         )
-        if abs(a - b) > 100 * max(arrays.eps_of(self.rows), arrays.eps_of(self.columns)) * max(
-            a, b
-        ):
-            words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
-            raise EmptySet(words, setting="columns")
-        if max(a, b) == 0.0:
-            raise InvalidInput("rows of Transportation must not all be 0.", setting="rows")
+        eps = max(arrays.eps_of(self.rows), arrays.eps_of(self.columns))
+        words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
+        base.require(abs(a - b) <= 100 * eps * max(a, b), EmptySet, words, "columns")
+        words = "rows of Transportation must not all be 0."
+        base.require(max(a, b) > 0.0, InvalidInput, words, "rows")
 
     @property
     def shape(self) -> Shape:
@@ -347,26 +337,17 @@ class Transportation(Plans):
         return arrays.frozen(arrays.like(np.outer(self._a, self._b / self._b.sum()), self.rows))
 
     @cached_property
-    def radius(self) -> float:
+    def _sizes(self) -> base.Sizes:
         if not self.dimension:
-            return 0.0
-        unit = self._unit
+            return base.Sizes(0, 0.0, 0.0, 0.0)
+        unit, caps = self._unit, self._caps / self._unit
         c = np.outer(self._a / unit, self._b / self._b.sum())
-        most = self._most(self._caps / unit - 2.0 * c) / unit
-        return unit * math.sqrt(max(0.0, arrays.inner(c, c) + most))
-
-    @cached_property
-    def diameter(self) -> float:
-        unit = self._unit
-        most = self._most(self._caps / unit) / unit
-        return min(2.0 * self.radius, unit * math.sqrt(2.0 * most))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        if not self.dimension:
-            return 0.0
+        most = self._most(caps - 2.0 * c) / unit
+        radius = unit * math.sqrt(max(0.0, arrays.inner(c, c) + most))
+        diameter = min(2.0 * radius, unit * math.sqrt(2.0 * self._most(caps) / unit))
         a, b = (sums[sums > 0] for sums in (self._a, self._b))
-        return float(a.min() * (b.min() / b.sum()) / math.sqrt((1 - 1 / len(a)) * (1 - 1 / len(b))))
+        inside = a.min() * (b.min() / b.sum()) / math.sqrt((1 - 1 / len(a)) * (1 - 1 / len(b)))
+        return base.Sizes(self.dimension, radius, diameter, float(inside))
 
     def tangent(self, direction: Array) -> Array:
         if math.prod(self.shape) == len(self._cells):
