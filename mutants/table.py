@@ -263,7 +263,7 @@ PATCHES = {
             "ACROSS, ROUNDING = 1e-2, 1e3", "ACROSS, ROUNDING = 0.0, 1e3", ACROSS
         ),
     },
-    "hindsight/policy.py": {
+    "hindsight/best.py": {
         "equal rows of rounds with other features merged": Patch(
             "key = kinds[i].tobytes() + A.indices", "key = A.indices", "tests/test_policy.py"
         ),
@@ -369,8 +369,8 @@ PATCHES = {
     },
     "projection/active.py": {
         "factors: one tolerance for all": Patch(
-            "tols = tol * _shares(factors.radii)",
-            "tols = np.full(len(factors.radii), tol)",
+            "tols = tol * _shares(factors_in(K).radii)",
+            "tols = np.full(len(factors_in(K).radii), tol)",
             FACTORED,
         ),
     },

@@ -14,8 +14,8 @@ from refused import refused
 from tidewolf import problems
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape
 from tidewolf.functions import Range, Squared
-from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
+from tidewolf.hindsight.sdp import AlternatingDirections
 from tidewolf.hindsight.task import Task
 from tidewolf.problems.completion import MILD, TAU
 from tidewolf.sets import Box, L2Ball, NuclearBall

@@ -143,7 +143,7 @@ def test_the_excess_of_trees_is_the_worst_over_all_sets_of_nodes(seed, far):
 def test_a_large_hull_of_perfect_matchings_settles_for_a_lower_bound(monkeypatch):
     edges = [(i, j) for i in range(3) for j in range(3)]
     exact = sets.Matching(edges, perfect=True).inner_radius
-    monkeypatch.setattr("tidewolf.sets.laplacian.DENSE_NODES", 0)
+    monkeypatch.setattr("tidewolf.sets.graphs.DENSE_NODES", 0)
     assert 0.0 < sets.Matching(edges, perfect=True).inner_radius < exact
 
 

@@ -16,7 +16,7 @@ from tidewolf import functions
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.experts import Categories, Season
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
-from tidewolf.hindsight.policy import policy_batch
+from tidewolf.hindsight.best import policy_batch
 from tidewolf.sets import Box, CappedSimplex, L2Ball, Simplex
 from tidewolf.testing import check_function
 

@@ -26,26 +26,26 @@ from tidewolf.core.arrays import (
     total,
 )
 from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.kernels import simplices as kernels
 from tidewolf.kernels.simplices import LONGEST, onto_small_simplices
 from tidewolf.sets.base import (
+    Boxed,
     ClosedForm,
     CompiledGeometry,
     Factors,
     LinearDescription,
-    Polyhedral,
     Projectable,
-    Relaxable,
     Sizes,
     SparseSet,
-    clipped,
+    require,
     require_shape,
 )
 
 
-class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
+class _SumSet(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry):
     tangents: ClassVar = kernels.within_sum
     point_infeasibility: ClassVar = kernels.sum_infeasibility
 
@@ -179,10 +179,6 @@ class Simplex(_SumSet):
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(z > taus[last], z - taus[last], 0 * z)
 
-    def relax(self, y: Array) -> Array:
-        """The box [0, total]^n around it."""
-        return clipped(y, 0.0, self.total)
-
     def description(self) -> LinearDescription:
         upper = np.full(self.n, self.total)
         return _weighted_sum(np.ones(self.n), self.total, upper, self.at_most)
@@ -238,9 +234,9 @@ class CappedSimplex(_SumSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.n * self.cap < self.total * (1 - _ROUNDING):
-            least = f"{self.total / self.n:g}, or no entries sum to the total"
-            raise EmptySet(f"cap of CappedSimplex must be at least {least}.", setting="cap")
+        least = f"{self.total / self.n:g}, or no entries sum to the total"
+        enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
+        require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
 
     @cached_property
     def center(self) -> Array:
@@ -286,7 +282,7 @@ class CappedSimplex(_SumSet):
         kind = 0 if self.dimension else 2
         return np.array([self.total, self.cap]), np.array([kind, 0], dtype=np.int32)
 
-    @cached_property
+    @property
     def max_nonzeros(self) -> int:
         return len(self._shares)
 
@@ -302,12 +298,8 @@ class CappedSimplex(_SumSet):
         z = xp.clip(y - xp.sort(y)[self.n - len(self._shares)], -u, u)
         return _meet_total(z, 0 * z + u, 0 * z + 1.0, self.total)
 
-    def relax(self, y: Array) -> Array:
-        """The box [0, u]^n around it."""
-        return clipped(y, 0.0, self._top)
-
     def description(self) -> LinearDescription:
-        return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self.cap), at_most=False)
+        return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self._top), at_most=False)
 
     @classmethod
     def examples(cls) -> Sequence[CappedSimplex]:
@@ -347,11 +339,9 @@ class GroupSizes(settings.Check):
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
         given = arguments.as_items(value, what, "[3, 3, 2]")
         sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
-        if not sizes:
-            raise EmptySet(f"{what} must be at least one: of no groups there are no points.")
-        if sum(sizes) > MOST_ENTRIES:
-            most = f"a point has at most {MOST_ENTRIES}"
-            raise InvalidInput(f"{what} make {sum(sizes)} entries; {most}.")
+        require(sizes, EmptySet, f"{what} must be at least one: of no groups there are no points.")
+        words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
+        require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
         return sizes
 
     def read(self, value: Any) -> tuple[int, ...] | None:
@@ -361,7 +351,7 @@ class GroupSizes(settings.Check):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
+class SimplexProduct(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry):
     """Nonnegative vectors whose entries sum to 1 in every group. Geometry exact.
 
     Parameters
@@ -388,9 +378,9 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.labels and (len(set(self.labels)), len(self.labels)) != (sum(self.sizes),) * 2:
-            given = f"{sum(self.sizes)} different names, not {len(set(self.labels))}"
-            raise InvalidInput(f"labels of SimplexProduct must be {given}.", setting="labels")
+        n, given, names = sum(self.sizes), len(self.labels), len(set(self.labels))
+        words = f"labels of SimplexProduct must be {n} different names, not {names}."
+        require(not given or names == given == n, InvalidInput, words, "labels")
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
@@ -466,15 +456,9 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
             kernels.onto_simplices(_doubles(y), self.starts, x)
         return like(x, y)
 
-    def relax(self, y: Array) -> Array:
-        """The box [0, 1]^n around it."""
-        return clipped(y, 0.0, 1.0)
-
     def description(self) -> LinearDescription:
-        from scipy.sparse import csr_array
-
         n = self.shape[0]
-        rows = csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
+        rows = sp.csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
         return LinearDescription(np.zeros(n), np.ones(n), A_eq=rows, b_eq=np.ones(len(self.sizes)))
 
     @classmethod
@@ -516,13 +500,13 @@ def _doubles(x: Array) -> Floats:
 # with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The
 # radius is exact where the pass fills nothing in part, and both are for simplices and boxes.
 
+# Up to how many entries sorting is faster than halving.
 _FEW = 256
-"""Up to how many entries sorting is faster than halving."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
+class Knapsack(ClosedForm, SparseSet, Projectable, Boxed):
     """Amounts between 0 and `upper` whose weight, the sum of `weights` times amounts, is at most
     `total`; or exactly, with at_most=False.
 
@@ -557,18 +541,18 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
             require_shape(self, "upper", self.shape)
         upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
         for name, array in (("weights", self.weights), ("upper", upper)):
-            if (least := float(to_numpy(array).min())) <= 0:
-                words = f"{name} of Knapsack must be above 0, not {least:g}."
-                raise InvalidInput(words, setting=name)
+            least = float(to_numpy(array).min())
+            words = f"{name} of Knapsack must be above 0, not {least:g}."
+            require(least > 0.0, InvalidInput, words, name)
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
-        if not math.isfinite(most) or not self._u.min() > np.finfo(np.float64).tiny:
-            words = "upper of Knapsack must not differ from weights by more than numbers do."
-            raise InvalidInput(words, setting="upper")
-        if not self.at_most and self.total > most * (1 + self._rounding):
-            words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
-            raise EmptySet(words, setting="total")
+        words = "upper of Knapsack must not differ from weights by more than numbers do."
+        moderate = math.isfinite(most) and self._u.min() > np.finfo(np.float64).tiny
+        require(moderate, InvalidInput, words, "upper")
+        words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
+        fits = self.at_most or self.total <= most * (1 + self._rounding)
+        require(fits, EmptySet, words, "total")
 
     @property
     def shape(self) -> Shape:
@@ -638,10 +622,6 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
         far = float(np.max(widths))
         ratios = np.clip(ratios - ratios[order[min(reached, len(w) - 1)]], -far, far)
         return like(w * _meet_total(ratios, widths, w**2, self.total), y)
-
-    def relax(self, y: Array) -> Array:
-        """The box [0, u] around it."""
-        return clipped(y, 0.0, self._u)
 
     def description(self) -> LinearDescription:
         return _weighted_sum(self._w, self.total, self._u, self.at_most)
