@@ -62,7 +62,7 @@ def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
             priced, _ = _pieces(limits, rounds.price * rounds.weights, None)
             loss = None if priced is None else _both(loss, priced)
         if loss is None or len(loss.e) > MANY:
-            best = _Bundle(solver, rounds).minimise(flattened(center)).point
+            best = _BundleMethod(solver, rounds).minimise(flattened(center)).point
             return None if best is None else solver.member(best)
         program = solver.prepared(loss, HalfSpaces(np.zeros((0, len(loss.c))), np.zeros(0)))
         lower = program.lower.copy()
@@ -109,7 +109,7 @@ def _both(loss: Objective, priced: Objective) -> Objective:
     )
 
 
-class _Bundle(CuttingPlanes):
+class _BundleMethod(CuttingPlanes):
     """Over the known vertices or the description, its end measured by the model."""
 
     def __init__(self, solver: BestPoint, rounds: WeightedRounds) -> None:
