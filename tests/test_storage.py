@@ -25,7 +25,7 @@ from test_round_info import every_known
 from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
-from tidewolf.storage.feedback import decode_info, encode, encode_info
+from tidewolf.storage.journal import decode_info, encode, encode_info
 
 ROUNDS = 30
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
 
-from tidewolf import observation
+from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own, frozen
@@ -43,9 +43,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
 from tidewolf.experts.asking import AdviserFailed, asking, naming_who_fails
-from tidewolf.explanation import explain as explaining
-from tidewolf.explanation.record import Explanation
-from tidewolf.memory import EXPIRED, Memory
+from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, RoundFeedback, Step
 from tidewolf.methods import capabilities, compiled_rounds, late
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
 from tidewolf.methods.events import (
@@ -60,7 +58,6 @@ from tidewolf.methods.events import (
 )
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.observation import is_vector
-from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step
 from tidewolf.sets.spectra import few_threads
 
 if TYPE_CHECKING:
@@ -391,15 +388,12 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             if number > (upcoming := late.next_round(self._now)):
                 raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
-            self._shown, before, keeper = None, self._now, self._keeper
+            self._shown, before = None, self._now
             past, then = self._past.back_to(number, self._place)
             try:
-                if isinstance(keeper, Memory):
-                    keeper.rollback(number, then)
-                else:
-                    keeper.rollback(number)
+                self._keeper.rollback(number, then)
             finally:
-                if keeper.state is not before:
+                if self._keeper.state is not before:
                     self._past = past
 
     def history(self) -> Iterator[Feedback]:
@@ -625,7 +619,7 @@ class Session(Generic[S]):
 
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None
-    ) -> Explanation:
+    ) -> explanation.Explanation:
         """Explain a decision: how far it moved, which experts moved it, the binding constraints,
         what is expected of it, and the bounds.
 
@@ -668,7 +662,7 @@ class Session(Generic[S]):
             skipped = {name: one.why for name, one in absent if one.last == number}
             expired = self._expired_in_words()
             past, now = self._past_of(number), self._place
-            return explaining.explained(self.learner, past, now, number, names, skipped, expired)
+            return explanation.explained(self.learner, past, now, number, names, skipped, expired)
 
     def _past_of(self, number: int) -> Past:
         past, journal = self._past, self._journal
@@ -677,7 +671,7 @@ class Session(Generic[S]):
             steps: Sequence[Any] = ()
             with suppress(errors.TidewolfError):
                 steps = journal.way()
-            past = self._past = explaining.rebuilt(self.learner, steps, past.came)
+            past = self._past = explanation.rebuilt(self.learner, steps, past.came)
         return past
 
     def play(
@@ -1054,7 +1048,7 @@ class Session(Generic[S]):
         is_committed = is_committed or capabilities.is_committed(learner, before)
         point = x if played is None else played
         if played is None and learner.needs is Bandit:
-            point = explaining.played_point(learner, before, seen, x)
+            point = explanation.played_point(learner, before, seen, x)
         events.append(Observe(arrival, is_committed))
         with few_threads(learner.K):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))

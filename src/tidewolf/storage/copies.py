@@ -250,10 +250,8 @@ def _new_file(path: Path) -> Iterator[Database]:
 def _target(where: str | Path) -> Iterator[Database]:
     """Where sessions are restored to; all that is written is kept, or nothing."""
     if postgres.is_address(where):
-        from tidewolf.storage.cluster import prepare
-
         with _remote(str(where)) as remote:
-            prepare(remote)
+            postgres.prepare(remote)
             with remote.transaction():
                 yield remote
                 remote.execute(_RESTORED)

@@ -49,7 +49,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from tidewolf.core import arguments, arrays
 from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
@@ -58,9 +58,6 @@ from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import beginning
 from tidewolf.storage import database, file, postgres, tables
 from tidewolf.storage.tables import Content, Tables
-
-if TYPE_CHECKING:
-    from tidewolf.storage.cluster import Cluster
 
 NAME = "tidewolf.db"
 
@@ -401,7 +398,7 @@ class SessionStore:
     >>> store.close()
     """
 
-    def __init__(self, backing: Folder | Cluster, *, commit_within: float = 0.01) -> None:
+    def __init__(self, backing: Folder | postgres.Cluster, *, commit_within: float = 0.01) -> None:
         self._backing, self.where, self.holder = backing, backing.where, backing.holder
         self._handles: dict[str, SessionHandle] = {}
         self._last: dict[str, Future[None]] = {}
@@ -443,12 +440,12 @@ class SessionStore:
         InUse
             If another process serves the same folder.
         """
+        backing: Folder | postgres.Cluster
         if postgres.is_address(where):
-            from tidewolf.storage.cluster import Cluster
-
-            cluster = Cluster(str(where), holder, takeover_after)
-            return cls(cluster, commit_within=commit_within)
-        return cls(Folder(Path(where)), commit_within=commit_within)
+            backing = postgres.Cluster(str(where), holder, takeover_after)
+        else:
+            backing = Folder(Path(where))
+        return cls(backing, commit_within=commit_within)
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         return self._backing.reader.rows(sql, values)
