@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from serving import SECONDS, SIMPLEX, call, in_thread, until
-from tidewolf.service import warming
+from tidewolf.service import description as warming
 from tidewolf.service.description import Description
 from tidewolf.service.requests import Caller
 from tidewolf.service.sessions import Sessions

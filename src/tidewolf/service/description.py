@@ -11,11 +11,10 @@ long without an observation the session is stale.
 `canonical` is all of it but `why`, with keys in order: two requests ask for the same session where
 that is the same text, and the text makes the same learner again, bit for bit.
 
-What a round turned out to be is read here, too: numbers, gradients, or values.
-
-    {"costs": ..., "capacities": ...}                       functions, looked at anywhere
-    {"loss_gradient": ..., "constraint_value": ...}         at the point that was played
-    {"loss_value": ..., "constraint_value": ...}            there too, if only values are seen
+Kernels are compiled when they are first called and kept on disk. On a new machine that takes up to
+a minute for each kind of session, once. So when a session is made, and when a server finds sessions
+in its store, a few rounds are played on a copy that is thrown away (`warm_up`): in order, then with
+late feedback, and with a violated constraint.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, final
@@ -40,13 +40,17 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from tidewolf.core.arrays import LARGEST_COUNT
+from tidewolf.core import arrays, feedback
 from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember
+from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember, TidewolfError
 from tidewolf.core.types import Array, NDArray
 from tidewolf.experiments import building, experiment, keys, models
 from tidewolf.methods import base
+from tidewolf.methods.capabilities import LateFeedback, beginning
 from tidewolf.service.models import Request, Why, example
+from tidewolf.session import Session
+from tidewolf.sets.base import ConvexSet
+from tidewolf.storage.session_store import SessionStore
 
 # Lists and objects within each other.
 DEEPEST = 24
@@ -99,8 +103,8 @@ class Built:
     def require_member(self, x: Array, what: str) -> None:
         """Refuse a point outside of the set, by more than rounding."""
         if not is_member(self.K, x):
-            by = self.K.infeasibility(x)
-            raise NotAMember(f"{what} should be a point of the set, and is off by {by:g}.")
+            off = f"{self.K.infeasibility(x):g}"
+            raise NotAMember(f"{what} should be a point of the set, and is off by {off}.")
 
 
 class Objective(models.Strict):
@@ -252,8 +256,8 @@ def require_plain(data: Any) -> None:
                 )
             if _CONTROL.search(value):
                 raise InvalidInput(f"A text of the request has a control character: {value!a}.")
-        elif isinstance(value, int) and abs(value) > LARGEST_COUNT:
-            raise InvalidInput(f"Whole numbers of a request go up to {LARGEST_COUNT}.")
+        elif isinstance(value, int) and abs(value) > arrays.LARGEST_COUNT:
+            raise InvalidInput(f"Whole numbers of a request go up to {arrays.LARGEST_COUNT}.")
         elif isinstance(value, float) and not math.isfinite(value):
             raise InvalidInput(f"{value} is no finite number, and every number of a request is.")
 
@@ -333,3 +337,70 @@ class Settings:
     def changed(self, **to: Any) -> Self:
         """With another point to be played."""
         return replace(self, serial=self.serial + 1, **to)
+
+
+# --- compiling before the first round -------------------------------------------------------------
+
+# Sessions of a store whose descriptions are read at the start.
+MOST_SESSIONS = 1000
+# Sessions of a store that are built at the start, one for each kind of description.
+MOST_BUILT = 50
+# Kinds of sessions that have played here.
+_WARM: set[Hashable] = set()
+
+
+def warm_up(built: Built) -> None:
+    """Play a few rounds of this learner in memory, unless one of its kind has; errors are left to
+    the session's own rounds.
+    """
+    kind = type(built.learner), built.learner.needs, _kind_of_set(built.K)
+    if kind in _WARM:
+        return
+    _WARM.add(kind)
+    with suppress(TidewolfError):
+        learner = built.learner
+        session = Session(learner, learner.load(learner.save(beginning(learner))))  # as stored
+        for number in range(3):
+            session.play()
+            _observe(session, number)
+        if isinstance(learner, LateFeedback):
+            session.play(round=4)
+            _observe(session, 4)
+            _observe(session, 3)
+        session.play()
+
+
+def warm_store(store: SessionStore) -> None:
+    """Warm up every kind of session that is kept, up to `MOST_BUILT` kinds."""
+    found = set[Hashable]()
+    for info in store.infos(most=MOST_SESSIONS):
+        with suppress(Exception):  # deleted meanwhile, or damaged: its own requests report it
+            text = getattr(store.info(info.name), "description", "")
+            given = json.loads(text)  # those of the same kind have the same keys and learners
+            kind = given["set"].get("kind"), *given["set"], json.dumps(given.get("learners"))
+            if kind not in found and len(found) < MOST_BUILT:
+                found.add(kind)
+                warm_up(Description.parse(text).build())
+
+
+def _kind_of_set(K: Any) -> Hashable:
+    """Equal for sets whose kernels are the same: of the same classes and switches."""
+    if isinstance(K, tuple):
+        return frozenset(map(_kind_of_set, K))
+    if not isinstance(K, ConvexSet):
+        return str(K if isinstance(K, bool | str) else type(K))
+    return type(K), len(K.shape), *map(_kind_of_set, K.fields().values())
+
+
+def _observe(session: Session[Any], number: int) -> None:
+    """A round of costs that push the same way every round, so that iterates leave the set, and of
+    capacities that the center exceeds.
+    """
+    K = session.learner.K
+    if session.learner.needs is feedback.Bandit:
+        session.observe(loss_value=1.0, constraint_value=0.1, round=number)
+    else:  # read-only, as those are that were read from a store: kernels differ
+        costs = arrays.frozen(np.linspace(1.0, 2.0, math.prod(K.shape)).reshape(K.shape))
+        most = 0.5 * float(arrays.to_numpy(K.center).max(initial=0.0)) or 0.5
+        capacities = arrays.frozen(np.full(K.shape, most)) if len(K.shape) == 1 else None
+        session.observe(costs=costs, capacities=capacities, round=number)

@@ -769,7 +769,7 @@ class HostedSession:
             "history": [note.past(number + 1) for number, note in self.recent.items()],
             "decision": self.decision(self.session.round),
             "limits": dict(self.broken),
-            "audit": [one._asdict() for one in entries],
+            "audit": [vars(one) for one in entries],
         }
 
 

@@ -22,6 +22,7 @@ from pydantic import (
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.models import One, Strict, refusal
+from tidewolf.storage.session_store import Entry
 
 # What a session, or a token, may be called.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -257,13 +258,16 @@ class Saved(BaseModel):
     rounds: int
 
 
-class Session(Answer):
+class Listed(BaseModel):
     name: Name
     rounds: int = Field(ge=0, description="Rounds observed.")
-    pending: list[Round] = Field(description="Rounds that were decided and not observed.")
-    round: Round = Field(description="The round that stands.")
     mode: Mode
     learner: str
+
+
+class Session(Answer, Listed):
+    pending: list[Round] = Field(description="Rounds that were decided and not observed.")
+    round: Round = Field(description="The round that stands.")
     names: list[str] = Field(description="Entries of a decision, in order.")
     shape: list[int]
     created: float = Field(description="When it was created. Unit: seconds since 1970.")
@@ -272,13 +276,6 @@ class Session(Answer):
     notes: list[str]
     pinned: bool
     stale: bool
-
-
-class Listed(BaseModel):
-    name: Name
-    rounds: int = Field(ge=0)
-    mode: Mode
-    learner: str
 
 
 class SessionList(Answer):
@@ -299,11 +296,14 @@ class Decision(Answer):
     ] = {}
 
 
-class Observed(Answer):
+class Outcome(BaseModel):
     round: Round
-    rounds: int = Field(ge=0)
     cost: float | None
     violation: float | None
+
+
+class Observed(Answer, Outcome):
+    rounds: int = Field(ge=0)
 
 
 class Problem(Answer):
@@ -316,24 +316,17 @@ class Problem(Answer):
     holder: str = Field("", description="The server that holds the session.")
 
 
-class ObservedOne(BaseModel):
-    round: Round
-
-
 class RefusedOne(BaseModel):
     error: Problem
 
 
 class ObservedMany(Answer):
-    observations: list[ObservedOne | RefusedOne]
+    observations: list[Outcome | RefusedOne]
     rounds: int = Field(ge=0)
 
 
-class Past(BaseModel):
-    round: Round
+class Past(Outcome):
     at: float
-    cost: float | None
-    violation: float | None
     mode: Mode
     source: Source
 
@@ -344,16 +337,6 @@ class History(Answer):
 
 class Experts(Answer):
     experts: list[dict[str, Any]]
-
-
-class Entry(BaseModel):
-    number: int
-    at: float
-    who: str
-    session: str
-    what: str
-    why: str
-    version: str
 
 
 class Audit(Answer):

@@ -67,19 +67,17 @@ from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast, final
+from typing import Any, Literal, NamedTuple, Self, cast, final
 
 import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from starlette.requests import Request
 from starlette.responses import Response
 
 from tidewolf import __version__
 from tidewolf.core import arguments, errors
 from tidewolf.core.errors import InvalidInput, Overloaded, TooMany
 from tidewolf.service.models import NAME
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope
 
 PROBLEM = "application/problem+json"
 dumps = orjson.dumps
@@ -475,7 +473,7 @@ SECONDS = 10.0
 
 
 async def read_body(
-    scope: Scope, receive: Receive, traffic: Traffic, who: str, longest: int, seconds: float
+    request: Request, traffic: Traffic, who: str, longest: int, seconds: float
 ) -> bytes:
     """The body of a request of this token; its bytes are held in `traffic`, and the caller gives
     them back.
@@ -490,7 +488,7 @@ async def read_body(
         If too many bodies of this token have not arrived yet.
     """
     too_long = f"A body has at most {longest:,} bytes: send less at a time."
-    for header, value in scope["headers"]:
+    for header, value in request.scope["headers"]:
         if header == b"content-length" and value.isdigit() and int(value) > longest:
             raise Refused(413, too_long)
         if header == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
@@ -503,7 +501,7 @@ async def read_body(
     try:
         async with asyncio.timeout(seconds):
             while more:
-                message = await receive()
+                message = await request.receive()
                 if message["type"] == "http.disconnect":
                     raise Refused(400, "The body ends in the middle.")
                 piece: bytes = message.get("body", b"")

@@ -166,8 +166,8 @@ def _run(
 
     from tidewolf.service.app import App
     from tidewolf.service.connections import MOST, Server, careful_protocol
+    from tidewolf.service.description import warm_store
     from tidewolf.service.requests import Quotas, Traffic
-    from tidewolf.service.warming import warm_store
 
     traffic = Traffic(settings.max_waiting)
     app = App(

@@ -48,6 +48,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -349,7 +350,10 @@ class Round(NamedTuple):
     note: bytes
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
+    """A line of the audit: who did what, and why."""
+
     number: int
     at: float
     who: str
