@@ -32,15 +32,14 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, final
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from tidewolf.core import errors, frames, round_info, sparse
-from tidewolf.core.arguments import as_text, shown
-from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
+from tidewolf.core import arrays, errors, frames, round_info, sparse
+from tidewolf.core.arguments import as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
 from tidewolf.core.feedback import Feedback, FullInformation
@@ -50,6 +49,8 @@ from tidewolf.functions.linear import Capacity, Linear
 if TYPE_CHECKING:
     import httpx
 
+# httpx, which is optional.
+_httpx = partial(import_extra, "httpx", "Talking to a service", "serve")
 # The first wait, and the longest. Unit: seconds.
 FIRST, LONGEST = 0.1, 30.0
 # Answers that a later attempt may not get.
@@ -124,15 +125,6 @@ def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) 
     return kind(str(problem.get("detail")), **more)
 
 
-def _httpx() -> Any:
-    try:
-        import httpx
-    except ImportError:
-        what = 'Talking to a service needs httpx: pip install "tidewolf[serve]".'
-        raise errors.MissingExtra(what) from None
-    return httpx
-
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 # An answer is waited for a day, at most.
@@ -200,8 +192,8 @@ class Client:
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise InvalidInput("A token is signs of ASCII without spaces.")
         self.name, self.url = session, _checked_url(url)
-        self._attempts = as_count(attempts, "The number of attempts")
-        self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
+        self._attempts = arrays.as_count(attempts, "The number of attempts")
+        self._timeout = min(arrays.as_number(timeout, "The timeout", above=0.0), _LONGEST)
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
@@ -267,9 +259,9 @@ class Client:
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
         if round is not None:
-            body["round"] = as_count(round, "The round", least=0) + 1
+            body["round"] = arrays.as_count(round, "The round", least=0) + 1
         if deadline is not None:
-            body["deadline"] = as_number(deadline, "The deadline", least=0.0)
+            body["deadline"] = arrays.as_number(deadline, "The deadline", least=0.0)
         answer = self._ask("POST", "/decisions", body)
         with self._turn:
             number = int(answer["round"]) - 1
@@ -353,7 +345,7 @@ class Client:
         given |= {"constraint_gradient": constraint_gradient}
         body = _observation(feedback, loss, constraint, given)
         if round is not None:
-            self._tell(as_count(round, "The round", least=0), body)
+            self._tell(arrays.as_count(round, "The round", least=0), body)
             return
         with self._turn:
             self._tell(self.round if self._standing is None else self._standing, body)
@@ -383,7 +375,7 @@ class Client:
         InvalidInput
             If the round is in the future, or too long ago to be remembered.
         """
-        number = as_count(round, "The round to go back to", least=0)
+        number = arrays.as_count(round, "The round to go back to", least=0)
         try:
             self._ask("POST", "/rollback", {"round": number + 1, "why": as_text(why, "why")})
         finally:
@@ -513,14 +505,16 @@ class Client:
         names, shape = self._entries
         if set(names) != decision.keys():
             names, shape = self._keep_entries(self._ask("GET", ""))
-        return frozen(np.array([decision[name] for name in names], dtype=np.float64).reshape(shape))
+        return arrays.frozen(
+            np.array([decision[name] for name in names], dtype=np.float64).reshape(shape)
+        )
 
 
 def _side_info(info: round_info.RoundInfo) -> dict[str, Any]:
     given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
     body = {key: part for key, part in given.items() if part is not None}
     if not isinstance(info.context, str | int | float | None):
-        body["context"] = to_numpy(info.context).tolist()
+        body["context"] = arrays.to_numpy(info.context).tolist()
     if info.advice:
         body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
     return body
@@ -561,13 +555,13 @@ def _numbers(x: Any, what: str) -> Any:
     x = frames.by_name(x, what)
     if isinstance(x, Mapping):
         names = [as_text(name, f"A name in {what}") for name in x]
-        return {name: as_number(x[name], f"{what} of {name!r}") for name in names}
-    array = np.asarray(to_numpy(as_array(x, what)), dtype=np.float64)
+        return {name: arrays.as_number(x[name], f"{what} of {name!r}") for name in names}
+    array = np.asarray(arrays.to_numpy(arrays.as_array(x, what)), dtype=np.float64)
     return array.tolist() if array.ndim == 0 else array.reshape(-1).tolist()
 
 
 def _rows(x: Any, limits: int, what: str) -> Any:
-    array = np.asarray(to_numpy(as_array(x, what)), dtype=np.float64)
+    array = np.asarray(arrays.to_numpy(arrays.as_array(x, what)), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
         raise errors.WrongShape(f"{what} needs {limits} rows, not {array.shape}.", setting=what)
     return array.reshape(limits, -1).tolist()

@@ -32,12 +32,10 @@ from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
 from tidewolf.core.types import Array, Floats
-from tidewolf.functions import combined, loads
-from tidewolf.functions.linear import Capacity
+from tidewolf.functions import combined, linear, loads
 from tidewolf.memory import FEW, Last, Past, PastDecision, RoundFeedback, Step
-from tidewolf.methods import available, capabilities, compiled_rounds, late
+from tidewolf.methods import available, capabilities, compiled_rounds, events, late
 from tidewolf.methods.base import Bound, Learner, bound_so_far
-from tidewolf.methods.events import Observe, decision, waiting
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
 _MOST = 4
@@ -474,11 +472,11 @@ def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
     past = Past(learner, late.next_round(steps[0][0]) if steps else 0, came, FEW)
     for before, event, _ in steps:
         seen = None
-        if isinstance(event, Observe):
+        if isinstance(event, events.Observe):
             number, given, played = event.arrival[:3]
             if played is None:
                 state = compiled_rounds.whole(before)
-                own = decision(state, number)
+                own = events.decision(state, number)
                 x = learner.act(state) if own is None else own.x
                 played = played_point(learner, state, given, x)
             seen = RoundFeedback(number, given, played)
@@ -594,7 +592,7 @@ class LastRound:
         now, then = _pieces(batch, x), _pieces(batch, self.feedback.x)
         room = FULL * float(batch.slopes(x)[0]) * self.K.diameter
         names = combined.limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
-        capacity = flat(batch.c) if isinstance(batch, Capacity) else None
+        capacity = flat(batch.c) if isinstance(batch, linear.Capacity) else None
         name, load = (names.__getitem__, None) if capacity is None else (self.name, flat(x))
         columns = then, now, load, capacity, now >= -room, prices
         return tuple(
@@ -619,7 +617,9 @@ class LastRound:
         if self.gradients is not None and old.gradients is not None:
             gradients = self.gradients.loss_gradient, old.gradients.loss_gradient
             found["costs"] = moves(*gradients, self.name, np.abs(once(x - before)))
-        if isinstance(self.constraint, Capacity) and isinstance(old.constraint, Capacity):
+        if isinstance(self.constraint, linear.Capacity) and isinstance(
+            old.constraint, linear.Capacity
+        ):
             now, then = self.constraint.c[0, ...], old.constraint.c[0, ...]
             load, least = np.maximum(flat(x), flat(before)), np.minimum(flat(now), flat(then))
             is_full = (load >= NEARLY_FULL * least).astype(np.float64)
@@ -653,7 +653,7 @@ def explained(
     `reasons` says why advisers were skipped.
     """
     latest = compiled_rounds.whole(now.before)
-    pending = tuple(one.round for one in waiting(latest))
+    pending = tuple(one.round for one in events.waiting(latest))
     if number not in (rounds := (*pending, late.next_round(latest))):
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
     decided, last = past.decision_of(number, now)
@@ -711,7 +711,7 @@ def _what_moved(
 
 
 def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
-    own = decision(decided.state, decided.round)
+    own = events.decision(decided.state, decided.round)
     free = getattr(learner, "stands_at", learner.act)(decided.state) if own is None else own.free
     far = available.distance_moved(x, free)
     return far if far > 1e-9 * learner.K.diameter else 0.0

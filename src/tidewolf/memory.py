@@ -28,8 +28,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core import arrays, batch
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core import arrays, batch, errors
 from tidewolf.core.feedback import Feedback, FirstOrder, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
@@ -313,7 +312,9 @@ class Memory(Generic[S]):
         if commit_next:
             state = capabilities.committed(self.learner, state)
         if self.state is not before:
-            raise InvalidInput("A function called observe while evaluated: only that call counts.")
+            raise errors.InvalidInput(
+                "A function called observe while evaluated: only that call counts."
+            )
         numbered = self.numbered or content is not None or EXPIRED in over.values()
         contents = dict([*{**self.contents, **over}.items()][-REMEMBERED:] if numbered else ())
         # Signals are handled after calls, so an interrupt finds all of this done or nothing.
@@ -355,7 +356,7 @@ class Memory(Generic[S]):
 
     def rollback(self, number: int, then: Step | None) -> None:
         if then is None or number in then.info_ids:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"Round {number} cannot be gone back to: in memory a session goes back "
                 f"{BACK} rounds at most, to where it began. Session.open(path, learner) keeps all."
             )

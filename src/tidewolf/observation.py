@@ -25,10 +25,8 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
-from tidewolf.functions.combined import Charged, Sum
+from tidewolf.functions import combined, negative, support
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
-from tidewolf.functions.negative import warn_of_negative_capacities
-from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.methods import base, capabilities
 from tidewolf.methods.compiled_rounds import whole
 
@@ -131,12 +129,12 @@ def charged(
         if isinstance(spend[name], Batch):
             one = spend[name]
             none = np.zeros((1, *learner.K.shape))
-            above.append(Sum(one, Affine(none, plan)))
+            above.append(combined.Sum(one, Affine(none, plan)))
         else:
             row = point(learner, spend[name], f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))
     parts = (seen.losses, *above)
-    return FullInformation(Charged(parts=parts, names=tuple(budgets)), seen.constraints)
+    return FullInformation(combined.Charged(parts=parts, names=tuple(budgets)), seen.constraints)
 
 
 def _weighted(learner: base.Learner[Any], weights: Any, budgets: Any) -> Batch:
@@ -219,10 +217,12 @@ def _revealed(
         if reads is Bandit:
             points = capabilities.acts(learner, state, seen.rounds)
             return Bandit(*(batch.values_at(points) for batch in seen))
-        if state.t < FIRST:
-            played, members = Member(x, "the point"), members_of(learner.K.center)
+        if state.t < support.FIRST:
+            played, members = support.Member(x, "the point"), support.members_of(learner.K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):
-                require_subgradients(kind, batch.view(slice(0, 1)), state.t, played, members)
+                support.require_subgradients(
+                    kind, batch.view(slice(0, 1)), state.t, played, members
+                )
         if reads is FullInformation:
             return seen
         return first_order(
@@ -246,7 +246,9 @@ def require_functions(
             raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
-    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)
+    negative.warn_of_negative_capacities(
+        learner.K, seen.constraints, looked_at, state.t, stacklevel=7
+    )
 
 
 def require_member(learner: base.Learner[Any], played: Array) -> None:

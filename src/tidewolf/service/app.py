@@ -41,9 +41,8 @@ from starlette.routing import Match, Route
 from tidewolf import __version__
 from tidewolf.core.arguments import RENAMED, did_you_mean
 from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
-from tidewolf.service import description, pages, requests
+from tidewolf.service import description, hosted_session, pages, requests
 from tidewolf.service import models as m
-from tidewolf.service.hosted_session import HostedSession
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
 from tidewolf.service.sessions import Reply, Sessions
 
@@ -429,19 +428,19 @@ def history(call: Call, name: Name, query: Annotated[m.HistoryQuery, Query()]) -
 @api.get(f"{ONE}/experts", tags=["looking"], response_model=m.Experts)
 def experts(call: Call, name: Name) -> Reply:
     """List the experts of the learner, their weights and regret."""
-    return call.service.sessions.look(name, HostedSession.experts)
+    return call.service.sessions.look(name, hosted_session.HostedSession.experts)
 
 
 @api.get(f"{ONE}/explanation", tags=["looking"], response_model=m.Answer)
 def explanation(call: Call, name: Name) -> Reply:
     """Explain the current decision."""
-    return call.service.sessions.look(name, HostedSession.explanation)
+    return call.service.sessions.look(name, hosted_session.HostedSession.explanation)
 
 
 @api.get(f"{ONE}/report", tags=["looking"], response_class=HTMLResponse)
 def report(call: Call, name: Name) -> Reply:
     """Get the session as a page."""
-    facts = call.service.sessions.look(name, HostedSession.facts)
+    facts = call.service.sessions.look(name, hosted_session.HostedSession.facts)
     return facts._replace(body=pages.session_page(facts.body))
 
 

@@ -40,13 +40,11 @@ from pydantic import (
 )
 from pydantic.dataclasses import dataclass
 
-from tidewolf.core import arrays, feedback
-from tidewolf.core.conforming import is_member
+from tidewolf.core import arrays, conforming, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember, TidewolfError
 from tidewolf.core.types import Array, NDArray
 from tidewolf.experiments import building, experiment, keys, models
-from tidewolf.methods import base
-from tidewolf.methods.capabilities import LateFeedback, beginning
+from tidewolf.methods import base, capabilities
 from tidewolf.service.models import Request, Why, example
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
@@ -102,7 +100,7 @@ class Built:
 
     def require_member(self, x: Array, what: str) -> None:
         """Refuse a point outside of the set, by more than rounding."""
-        if not is_member(self.K, x):
+        if not conforming.is_member(self.K, x):
             off = f"{self.K.infeasibility(x):g}"
             raise NotAMember(f"{what} should be a point of the set, and is off by {off}.")
 
@@ -359,11 +357,13 @@ def warm_up(built: Built) -> None:
     _WARM.add(kind)
     with suppress(TidewolfError):
         learner = built.learner
-        session = Session(learner, learner.load(learner.save(beginning(learner))))  # as stored
+        session = Session(
+            learner, learner.load(learner.save(capabilities.beginning(learner)))
+        )  # as stored
         for number in range(3):
             session.play()
             _observe(session, number)
-        if isinstance(learner, LateFeedback):
+        if isinstance(learner, capabilities.LateFeedback):
             session.play(round=4)
             _observe(session, 4)
             _observe(session, 3)

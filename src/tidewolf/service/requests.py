@@ -86,7 +86,10 @@ dumps = orjson.dumps
 
 ROLES = ("reader", "writer")
 _TOKEN = re.compile(r"[!-~]{1,1000}")
-_LINE = "TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN, or ROLE PREFIX TOKEN NAME"
+_LINE = (
+    "TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN, or ROLE PREFIX TOKEN NAME; a role is reader or "
+    "writer"
+)
 
 
 class Caller(NamedTuple):
@@ -164,17 +167,23 @@ class Tokens:
 
     @classmethod
     def parse(cls, text: str, source: str = "the file of tokens") -> Self:
-        """Those of a text, as a file has them; errors begin with the source."""
-        found, names = dict[bytes, Caller](), set[str]()
+        """Those of a text, as a file has them; errors begin with the source and show no token."""
+        found = dict[bytes, Caller]()
         for number, line in enumerate(text.splitlines(), start=1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            digest, caller = _token(words, f"{source}, line {number}", number)
-            if digest in found or caller.who in names:
+            given = ["writer", *words] if len(words) == 1 else words
+            given = [given[0], "*", given[1]] if len(given) == 2 else given
+            role, prefix, token, name = [*given, f"token-{number}"][:4]
+            fits = len(words) <= 4 and role in ROLES and token not in ROLES
+            names = (name, prefix.replace("*", "all"))
+            if not (fits and _TOKEN.fullmatch(token) and all(map(NAME.fullmatch, names))):
+                raise InvalidInput(f"{source}, line {number}: a line is {_LINE}.")
+            digest = sha256(token.encode()).digest()
+            if digest in found or any(name == caller.who for caller in found.values()):
                 raise InvalidInput(f"{source}, line {number}: the token, or its name, comes twice.")
-            found[digest] = caller
-            names.add(caller.who)
+            found[digest] = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
         if not found:
             raise InvalidInput(f"{source} has no token: a line is {_LINE}.")
         return cls(found)
@@ -198,18 +207,6 @@ class Tokens:
             if hmac.compare_digest(known, digest) and kind == b"bearer":
                 found = caller
         return found
-
-
-def _token(words: list[str], where: str, number: int) -> tuple[bytes, Caller]:
-    """The token of a line, never shown in an error."""
-    given = ["writer", *words] if len(words) == 1 else words
-    given = [given[0], "*", given[1]] if len(given) == 2 else given
-    role, prefix, token, name = [*given, f"token-{number}"][:4]
-    fits = len(words) <= 4 and role in ROLES and token not in ROLES and _TOKEN.fullmatch(token)
-    if not fits or not all(NAME.fullmatch(one) for one in (name, prefix.replace("*", "all"))):
-        raise InvalidInput(f"{where}: a line is {_LINE}; a role is {' or '.join(ROLES)}.")
-    caller = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
-    return sha256(token.encode()).digest(), caller
 
 
 # --- how much -------------------------------------------------------------------------------------
@@ -304,10 +301,10 @@ class Traffic:
         self.refused = Counter("requests_refused", about, ["reason"], **common)
         for reason in REASONS:
             self.refused.labels(reason)
-        labels = ["route", "method", "status"]
-        self._requests = Counter("requests", "Requests answered.", labels, **common)
+        key = ["route", "method", "status"]
+        self._requests = Counter("requests", "Requests answered.", key, **common)
         about = "How long requests took. Unit: seconds."
-        self._seconds = Histogram("request_seconds", about, ["route"], buckets=EDGES, **common)
+        self._seconds = Histogram("request_seconds", about, key[:1], buckets=EDGES, **common)
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def enter(self) -> None:

@@ -18,14 +18,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached, OtherVersions
+from tidewolf.core import arguments
+from tidewolf.core.errors import InvalidInput, NotCached, OtherVersions
+from tidewolf.storage.session_store import SessionStore
 
 if TYPE_CHECKING:
     from tidewolf.service.requests import Tokens
@@ -121,18 +121,12 @@ def serve(settings: Settings) -> None:
     MissingExtra
         Where FastAPI or uvicorn is not installed.
     """
-    try:
-        for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
-            import_module(package)
-    except ImportError:
-        what = 'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
-        raise MissingExtra(what) from None
-    from tidewolf.service.app import POOL
-    from tidewolf.service.requests import Limits, Tokens
-    from tidewolf.service.sessions import Sessions
-    from tidewolf.storage.session_store import SessionStore
+    for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
+        arguments.import_extra(package, "Serving", "serve")
+    from tidewolf.service import app, requests, sessions
 
-    tokens = Tokens() if settings.token_file is None else Tokens.read(settings.token_file)
+    known = None if settings.token_file is None else requests.Tokens.read(settings.token_file)
+    tokens = known or requests.Tokens()
     require_closed_door(settings.host, bool(tokens), settings.insecure)
     with ExitStack() as last:
         listener = last.enter_context(listen(settings.host, settings.port))
@@ -144,12 +138,12 @@ def serve(settings: Settings) -> None:
             takeover_after=settings.takeover_after,
         )
         last.callback(store.close)
-        sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
+        limits = requests.Limits(sessions=settings.max_sessions)
+        served = sessions.Sessions(store, limits=limits)
         closing = last.enter_context(ExitStack())
-        closing.callback(sessions.close)
-        for pool in _run(settings, sessions, tokens, listener, address):
-            pool.shutdown(wait=False, cancel_futures=True)
-        is_over = ended(GRACE, POOL)
+        closing.callback(served.close)
+        _run(settings, served, tokens, listener, address)
+        is_over = ended(GRACE, app.POOL)
         if not is_over:
             closing.pop_all()  # threads still compute in them
     if not is_over:  # requests that compute for long were asked to come again
@@ -160,20 +154,17 @@ def serve(settings: Settings) -> None:
 
 def _run(
     settings: Settings, sessions: Sessions, tokens: Tokens, listener: socket.socket, address: str
-) -> Iterable[ThreadPoolExecutor]:
-    """Answer requests until a signal comes; the pools of threads that did."""
+) -> None:
+    """Answer requests until a signal comes."""
     import uvicorn
 
-    from tidewolf.service.app import App
-    from tidewolf.service.connections import MOST, Server, careful_protocol
-    from tidewolf.service.description import warm_store
-    from tidewolf.service.requests import Quotas, Traffic
+    from tidewolf.service import app, connections, description, requests
 
-    traffic = Traffic(settings.max_waiting)
-    app = App(
+    traffic = requests.Traffic(settings.max_waiting)
+    served = app.App(
         sessions,
         tokens,
-        Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
+        requests.Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
         traffic,
         longest_body=settings.max_body,
         body_seconds=settings.body_seconds,
@@ -181,8 +172,8 @@ def _run(
         log=settings.log,
     )
     config = uvicorn.Config(
-        app,
-        http=careful_protocol(most=_connections(MOST)),
+        served,
+        http=connections.careful_protocol(most=_connections(connections.MOST)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -194,17 +185,19 @@ def _run(
         timeout_graceful_shutdown=DRAIN,
     )
     _prepare_process()
-    Server(config, traffic, address, lambda: warm_store(sessions.store)).run([listener])
-    return app.quick, app.slow
+    warm = partial(description.warm_store, sessions.store)
+    connections.Server(config, traffic, address, warm).run([listener])
+    for pool in (served.quick, served.slow):
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def ended(seconds: float, name: str) -> bool:
     """Whether all threads whose names begin so came to their end within this time."""
     last = time.monotonic() + seconds
-    for thread in threading.enumerate():
-        if thread.name.startswith(name):
-            thread.join(max(0.0, last - time.monotonic()))
-    return not any(thread.name.startswith(name) for thread in threading.enumerate())
+    threads = [one for one in threading.enumerate() if one.name.startswith(name)]
+    for thread in threads:
+        thread.join(max(0.0, last - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
 
 
 def _connections(most: int) -> int:
@@ -263,8 +256,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise InvalidInput(f"A port is a whole number from 0 to 65535, not {port}.")
     try:
         found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
-        family, *_, where = found[0]
-        return socket.create_server(where, family=family)
+        return socket.create_server(found[0][-1], family=found[0][0])
     except OSError as error:
         words = f"Cannot listen at {host}, port {port}: {error.strerror}"
         raise InvalidInput(f"{words}. --port 0 takes any free port.") from None
@@ -272,7 +264,5 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _address(host: str, listener: socket.socket) -> str:
     """Where it is found; a name where it listens at all addresses of a machine."""
-    port = listener.getsockname()[1]
-    if host in ("", "0.0.0.0", "::"):
-        host = socket.gethostname()
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    host = socket.gethostname() if host in ("", "0.0.0.0", "::") else host
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

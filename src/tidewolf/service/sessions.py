@@ -34,17 +34,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from tidewolf.core import errors
-from tidewolf.core.conforming import is_member
+from tidewolf.core import conforming, errors, round_info
 from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Floats
 from tidewolf.live.runner import paths_of
 from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m
 from tidewolf.service.description import Built, Description, Point, Settings, warm_up
-from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended, on_disk
+from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended
 from tidewolf.service.requests import Caller, Limits, problem, status_of
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
@@ -215,8 +213,7 @@ class Sessions:
         info = self.store.info(name)
         if info is not None and info.description != description.canonical:
             words = f"There is a session called {name!r} already, with another description"
-            cure = "migrate or delete it, or choose another name"
-            raise errors.AlreadyThere(f"{words}: {cure}.")
+            raise errors.AlreadyThere(f"{words}: migrate or delete it, or choose another name.")
         return self.get(name)._replace(status=201 if is_new else 200)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
@@ -236,7 +233,7 @@ class Sessions:
             with self.store.transaction(name) as transaction:
                 self.store.create(name, description.canonical, settings.text)
                 self.store.audit(caller.who, name, "put", description.why or "")
-            on_disk(transaction.future)
+            ended(transaction.future).result()
         except errors.AlreadyThere:
             return False
         warm_up(built)
@@ -244,10 +241,10 @@ class Sessions:
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         infos = self.store.infos(prefix, after, most)
-        found = [(info, Settings.shown(info.settings)) for info in infos]
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
-            for info, own in found
+            for info in infos
+            for own in [Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
 
@@ -258,7 +255,7 @@ class Sessions:
                 self.store.delete(name)
                 self.store.audit(caller.who, name, "delete", why)
                 self._let_go(name, place)
-            on_disk(transaction.future)  # no request finds it half deleted
+            ended(transaction.future).result()  # no request finds it half deleted
         finally:
             place.lock.release()
         return Reply(200, {"name": name, "deleted": True})
@@ -266,23 +263,19 @@ class Sessions:
     # --- decisions and observations ---------------------------------------------------------------
 
     def decide(self, name: str, body: m.DecisionRequest) -> Reply:
+        writing = self.store.transaction(name)
         try:
-            with (
-                self._held(name, looks=True) as hosted,
-                self.store.transaction(name) as transaction,
-            ):
+            with self._held(name, looks=True) as hosted, writing as transaction:
                 answer = hosted.decide(body)
         except UNREADABLE as error:
             return self._without_session(name, body, error)
         return Reply(200, answer, transaction.future if transaction.writes else self._after(hosted))
 
     def observe(self, name: str, body: m.Observation | m.Observations) -> Reply:
+        observe = HostedSession.observe if isinstance(body, m.Observation) else self._observed
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
             try:
-                if isinstance(body, m.Observation):
-                    answer = hosted.observe(body)
-                else:
-                    answer = self._observed(hosted, body)
+                answer = observe(hosted, body)
             finally:
                 hosted.trim()
         return Reply(200, answer, transaction.future)
@@ -297,8 +290,8 @@ class Sessions:
                 found.append(hosted.observe(m.Observation.read(item)))
                 del found[-1]["rounds"]
         except (InvalidInput, errors.NotSupported) as error:
-            title = type(error).__name__
-            found.append({"error": problem(status_of(error), str(error), title=title)})
+            refusal = problem(status_of(error), str(error), title=type(error).__name__)
+            found.append({"error": refusal})
         return {"observations": found, "rounds": hosted.session.rounds}
 
     def lock_at_once(
@@ -313,8 +306,8 @@ class Sessions:
         hosted = place.hosted
         is_quick = hosted is not None and hosted.seconds < QUICK and not hosted.lost
         if hosted is not None and is_quick and self.store.holds(name):
-            is_asked = isinstance(body, m.DecisionRequest) and body.round is not None
-            if not is_asked or (body.round or 1) <= hosted.session.round + 2:
+            ahead = body.round if isinstance(body, m.DecisionRequest) else None
+            if (ahead or 1) <= hosted.session.round + 2:
                 return place.lock
         place.lock.release()
         return None
@@ -327,7 +320,9 @@ class Sessions:
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
                 last = note.decision if note.era == len(settings.eras) else None
         if body.unavailable:
-            out = entries_out(built.K, RoundInfo(unavailable=entries.unavailable(body.unavailable)))
+            out = entries_out(
+                built.K, round_info.RoundInfo(unavailable=entries.unavailable(body.unavailable))
+            )
         candidates = [
             Candidate("learner", None, f"The session cannot be opened: {error}"),
             *([] if wanted is None or wanted.point is None else [wanted]),
@@ -347,8 +342,7 @@ class Sessions:
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
-            what = operate(hosted, body)
-            self.store.audit(caller.who, name, what, body.why or "")
+            self.store.audit(caller.who, name, operate(hosted, body), body.why or "")
             answer = hosted.description()
         return Reply(200, answer, transaction.future)
 
@@ -368,8 +362,7 @@ class Sessions:
         return Reply(200, {"rounds": rounds})
 
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
-        entries = self.store.entries(name, after, most)
-        return Reply(200, {"entries": [vars(one) for one in entries]})
+        return Reply(200, {"entries": [*map(vars, self.store.entries(name, after, most))]})
 
     def overview(self) -> Sequence[Overview]:
         """The state of all sessions, without opening any; reused for a second."""
@@ -449,9 +442,8 @@ class Sessions:
                 yield hosted
                 hosted.took(time.thread_time() - began)
             except BaseException as error:
-                is_refusal = isinstance(error, TidewolfError)
-                is_refusal = is_refusal and not isinstance(error, CheckpointError)
-                if not is_refusal or not self.store.holds(name):  # refused after it had written
+                fails = not isinstance(error, TidewolfError) or isinstance(error, CheckpointError)
+                if fails or not self.store.holds(name):  # refused after it had written
                     self._let_go(name, place)
                 raise
         finally:
@@ -539,7 +531,7 @@ def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
 
 def _roll_back(hosted: HostedSession, number: int) -> str:
     before, session, store, name = hosted.next_round, hosted.session, hosted.store, hosted.name
-    on_disk(store.flushed(name))
+    ended(store.flushed(name)).result()
     try:
         session.rollback(number)
     except InvalidInput:
@@ -552,8 +544,8 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
     for row in store.rounds_of(name, min(session.pending, default=number) + 1, number):
         note = Note.of(row)
         if note is not None and row.round - 1 in session.pending:
-            again = note._replace(observed=False, rounds=0, played="", saved=None)
-            store.note(name, again._replace(cost=None, violation=None).row(row.round - 1))
+            note = note._replace(observed=False, rounds=0, played="", saved=None)
+            store.note(name, note._replace(cost=None, violation=None).row(row.round - 1))
     hosted.lost, hosted.asked_at = True, {}
     return f"rollback from round {before + 1} to round {number + 1}"
 
@@ -583,10 +575,10 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
     if "frozen" in lost:
         _set(hosted, replace(changed, frozen=_current_point(hosted)))
     for number, note in hosted.answers.items():  # of rounds that wait, in the entries of the set
-        decision = _moved(hosted, note.decision, places)
-        proposal = _moved(hosted, note.proposal, places)
-        now = note._replace(decision=decision, proposal=proposal, era=len(hosted.settings.eras))
-        now = note._replace(era=-1) if now.decision is None else now  # it is decided anew
+        now = note._replace(era=-1)  # it is decided anew
+        if (x := _moved(hosted, note.decision, places)) is not None:
+            proposal, era = _moved(hosted, note.proposal, places), len(hosted.settings.eras)
+            now = note._replace(decision=x, proposal=proposal, era=era)
         hosted.store.note(hosted.name, now.row(number))
     hosted.store.set(hosted.name, description.canonical, "description")
     hosted.lost = True
@@ -604,7 +596,7 @@ def _moved(hosted: HostedSession, x: Floats | Point | None, places: list[int]) -
             found[place] = value
         elif value != 0.0:
             return None
-    return found if is_member(hosted.K, found.reshape(hosted.K.shape)) else None
+    return found if conforming.is_member(hosted.K, found.reshape(hosted.K.shape)) else None
 
 
 def _set(hosted: HostedSession, settings: Settings) -> None:
@@ -614,9 +606,8 @@ def _set(hosted: HostedSession, settings: Settings) -> None:
 
 def _current_point(hosted: HostedSession) -> Point:
     number = hosted.session.round
-    note = hosted.note_of(number) or Note(None)
-    least = hosting.static(hosted.settings, hosted.K).point
-    points = note.decision, note.proposal, hosted.last_before(number), least
+    note, least = hosted.note_of(number) or Note(None), hosting.static(hosted.settings, hosted.K)
+    points = note.decision, note.proposal, hosted.last_before(number), least.point
     return next(tuple(x.tolist()) for x in points if x is not None)
 
 

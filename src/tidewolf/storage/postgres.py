@@ -50,8 +50,7 @@ from urllib.parse import unquote
 
 from tidewolf.core import arguments, arrays, errors
 from tidewolf.core.errors import CheckpointError
-from tidewolf.storage import tables
-from tidewolf.storage.database import Database, FateUnknown
+from tidewolf.storage import database, tables
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -274,7 +273,7 @@ class Postgres:
         except self._driver.Error as error:
             if not connection.closed:
                 raise
-            raise FateUnknown(
+            raise database.FateUnknown(
                 f"The connection to {self.where} was lost at a commit ({self.sentence(error)}): "
                 "whether it was kept is not known. Open the session again to see what is there."
             ) from error
@@ -376,7 +375,7 @@ class Cluster:
                 raise CheckpointError(f"{what}. May the user make tables there?") from None
             raise
 
-    def claim(self, db: Database, number: int) -> None:
+    def claim(self, db: database.Database, number: int) -> None:
         """Hold a session, within a transaction: its epoch is one more. Refused while another server
         that holds it is there.
         """
@@ -392,12 +391,12 @@ class Cluster:
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
 
-    def _require_free(self, db: Database, number: int) -> None:
+    def _require_free(self, db: database.Database, number: int) -> None:
         name, other = _holder(db, number)
         if other not in ("", self.holder) and not is_gone(db, other):
             raise _held_elsewhere(name, other)
 
-    def require_held(self, db: Database, number: int) -> None:
+    def require_held(self, db: database.Database, number: int) -> None:
         name, holder = _holder(db, number, db.locking)
         if not holder:
             raise CheckpointError(f"The session {name} was restored: open it again.")
@@ -405,7 +404,7 @@ class Cluster:
             raise _held_elsewhere(name, holder)
 
     @contextmanager
-    def reading(self) -> Iterator[Database]:
+    def reading(self) -> Iterator[database.Database]:
         try:
             with self._opener.snapshot():
                 yield self._opener
@@ -433,7 +432,7 @@ def prepare(db: Postgres) -> None:
     tables.require_format(db, db.where)
 
 
-def _holder(db: Database, number: int, locking: str = "") -> tuple[str, str]:
+def _holder(db: database.Database, number: int, locking: str = "") -> tuple[str, str]:
     found = db.rows(f"SELECT name, holder FROM sessions WHERE number = ?{locking}", (number,))
     if not found:
         raise errors.UnknownSession("There is no such session any more: another server deleted it.")
@@ -459,7 +458,7 @@ def number_of(name: str) -> int:
     return int.from_bytes(hashlib.sha256(f"tidewolf {name}".encode()).digest()[:8], signed=True)
 
 
-def is_gone(db: Database, name: str) -> bool:
+def is_gone(db: database.Database, name: str) -> bool:
     """Whether no server of this name is there. Inside a transaction: none comes before it ends,
     because the row of one that hangs is deleted, and only a row that is there is moved.
     """

@@ -33,8 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
-from tidewolf.core import checkpoint
-from tidewolf.core.errors import BrokenFile, NewerFormat, OlderFormat
+from tidewolf.core import checkpoint, errors
 from tidewolf.storage.database import Database, SQLite
 
 FORMAT = 4
@@ -96,20 +95,20 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
     """Refuse a database that is not of this kind, or is of another format."""
     if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
         what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
-        raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
+        raise errors.BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
     if kind == SESSION_FILE:
         found = db.rows("PRAGMA user_version")
     else:
         found = db.rows("SELECT value FROM store WHERE name = 'format'")
     version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
     if version != FORMAT:
-        error = NewerFormat if version > FORMAT else OlderFormat
+        error = errors.NewerFormat if version > FORMAT else errors.OlderFormat
         what = f"{where} has format {version}; this tidewolf reads format {FORMAT}"
         raise error(f"{what}. Install the tidewolf that wrote it, or give a new path.")
     if kind == SESSION_FILE:
         there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
-            raise BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
+            raise errors.BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
 
 
 def add_entry(db: Database, at: float, who: str, session: str, what: str, why: str = "") -> None:
@@ -332,7 +331,9 @@ class Tables:
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
         if not held:
-            raise BrokenFile(f"{where} is truncated or was changed. Go back to an earlier copy.")
+            raise errors.BrokenFile(
+                f"{where} is truncated or was changed. Go back to an earlier copy."
+            )
         return Content(head, states[head.snapshot][0], links[head.snapshot], left)
 
     def _followed(
