@@ -476,8 +476,7 @@ def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
             number, given, played = event.arrival[:3]
             if played is None:
                 state = compiled_rounds.whole(before)
-                own = events.decision(state, number)
-                x = learner.act(state) if own is None else own.x
+                x = PastDecision(number, state).x(learner)
                 played = played_point(learner, state, given, x)
             seen = RoundFeedback(number, given, played)
         past.add(Step(late.next_round(before), before, {}, (event,), seen))
@@ -662,6 +661,9 @@ def explained(
     run = next(
         (one for one in capabilities.experts_of(learner, state) if one.rounds == state.t), None
     )
+    own = events.decision(state, number)
+    free = getattr(learner, "stands_at", learner.act)(state) if own is None else own.free
+    far = available.distance_moved(x, free)
     if last.decided is None and number:
         notes = (f"{past.came}: what moved the decision is not known.", *notes)
     return Explanation(
@@ -670,7 +672,7 @@ def explained(
         on=type(learner.K).__name__,
         **_what_moved(learner, x, last, newest, info),
         **_parts_of(learner, decided, last, newest),
-        short_of=_short_of(learner, decided, x),
+        short_of=far if far > 1e-9 * learner.K.diameter else 0.0,
         skipped=tuple(capabilities.adviser_in_words(learner, one) for one in info.skipped or ()),
         slept_because=tuple(reasons.get(one, "") for one in info.skipped or ()),
         limits=newest.limits(x, capabilities.diagnosed(learner).limit_prices(state)),
@@ -708,13 +710,6 @@ def _what_moved(
     if last.x is not None and last.decided is not None and last.decided.feedback:
         found |= newest.changes(LastRound(learner, last.decided.feedback, name), x, last.x)
     return found
-
-
-def _short_of(learner: Learner[Any], decided: PastDecision, x: Array) -> float:
-    own = events.decision(decided.state, decided.round)
-    free = getattr(learner, "stands_at", learner.act)(decided.state) if own is None else own.free
-    far = available.distance_moved(x, free)
-    return far if far > 1e-9 * learner.K.diameter else 0.0
 
 
 def _parts_of(

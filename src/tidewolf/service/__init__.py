@@ -15,7 +15,7 @@ one request
                         need before their first round
 
 the process
-    server.py           its settings, how it starts and how it ends
+    server.py           how it starts and how it ends
     connections.py      uvicorn's connections, with limits on time, size and number
 
 to look at

@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final, get_type_hints
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -49,8 +49,6 @@ from tidewolf.service.sessions import Reply, Sessions
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-# How the names of threads begin that answer requests.
-POOL = "tidewolf-"
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
 ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -103,6 +101,9 @@ class App(FastAPI):
         Whether every request is a line of JSON on stderr.
     """
 
+    # how the names of threads begin that answer requests
+    POOL: ClassVar = "tidewolf-"
+
     def __init__(
         self,
         sessions: Sessions,
@@ -128,8 +129,8 @@ class App(FastAPI):
         self.quotas, self.traffic = quotas or Quotas(), traffic or Traffic()
         self.longest_body, self.body_seconds = longest_body, body_seconds
         self._loopback_only, self._log = loopback_only, log
-        self.quick = ThreadPoolExecutor(THREADS, f"{POOL}quick")
-        self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow")
+        self.quick = ThreadPoolExecutor(THREADS, f"{self.POOL}quick")
+        self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{self.POOL}slow")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self

@@ -21,15 +21,14 @@ import warnings
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tidewolf.core import arguments
 from tidewolf.core.errors import InvalidInput, NotCached, OtherVersions
 from tidewolf.storage.session_store import SessionStore
 
 if TYPE_CHECKING:
-    from tidewolf.service.requests import Tokens
-    from tidewolf.service.sessions import Sessions
+    from tidewolf.service.app import App
 
 # How long requests under way may take once the server is stopping. Unit: seconds.
 DRAIN = 8
@@ -45,8 +44,25 @@ COLLECT = (20_000, 20, 100)
 SWITCH = 0.001
 
 
-class Settings(NamedTuple):
-    """Settings of a server.
+def serve(
+    where: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token_file: Path | None = None,
+    insecure: bool = False,
+    commit_within: float = 0.01,
+    takeover_after: float = 10.0,
+    max_sessions: int = 10_000,
+    max_body: int = 4 << 20,
+    body_seconds: float = 10.0,
+    max_waiting: int = 256,
+    rate: float | None = None,
+    observation_rate: float | None = None,
+    token_sessions: int | None = None,
+    log: bool = False,
+) -> None:
+    """Serve sessions until a signal comes.
 
     Parameters
     ----------
@@ -57,7 +73,7 @@ class Settings(NamedTuple):
     port : int, default 8000
         The port; 0 takes any that is free.
     token_file : path, optional
-        Who may ask; see `tokens`.
+        Who may ask; see `requests.Tokens`.
     insecure : bool, default False
         Whether every caller may do everything, from anywhere.
     commit_within : float, default 0.01
@@ -80,38 +96,6 @@ class Settings(NamedTuple):
     log : bool, default False
         Whether every request is a line of JSON on stderr.
 
-    Examples
-    --------
-    >>> from tidewolf.service.server import Settings
-    >>> Settings("data").port
-    8000
-    """
-
-    where: str | Path
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token_file: Path | None = None
-    insecure: bool = False
-    commit_within: float = 0.01
-    takeover_after: float = 10.0
-    max_sessions: int = 10_000
-    max_body: int = 4 << 20
-    body_seconds: float = 10.0
-    max_waiting: int = 256
-    rate: float | None = None
-    observation_rate: float | None = None
-    token_sessions: int | None = None
-    log: bool = False
-
-
-def serve(settings: Settings) -> None:
-    """Serve sessions until a signal comes.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
     Raises
     ------
     InvalidInput
@@ -123,27 +107,33 @@ def serve(settings: Settings) -> None:
     """
     for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
         arguments.import_extra(package, "Serving", "serve")
-    from tidewolf.service import app, requests, sessions
+    from tidewolf.service import requests
+    from tidewolf.service.app import App
+    from tidewolf.service.sessions import Sessions
 
-    known = None if settings.token_file is None else requests.Tokens.read(settings.token_file)
-    tokens = known or requests.Tokens()
-    require_closed_door(settings.host, bool(tokens), settings.insecure)
+    tokens = requests.Tokens() if token_file is None else requests.Tokens.read(token_file)
+    require_closed_door(host, bool(tokens), insecure)
     with ExitStack() as last:
-        listener = last.enter_context(listen(settings.host, settings.port))
-        address = _address(settings.host, listener)
+        listener = last.enter_context(listen(host, port))
+        address = _address(host, listener)
         store = SessionStore.open(
-            settings.where,
-            commit_within=settings.commit_within,
-            holder=address,
-            takeover_after=settings.takeover_after,
+            where, commit_within=commit_within, holder=address, takeover_after=takeover_after
         )
         last.callback(store.close)
-        limits = requests.Limits(sessions=settings.max_sessions)
-        served = sessions.Sessions(store, limits=limits)
+        sessions = Sessions(store, limits=requests.Limits(sessions=max_sessions))
         closing = last.enter_context(ExitStack())
-        closing.callback(served.close)
-        _run(settings, served, tokens, listener, address)
-        is_over = ended(GRACE, app.POOL)
+        closing.callback(sessions.close)
+        app = App(
+            sessions,
+            tokens,
+            requests.Quotas(rate, observation_rate, token_sessions),
+            requests.Traffic(max_waiting),
+            longest_body=max_body,
+            body_seconds=body_seconds,
+            loopback_only=not tokens and not insecure,
+            log=log,
+        )
+        is_over = _run(app, listener, address)
         if not is_over:
             closing.pop_all()  # threads still compute in them
     if not is_over:  # requests that compute for long were asked to come again
@@ -152,27 +142,14 @@ def serve(settings: Settings) -> None:
         os._exit(0)
 
 
-def _run(
-    settings: Settings, sessions: Sessions, tokens: Tokens, listener: socket.socket, address: str
-) -> None:
-    """Answer requests until a signal comes."""
+def _run(app: App, listener: socket.socket, address: str) -> bool:
+    """Answer requests until a signal comes; whether all threads that did have ended."""
     import uvicorn
 
-    from tidewolf.service import app, connections, description, requests
+    from tidewolf.service import connections, description
 
-    traffic = requests.Traffic(settings.max_waiting)
-    served = app.App(
-        sessions,
-        tokens,
-        requests.Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
-        traffic,
-        longest_body=settings.max_body,
-        body_seconds=settings.body_seconds,
-        loopback_only=not tokens and not settings.insecure,
-        log=settings.log,
-    )
     config = uvicorn.Config(
-        served,
+        app,
         http=connections.careful_protocol(most=_connections(connections.MOST)),
         ws="none",
         lifespan="off",
@@ -185,10 +162,11 @@ def _run(
         timeout_graceful_shutdown=DRAIN,
     )
     _prepare_process()
-    warm = partial(description.warm_store, sessions.store)
-    connections.Server(config, traffic, address, warm).run([listener])
-    for pool in (served.quick, served.slow):
+    warm = partial(description.warm_store, app.sessions.store)
+    connections.Server(config, app.traffic, address, warm).run([listener])
+    for pool in (app.quick, app.slow):
         pool.shutdown(wait=False, cancel_futures=True)
+    return ended(GRACE, app.POOL)
 
 
 def ended(seconds: float, name: str) -> bool:

@@ -272,7 +272,7 @@ class Sessions:
         return Reply(200, answer, transaction.future if transaction.writes else self._after(hosted))
 
     def observe(self, name: str, body: m.Observation | m.Observations) -> Reply:
-        observe = HostedSession.observe if isinstance(body, m.Observation) else self._observed
+        observe: Any = HostedSession.observe if isinstance(body, m.Observation) else self._observed
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
             try:
                 answer = observe(hosted, body)
