@@ -410,7 +410,6 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
 def _group_rows(
     limits: Mapping[str, Any] | None, owners: Mapping[str, Floats]
 ) -> tuple[Floats, Floats]:
-    """A x <= b of the groups that are limited for good."""
     rows, most = list[Floats](), list[float]()
     what = "group_limits of OnlineAllocator"
     given = limits.items() if isinstance(limits, Mapping) else ()

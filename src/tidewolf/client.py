@@ -94,7 +94,6 @@ def _checked_url(url: object) -> str:
 
 
 def _retry_after(answer: httpx.Response) -> float:
-    """When to ask again; 0 if the answer does not have it in seconds."""
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isdigit() else 0.0
 
@@ -452,7 +451,6 @@ class Client:
         return f"Client of the session {self.name!r} at {self.url}"
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The answer to a request, sent again where that may help."""
         content = None if body is None else as_json(body)
         where = f"/v1/sessions/{self.name}{path}"
         for attempt in range(self._attempts):
@@ -523,7 +521,6 @@ def _side_info(info: round_info.RoundInfo) -> dict[str, Any]:
 def _observation(
     feedback: Feedback | None, loss: Batch | None, constraint: Batch | None, given: dict[str, Any]
 ) -> dict[str, Any]:
-    """The numbers of functions and those that were given, as JSON has them."""
     if feedback is not None:
         _require_alone("feedback", loss, constraint)
         if not isinstance(feedback, FullInformation):

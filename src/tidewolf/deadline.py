@@ -35,7 +35,6 @@ class Heard(NamedTuple):
     skipped: Mapping[str, str | None] = {}
 
     def again(self) -> AbstractContextManager[None]:
-        """Within it the same answers are given again, in the same order."""
         if self.answers is None:
             return nullcontext()
         left = iter(self.answers)

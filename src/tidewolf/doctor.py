@@ -51,7 +51,6 @@ def doctor(as_json: bool = False) -> int:
 
 
 def _line(finding: Finding) -> str:
-    """The finding in at most 80 columns."""
     start = f"{finding.status:<8}{finding.name:<10}"
     indent = " " * len(start)
     text = start + finding.text

@@ -600,7 +600,6 @@ class LastRound:
         )
 
     def fullest(self, x: Array) -> tuple[str, ...]:
-        """The fullest link at x, if the loss is its utilisation."""
         loss = self.loss
         if not isinstance(loss, loads.MaxUtilization) or not loss.names or self.feedback is None:
             return ()

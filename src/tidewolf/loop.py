@@ -211,7 +211,6 @@ def _rounds(
 
 
 def _listens(learner: base.Learner[Any], stream: Stream) -> bool:
-    """Whether side information matters; entries that are out matter to every learner."""
     return isinstance(learner, capabilities.UsesInfo) or stream.unavailable is not None
 
 

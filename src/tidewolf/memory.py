@@ -254,8 +254,6 @@ EXPIRED = "expired"
 
 @final
 class Memory(Generic[S]):
-    """What a session in memory remembers; rounds are numbered from 0."""
-
     def __init__(
         self,
         learner: base.Learner[S],
@@ -297,7 +295,6 @@ class Memory(Generic[S]):
         )
 
     def content_of(self, number: int) -> str | None:
-        """The identity of what was observed of a round; None if it is not remembered."""
         return self.contents.get(number)
 
     def take(

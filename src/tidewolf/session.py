@@ -977,7 +977,6 @@ class Session(Generic[S]):
         return self._observe_at_once(kernel, Functions.costs(row, limits), (row, limits), number)
 
     def _observe_gradients(self, gradient: Any, value: Any, of_limit: Any, number: Any) -> bool:
-        """The same of the gradients of a loss and of a constraint, and the constraint's value."""
         kernel = capabilities.kernel_of(self._keeper.learner)
         if kernel is None or kernel.advisers or not is_vector(gradient, kernel.n):
             return False

@@ -272,7 +272,6 @@ class Operation(APIRoute):
         await (await answer(Call(scope, receive)))(scope, receive, send)
 
     async def _answer(self, call: Call) -> Response:
-        """The response, once what was written is on disk."""
         service, traffic, held = call.service, call.service.traffic, 0
         try:
             work = partial(self.endpoint, call, **self._address(call))

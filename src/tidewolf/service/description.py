@@ -99,7 +99,6 @@ class Built:
         return x
 
     def require_member(self, x: Array, what: str) -> None:
-        """Refuse a point outside of the set, by more than rounding."""
         if not conforming.is_member(self.K, x):
             off = f"{self.K.infeasibility(x):g}"
             raise NotAMember(f"{what} should be a point of the set, and is off by {off}.")
@@ -226,7 +225,6 @@ class Description(models.Described, Request):
 
 
 def _one(given: Any) -> Any:
-    """A value, which may be given as a list of one."""
     return given[0] if isinstance(given, list) else given
 
 
@@ -326,14 +324,12 @@ class Settings:
 
     @classmethod
     def shown(cls, text: str) -> Self:
-        """The same to be shown: nothing is known of what cannot be read."""
         try:
             return cls.of(text)
         except BrokenFile:
             return cls("unknown")
 
     def changed(self, **to: Any) -> Self:
-        """With another point to be played."""
         return replace(self, serial=self.serial + 1, **to)
 
 

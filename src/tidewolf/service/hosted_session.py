@@ -182,7 +182,6 @@ class Note(NamedTuple):
 
     @classmethod
     def of(cls, row: Round) -> Note | None:
-        """The note of a row; None if it cannot be read."""
         text, _, numbers = row.note.partition(b"\n")
         try:
             found = orjson.loads(text)
@@ -434,7 +433,6 @@ class HostedSession:
         return number < self.session.round and number not in self.session.pending
 
     def _is_current(self, note: Note) -> bool:
-        """Whether the entries of a note are those of the set now."""
         return note.era == len(self.settings.eras)
 
     def _is_valid(self, number: int, note: Note) -> bool:
@@ -503,7 +501,6 @@ class HostedSession:
     def _decide(
         self, number: int, body: m.DecisionRequest, info: dict[str, Any], known: RoundInfo | None
     ) -> Note:
-        """The decision of a round, noted if the state alone would not give it again."""
         is_current = number == self.session.round
         is_plain = not info and is_current and number not in self.session.pending
         arguments: dict[str, Any] = info | ({} if is_current else {"round": number})

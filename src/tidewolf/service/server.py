@@ -143,7 +143,6 @@ def serve(
 
 
 def _run(app: App, listener: socket.socket, address: str) -> bool:
-    """Answer requests until a signal comes; whether all threads that did have ended."""
     import uvicorn
 
     from tidewolf.service import connections, description
@@ -179,7 +178,6 @@ def ended(seconds: float, name: str) -> bool:
 
 
 def _connections(most: int) -> int:
-    """How many there may be, with files to spare for what is kept."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + SPARE if hard == resource.RLIM_INFINITY else min(hard, most + SPARE)
     if 0 <= soft < wanted:
@@ -241,6 +239,5 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _address(host: str, listener: socket.socket) -> str:
-    """Where it is found; a name where it listens at all addresses of a machine."""
     host = socket.gethostname() if host in ("", "0.0.0.0", "::") else host
     return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

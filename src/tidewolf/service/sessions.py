@@ -281,7 +281,6 @@ class Sessions:
         return Reply(200, answer, transaction.future)
 
     def _observed(self, hosted: HostedSession, body: m.Observations) -> dict[str, Any]:
-        """Each in order, up to the first that is refused."""
         if len(body.observations) > self.limits.observations:
             raise InvalidInput(f"Send at most {self.limits.observations:,} observations at a time.")
         found: list[dict[str, Any]] = []
@@ -409,7 +408,6 @@ class Sessions:
     # --- places -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close all sessions; the store stays open."""
         with self._mutex:
             names = list(self._opened)
         for name in names:

@@ -150,7 +150,6 @@ class File:
         return database.SQLite(_copied(self.path, Path(self._copy.name)), "rw")
 
     def _create(self, learner: base.Learner[Any]) -> None:
-        """The file before the first observation, whole or not at all."""
         state = learner.save(capabilities.beginning(learner))
         fresh = Path(f"{self.path}-new")
         for stale in (fresh, f"{fresh}-journal", f"{self.path}-wal", f"{self.path}-shm"):
@@ -180,7 +179,6 @@ def _copied(path: Path, folder: Path) -> Path:
 
 
 def _changed(path: Path) -> tuple[int, int, int] | None:
-    """What differs after a file was written to; None if there is none."""
     try:
         status = path.stat()
     except FileNotFoundError:

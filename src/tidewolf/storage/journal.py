@@ -123,7 +123,6 @@ class Journal(Generic[S]):
 
     @property
     def arrays(self) -> ArrayState | None:
-        """What a kernel left, if the state was not made of it."""
         state = self._place.state
         return state if isinstance(state, ArrayState) else None
 
@@ -473,7 +472,6 @@ def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
 
 
 def read_event(kind: str, number: int, data: bytes, K: oracle.HasLMO) -> Event:
-    """The event again; refused if no session writes it."""
     match kind:
         case "info":
             return SetInfo(decode_info(data, K.center))
@@ -571,7 +569,6 @@ def _newer(what: str) -> errors.NewerFormat:
 
 
 def encode_info(info: RoundInfo) -> bytes:
-    """Side information as bytes; refused if a forecast is not made of arrays."""
     given = {name: part for name, part in info._asdict().items() if part is not None}
     if info.advice is not None:
         given["advice"] = tuple(info.advice.items())

@@ -165,7 +165,6 @@ class Postgres:
                 raise self.unreadable(error) from None
 
     def _twice(self, do: Callable[[], T]) -> T:
-        """Do this, which may be done twice, and again if the connection was lost meanwhile."""
         try:
             return do()
         except self._driver.OperationalError:
@@ -224,7 +223,6 @@ class Postgres:
                 self._now.close()
 
     def sentence(self, error: Exception) -> str:
-        """What happened, for the middle of a sentence."""
         text = str(error)
         if isinstance(error, self._driver.Error):
             text = error.diag.message_primary or text
@@ -279,7 +277,6 @@ class Postgres:
             ) from error
 
     def _abandon(self, connection: Connection[Any]) -> None:
-        """Without what was under way, whatever it takes."""
         idle = self._driver.pq.TransactionStatus.IDLE
         if connection.closed or connection.info.transaction_status == idle:
             return

@@ -159,7 +159,6 @@ class Commits:
                     future.set_exception(CheckpointError(self.trouble))
 
     def _group(self) -> list[tuple[Write, Future[None]]]:
-        """What is written together; empty if nothing came for a while."""
         with self._some:
             if not self._waiting and not self._closing:
                 self._some.wait(_IDLE)
@@ -553,7 +552,6 @@ class SessionStore:
         self._change(name, f"UPDATE sessions SET {column} = ? WHERE number = ?", text)
 
     def _change(self, name: str, sql: str, *values: Any) -> None:
-        """Have a statement run, the last value of which is the number of the session."""
         handle = self._handles.get(name)
         number = self._number(name) if handle is None else handle.number
         self._queue(name, lambda db: db.execute(sql, (*values, number)))
@@ -710,7 +708,6 @@ class SessionHandle:
             raise self.lose(f"{self.where} may have been taken by another server: open it again.")
 
     def held(self, write: Write) -> Write:
-        """The same, unless another server has the session by then."""
         if self._epoch is None:  # not yet
             return write
 
@@ -721,7 +718,6 @@ class SessionHandle:
         return checked
 
     def write(self, do: Callable[[Tables], None], last: int) -> None:
-        """One transaction, in which `last` becomes the last observation."""
         tables = Tables(self._backing.writer, self.number)
         future = self._store._queue(self._name, lambda _: do(tables))
         if self._alone:
@@ -742,13 +738,11 @@ class SessionHandle:
             self.lose(error if isinstance(error, CheckpointError) else str(error))
 
     def look(self, db: database.Database) -> None:
-        """Let go if another has it by now."""
         found = db.rows("SELECT epoch FROM head WHERE session = ?", (self.number,))
         if self._epoch is not None and found != [(self._epoch,)]:
             self.lose(f"{self.where} was restored, or taken by another server: open it again.")
 
     def lose(self, why: str | CheckpointError) -> CheckpointError:
-        """Write no more; the first reason."""
         if self._lost is None:
             self._lost = CheckpointError(why) if isinstance(why, str) else why
         return self._lost

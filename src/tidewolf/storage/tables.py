@@ -203,8 +203,6 @@ _WRITE_SNAPSHOT = (
 
 @final
 class Tables:
-    """The rows of one session, by its number."""
-
     def __init__(self, db: Database, session: int = 1) -> None:
         self.db, self._session = db, session
 
@@ -218,7 +216,6 @@ class Tables:
     # --- the head and the events ------------------------------------------------------------------
 
     def begin(self, base: bytes, state: bytes) -> None:
-        """Before the first event, of a learner whose settings have this checksum."""
         before = self.read_head()
         head = Head(0, base, 0, base, 0, before.epoch)
         self.move_head(before, head, 0)
@@ -321,7 +318,6 @@ class Tables:
     # --- all of it --------------------------------------------------------------------------------
 
     def read_content(self, where: str) -> Content:
-        """What opening begins from; refused unless every link and checksum holds."""
         try:
             head, states = self.read_head(), self._states()
             links, left, held = self._followed(head, states)
