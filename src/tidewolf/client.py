@@ -255,7 +255,12 @@ class Client:
         if forecast is not None:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
-            advice = {name: self._in_order(x, name) for name, x in advice.items()}
+            advice = dict(advice)
+            for name, x in advice.items():
+                if isinstance(x, Mapping) or frames.is_table(x):
+                    names, shape = self._entries
+                    what = f"The advice {shown(name)}"
+                    advice[name] = frames.in_order(x, names, what, shape, gaps=True)
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
         if round is not None:
             body["round"] = arrays.as_count(round, "The round", least=0) + 1
@@ -356,8 +361,7 @@ class Client:
             self._forget()
             raise
         with self._turn:
-            if self._standing == number:
-                self._standing = number + 1
+            self._standing = number + 1 if self._standing == number else self._standing
 
     def rollback(self, round: int, *, why: str = _WHY) -> None:
         """Go back to the moment when this round became the next one, as `Session.rollback` does.
@@ -485,18 +489,11 @@ class Client:
 
     @property
     def _entries(self) -> tuple[tuple[str, ...], Shape]:
-        found = self._known_entries
-        return self._keep_entries(self._ask("GET", "")) if found is None else found
+        return self._known_entries or self._keep_entries(self._ask("GET", ""))
 
     def _keep_entries(self, answer: Mapping[str, Any]) -> tuple[tuple[str, ...], Shape]:
         self._known_entries = found = tuple(answer["names"]), tuple(answer["shape"])
         return found
-
-    def _in_order(self, x: Any, name: Any) -> Any:
-        if not (isinstance(x, Mapping) or frames.is_table(x)):
-            return x
-        names, shape = self._entries
-        return frames.in_order(x, names, f"The advice {shown(name)}", shape, gaps=True)
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
@@ -510,12 +507,11 @@ class Client:
 
 def _side_info(info: round_info.RoundInfo) -> dict[str, Any]:
     given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
-    body = {key: part for key, part in given.items() if part is not None}
     if not isinstance(info.context, str | int | float | None):
-        body["context"] = arrays.to_numpy(info.context).tolist()
+        given["context"] = arrays.to_numpy(info.context).tolist()
     if info.advice:
-        body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
-    return body
+        given["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+    return {key: part for key, part in given.items() if part is not None}
 
 
 def _observation(

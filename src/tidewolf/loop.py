@@ -175,9 +175,8 @@ def _stream_rounds(
     learner: base.Learner[S], stream: Stream, state: S, first: int, stale: bool = False
 ) -> Iterator[Played]:
     """The rounds of a stream from some state; `stale`: the round before it was not seen."""
-    if not stream.late and stream.played is None:
-        return _rounds(learner, stream, state, first, stale)
-    return _late_rounds(learner, stream, state, first, stale)
+    is_plain = not stream.late and stream.played is None
+    return (_rounds if is_plain else _late_rounds)(learner, stream, state, first, stale)
 
 
 def _rounds(
@@ -217,12 +216,8 @@ def _listens(learner: base.Learner[Any], stream: Stream) -> bool:
 def _with_side_information(
     learner: base.Learner[S], stream: Stream, t: int, state: S, stale: bool
 ) -> S:
-    info = stream.info(t)
-    return (
-        state
-        if info is None and not stale
-        else capabilities.with_info(learner, state, info or round_info.RoundInfo())
-    )
+    info = stream.info(t) or (round_info.RoundInfo() if stale else None)
+    return state if info is None else capabilities.with_info(learner, state, info)
 
 
 def functions_of(
@@ -244,13 +239,10 @@ def compiled_rounds(
     or rounds need more than it can do.
     """
     kernel = capabilities.kernel_of(learner)
-    if kernel is None or stream.seen is not None or stream.unavailable is not None:
+    more = stream.seen, stream.unavailable, stream.played, stream.budgets
+    if kernel is None or stream.late or any(one is not None for one in more):
         return None
-    if stream.late or stream.played is not None or stream.budgets is not None:
-        return None
-    if not kernel.plays(stream):
-        return None
-    return kernel_functions.StreamFunctions.of(stream)
+    return kernel_functions.StreamFunctions.of(stream) if kernel.plays(stream) else None
 
 
 def _late_rounds(
@@ -329,24 +321,20 @@ def _arrival(
     instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
     needs = capabilities.feedback_read(learner, functions.losses)
-    return feedback.Arrival(
-        number,
-        revealed(functions, x, needs, capabilities.is_per_constraint(learner))[1],
-        played,
-        instead,
-    )
+    _, seen = revealed(functions, x, needs, capabilities.is_per_constraint(learner))
+    return feedback.Arrival(number, seen, played, instead)
 
 
 def revealed(
     rounds: feedback.FullInformation, x: Array, needs: type[feedback.Feedback], per_constraint: bool
 ) -> tuple[tuple[Array, Array], feedback.Feedback]:
-    explores = needs is feedback.Bandit
+    explores, seen = needs is feedback.Bandit, rounds  # type: bool, feedback.Feedback
     values = _values(rounds.losses, x, explores), _values(rounds.constraints, x, explores)
     if explores:
-        return values, feedback.Bandit(*values)
-    if needs is feedback.FirstOrder:
-        return values, feedback.first_order(*rounds, x, values[1], per_constraint)
-    return values, rounds
+        seen = feedback.Bandit(*values)
+    elif needs is feedback.FirstOrder:
+        seen = feedback.first_order(*rounds, x, values[1], per_constraint)
+    return values, seen
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:

@@ -63,10 +63,8 @@ def given_feedback(
         if len(names & _LOSSES) == 1 and whole and names <= _LOSSES | _LIMITS:
             return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
-            values = (
-                arrays.as_array([given[name]], name) for name in ("loss_value", "constraint_value")
-            )
-            return Bandit(*values)
+            both = "loss_value", "constraint_value"
+            return Bandit(*(arrays.as_array([given[name]], name) for name in both))
         if names - {"constraint_gradient"} == {"loss_gradient", "constraint_value"}:
             return _one_round(learner, given)
     received = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
@@ -126,12 +124,11 @@ def charged(
     for name, budget in budgets.items():
         horizon = getattr(learner, "horizon", None)
         plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
-        if isinstance(spend[name], Batch):
-            one = spend[name]
+        if isinstance(one := spend[name], Batch):
             none = np.zeros((1, *learner.K.shape))
             above.append(combined.Sum(one, Affine(none, plan)))
         else:
-            row = point(learner, spend[name], f"The spend of {name!r}")
+            row = point(learner, one, f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))
     parts = (seen.losses, *above)
     return FullInformation(combined.Charged(parts=parts, names=tuple(budgets)), seen.constraints)
