@@ -54,7 +54,7 @@ from tidewolf.methods.capabilities import beginning, committed
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
 from tidewolf.methods.late import next_round
-from tidewolf.storage.tables import Content, Head, Row, Tables, digest
+from tidewolf.storage.database import Content, Head, Row, Tables, digest
 
 if TYPE_CHECKING:
     from tidewolf.storage.session_store import Backend

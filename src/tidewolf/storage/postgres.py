@@ -50,7 +50,7 @@ from urllib.parse import unquote
 
 from tidewolf.core import arguments, arrays, errors
 from tidewolf.core.errors import CheckpointError
-from tidewolf.storage import database, tables
+from tidewolf.storage import database
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -422,11 +422,11 @@ def prepare(db: Postgres) -> None:
         with db.transaction():
             db.rows("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
             if not db.has_column("servers", "id"):
-                tables.make_store(db)
+                database.make_store(db)
                 db.execute(_SERVERS)
             if not db.has_column("servers", "until"):
                 db.execute(_UNTIL)
-    tables.require_format(db, db.where)
+    database.require_format(db, db.where)
 
 
 def _holder(db: database.Database, number: int, locking: str = "") -> tuple[str, str]:

@@ -57,8 +57,8 @@ from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, Un
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import beginning
-from tidewolf.storage import database, file, postgres, tables
-from tidewolf.storage.tables import Content, Tables
+from tidewolf.storage import database, postgres
+from tidewolf.storage.database import Content, Tables
 
 NAME = "tidewolf.db"
 
@@ -275,9 +275,9 @@ def opened(path: Path) -> database.SQLite:
     try:
         with db.transaction():
             if db.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
-                db.pragmas(f"application_id = {tables.STORE_FILE}")
-                tables.make_store(db)
-            tables.require_format(db, path)
+                db.pragmas(f"application_id = {database.STORE_FILE}")
+                database.make_store(db)
+            database.require_format(db, path)
             db.execute("UPDATE store SET value = value")  # fails now if the file cannot be written
         # pages: each checkpoint of the log takes syncs beside those of commits
         db.pragmas(*database.DURABLE, "wal_autocheckpoint = 4000")
@@ -483,7 +483,7 @@ class SessionStore:
                 raise AlreadyThere(f"There is a session called {name!r} already.")
 
         def write(db: database.Database) -> None:
-            number = tables.next_number(db, "sessions")
+            number = database.next_number(db, "sessions")
             require_free(db)
             values = (number, name, description, settings, time.time(), "")
             db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
@@ -499,7 +499,7 @@ class SessionStore:
 
         def write(db: database.Database) -> None:
             self._backing.claim(db, number)
-            for table in tables.OF_A_SESSION:
+            for table in database.OF_A_SESSION:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
             db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
@@ -559,7 +559,7 @@ class SessionStore:
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
         values = (time.time(), who, session, what, why)
-        self._queue(session, lambda db: tables.add_entry(db, *values))
+        self._queue(session, lambda db: database.add_entry(db, *values))
 
     def rounds_of(self, name: str, first: int, last: int) -> list[Round]:
         """What was kept of these rounds, in order."""
@@ -673,7 +673,7 @@ class SessionHandle:
         self._lease = self._backing.lease()
         begun: tuple[bytes, bytes] | None = None
         if self._store._rows("SELECT base FROM head WHERE session = ?", self.number) == [(b"",)]:
-            begun = tables.digest(identity(learner).encode()), learner.save(beginning(learner))
+            begun = database.digest(identity(learner).encode()), learner.save(beginning(learner))
 
         def claim(db: database.Database) -> None:
             self._backing.claim(db, self.number)
@@ -752,7 +752,7 @@ _DONE: Future[None] = Future()
 _DONE.set_result(None)
 
 # Where a session is kept: a file of its own, or a place among others.
-Backend: TypeAlias = file.File | SessionHandle
+Backend: TypeAlias = database.File | SessionHandle
 
 
 def backend(
@@ -763,7 +763,7 @@ def backend(
         name = arguments.as_text(name, "The name of a session")
         return SessionHandle(where, name, read_only=True) if read_only else where.handle(name)
     if not postgres.is_address(where):
-        return file.File(where, read_only=read_only)
+        return database.File(where, read_only=read_only)
     if read_only:
         raise NotSupported("Only a session in a file, not in PostgreSQL, can be read_only=True.")
     store = SessionStore.open(str(where), commit_within=0.0)
