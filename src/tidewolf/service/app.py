@@ -41,7 +41,7 @@ from starlette.routing import Match, Route
 from tidewolf import __version__
 from tidewolf.core.arguments import RENAMED, did_you_mean
 from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
-from tidewolf.service import description, hosted_session, pages, requests
+from tidewolf.service import hosted_session, pages, requests
 from tidewolf.service import models as m
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
 from tidewolf.service.sessions import Reply, Sessions
@@ -389,7 +389,7 @@ def get(call: Call, name: Name) -> Reply:
     response_model=m.Session,
     responses={201: {"model": m.Session, "description": "Created."}},
 )
-def put(call: Call, name: Name, body: description.Description) -> Reply:
+def put(call: Call, name: Name, body: m.Description) -> Reply:
     """Create a session, or find it there; another description is refused."""
     sessions, quotas = call.service.sessions, call.service.quotas
     if quotas.sessions is None:

@@ -57,7 +57,7 @@ from tidewolf.live.runner import follows_clock, given_demands, paths_of
 from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.capabilities import LateFeedback, experts_of
 from tidewolf.service import models as m
-from tidewolf.service.description import Built, Point, Settings
+from tidewolf.service.models import Built, Point, Settings
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import Round, SessionInfo

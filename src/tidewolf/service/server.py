@@ -145,7 +145,7 @@ def serve(
 def _run(app: App, listener: socket.socket, address: str) -> bool:
     import uvicorn
 
-    from tidewolf.service import connections, description
+    from tidewolf.service import connections, models
 
     config = uvicorn.Config(
         app,
@@ -161,7 +161,7 @@ def _run(app: App, listener: socket.socket, address: str) -> bool:
         timeout_graceful_shutdown=DRAIN,
     )
     _prepare_process()
-    warm = partial(description.warm_store, app.sessions.store)
+    warm = partial(models.warm_store, app.sessions.store)
     connections.Server(config, app.traffic, address, warm).run([listener])
     for pool in (app.quick, app.slow):
         pool.shutdown(wait=False, cancel_futures=True)

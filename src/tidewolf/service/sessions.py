@@ -41,8 +41,8 @@ from tidewolf.live.runner import paths_of
 from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m
-from tidewolf.service.description import Built, Description, Point, Settings, warm_up
 from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended
+from tidewolf.service.models import Built, Description, Point, Settings, warm_up
 from tidewolf.service.requests import Caller, Limits, problem, status_of
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
@@ -163,7 +163,7 @@ class Sessions:
     --------
     >>> import tempfile
     >>> from tidewolf.storage.session_store import SessionStore
-    >>> from tidewolf.service.description import Description
+    >>> from tidewolf.service.models import Description
     >>> from tidewolf.service.models import DecisionRequest, Observation
     >>> from tidewolf.service.sessions import Sessions
     >>> from tidewolf.service.requests import Caller
