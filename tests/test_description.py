@@ -26,7 +26,7 @@ from tidewolf.experiments.models import entries_of
 from tidewolf.files import Table
 from tidewolf.live import live_learner
 from tidewolf.live.runner import follows_clock, given_demands, paths_of
-from tidewolf.service.description import DEEPEST, Description
+from tidewolf.service.models import DEEPEST, Description
 
 SIMPLEX = {"kind": "Simplex", "n": 3}
 

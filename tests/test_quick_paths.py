@@ -17,7 +17,7 @@ from tidewolf.functions import Capacity, Linear
 from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.events import Observe
 from tidewolf.observation import of_costs, point
-from tidewolf.storage.feedback import decode, encode, read_event, stored
+from tidewolf.storage.journal import decode, encode, read_event, stored
 
 CUBE = tw.sets.Box(np.zeros(2), np.ones(2))
 NUMBERS = st.floats(allow_nan=False)

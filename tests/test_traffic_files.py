@@ -17,7 +17,7 @@ from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.experiments import load
 from tidewolf.experiments.building import RoundReader
 from tidewolf.live import LiveRunner, live_learner, parse
-from tidewolf.service.description import Description
+from tidewolf.service.models import Description
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 LINKS = [

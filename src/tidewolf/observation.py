@@ -25,15 +25,8 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
-from tidewolf.functions.combined import Charged, Sum
+from tidewolf.functions import combined, support
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
-from tidewolf.functions.support import (
-    FIRST,
-    Member,
-    members_of,
-    require_subgradients,
-    warn_of_negative_capacities,
-)
 from tidewolf.methods import base, capabilities
 from tidewolf.methods.compiled_rounds import whole
 
@@ -70,10 +63,8 @@ def given_feedback(
         if len(names & _LOSSES) == 1 and whole and names <= _LOSSES | _LIMITS:
             return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
-            values = (
-                arrays.as_array([given[name]], name) for name in ("loss_value", "constraint_value")
-            )
-            return Bandit(*values)
+            both = "loss_value", "constraint_value"
+            return Bandit(*(arrays.as_array([given[name]], name) for name in both))
         if names - {"constraint_gradient"} == {"loss_gradient", "constraint_value"}:
             return _one_round(learner, given)
     received = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
@@ -133,15 +124,14 @@ def charged(
     for name, budget in budgets.items():
         horizon = getattr(learner, "horizon", None)
         plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
-        if isinstance(spend[name], Batch):
-            one = spend[name]
+        if isinstance(one := spend[name], Batch):
             none = np.zeros((1, *learner.K.shape))
-            above.append(Sum(one, Affine(none, plan)))
+            above.append(combined.Sum(one, Affine(none, plan)))
         else:
-            row = point(learner, spend[name], f"The spend of {name!r}")
+            row = point(learner, one, f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))
     parts = (seen.losses, *above)
-    return FullInformation(Charged(parts=parts, names=tuple(budgets)), seen.constraints)
+    return FullInformation(combined.Charged(parts=parts, names=tuple(budgets)), seen.constraints)
 
 
 def _weighted(learner: base.Learner[Any], weights: Any, budgets: Any) -> Batch:
@@ -224,10 +214,12 @@ def _revealed(
         if reads is Bandit:
             points = capabilities.acts(learner, state, seen.rounds)
             return Bandit(*(batch.values_at(points) for batch in seen))
-        if state.t < FIRST:
-            played, members = Member(x, "the point"), members_of(learner.K.center)
+        if state.t < support.FIRST:
+            played, members = support.Member(x, "the point"), support.members_of(learner.K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):
-                require_subgradients(kind, batch.view(slice(0, 1)), state.t, played, members)
+                support.require_subgradients(
+                    kind, batch.view(slice(0, 1)), state.t, played, members
+                )
         if reads is FullInformation:
             return seen
         return first_order(
@@ -251,7 +243,9 @@ def require_functions(
             raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
-    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)
+    support.warn_of_negative_capacities(
+        learner.K, seen.constraints, looked_at, state.t, stacklevel=7
+    )
 
 
 def require_member(learner: base.Learner[Any], played: Array) -> None:

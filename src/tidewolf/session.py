@@ -30,11 +30,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
 
-from tidewolf import observation
+from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own, frozen
@@ -43,9 +44,7 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
 from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
-from tidewolf.explanation import explain as explaining
-from tidewolf.explanation.record import Explanation
-from tidewolf.memory import EXPIRED, Memory
+from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, RoundFeedback, Step
 from tidewolf.methods import capabilities, compiled_rounds, late
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
 from tidewolf.methods.events import (
@@ -60,7 +59,6 @@ from tidewolf.methods.events import (
 )
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.observation import is_vector
-from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step
 from tidewolf.sets.spectra import few_threads
 
 if TYPE_CHECKING:
@@ -128,10 +126,9 @@ class Session(Generic[S]):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
-        if self._journal is not None:
+        if not isinstance(self._keeper, Memory):
             words = "A durable session cannot be copied or pickled; save(path) copies its state."
             raise errors.NotSupported(words)
-        assert isinstance(self._keeper, Memory)
         with self._turn:
             own = {"_keeper": self._keeper.copy(), "_shown": compiled_rounds.whole(self._shown)}
         own["_advisers"] = self._advisers.copy()
@@ -211,9 +208,11 @@ class Session(Generic[S]):
         from tidewolf.storage import Journal, backend
 
         session = cls(learner, expire_after=expire_after)
-        home = backend(path, name, read_only=read_only)
         session._keeper = session._journal = Journal(
-            home, learner, snapshot_every=snapshot_every, keep_history=keep_history
+            backend(path, name, read_only=read_only),
+            learner,
+            snapshot_every=snapshot_every,
+            keep_history=keep_history,
         )
         session._past = Past(learner, late.next_round(session._now), OPENED, FEW)
         return session
@@ -391,15 +390,12 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             if number > (upcoming := late.next_round(self._now)):
                 raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
-            self._shown, before, keeper = None, self._now, self._keeper
+            self._shown, before = None, self._now
             past, then = self._past.back_to(number, self._place)
             try:
-                if isinstance(keeper, Memory):
-                    keeper.rollback(number, then)
-                else:
-                    keeper.rollback(number)
+                self._keeper.rollback(number, then)
             finally:
-                if keeper.state is not before:
+                if self._keeper.state is not before:
                     self._past = past
 
     def history(self) -> Iterator[Feedback]:
@@ -625,7 +621,7 @@ class Session(Generic[S]):
 
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None
-    ) -> Explanation:
+    ) -> explanation.Explanation:
         """Explain a decision: how far it moved, which experts moved it, the binding constraints,
         what is expected of it, and the bounds.
 
@@ -668,17 +664,16 @@ class Session(Generic[S]):
             skipped = {name: one.why for name, one in absent if one.last == number}
             expired = self._expired_in_words()
             past, now = self._past_of(number), self._place
-            return explaining.explained(self.learner, past, now, number, names, skipped, expired)
+            return explanation.explained(self.learner, past, now, number, names, skipped, expired)
 
     def _past_of(self, number: int) -> Past:
-        past, journal = self._past, self._journal
+        past, journal, steps = self._past, self._journal, list[Any]()
         is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
         if journal is not None and number > 0 and not is_known:
-            steps: Sequence[Any] = ()
             with suppress(errors.TidewolfError):
                 steps = journal.way()
-            past = self._past = explaining.rebuilt(self.learner, steps, past.came)
-        return past
+            self._past = explanation.rebuilt(self.learner, steps, past.came)
+        return self._past
 
     def play(
         self,
@@ -827,13 +822,10 @@ class Session(Generic[S]):
         return "was observed already"
 
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
-        heard = self._advisers.hear(
-            lambda: capabilities.with_info(self.learner, state, info), until
-        )
-        with heard.again():
-            given = self.learner.act(state)
-            then = self.learner.act(capabilities.with_info(self.learner, state, info))
-        if not bool((given == then).all()):
+        known = partial(capabilities.with_info, self.learner, state, info)
+        with self._advisers.hear(known, until).again():
+            is_same = self.learner.act(state) == self.learner.act(known())
+        if not bool(is_same.all()):
             number = late.next_round(state)
             raise errors.OtherContent(
                 f"Round {number} was decided before this was known, which changes the decision. "
@@ -937,16 +929,13 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        others = (feedback, played, loss, constraint, spend, weights, budgets)
-        is_plain = all(each is None for each in others)
-        if is_plain and loss_value is None:
-            if loss_gradient is None:
-                is_plain = constraint_value is constraint_gradient is None
-                is_over = is_plain and self._observe_costs(costs, capacities, round)
+        others = feedback, played, loss, constraint, spend, weights, budgets, loss_value
+        if all(each is None for each in others):
+            gradients = loss_gradient, constraint_value, constraint_gradient
+            if loss_gradient is constraint_value is constraint_gradient is None:
+                is_over = self._observe_costs(costs, capacities, round)
             else:
-                gradients = loss_gradient, constraint_value, constraint_gradient
-                is_plain = costs is None and capacities is None
-                is_over = is_plain and self._observe_gradients(*gradients, round)
+                is_over = costs is capacities is None and self._observe_gradients(*gradients, round)
             if is_over:
                 return
         learner = self._keeper.learner
@@ -979,27 +968,23 @@ class Session(Generic[S]):
         cannot be.
         """
         kernel = capabilities.kernel_of(self._keeper.learner)
-        if kernel is None or not is_vector(costs, kernel.n):
-            return False
-        if capacities is not None and not is_vector(capacities, kernel.n):
+        most = costs if capacities is None else capacities
+        if kernel is None or not (is_vector(costs, kernel.n) and is_vector(most, kernel.n)):
             return False
         given = np.empty((1 if capacities is None else 2, 1, kernel.n))
-        given[0], given[-1] = costs, costs if capacities is None else capacities
-        row = frozen(given)[0]
-        limits = None if capacities is None else given[1]
+        given[0], given[-1] = costs, most
+        row, limits = frozen(given)[0], None if capacities is None else given[1]
         return self._observe_at_once(kernel, Functions.costs(row, limits), (row, limits), number)
 
     def _observe_gradients(self, gradient: Any, value: Any, of_limit: Any, number: Any) -> bool:
-        """The same of the gradients of a loss and of a constraint, and the constraint's value."""
         kernel = capabilities.kernel_of(self._keeper.learner)
         if kernel is None or kernel.advisers or not is_vector(gradient, kernel.n):
             return False
         if type(value) is not float or not math.isfinite(value):
             return False
-        if of_limit is None:
-            is_plain = value <= 0.0
-        else:  # also if it does not count, every number is finite
-            is_plain = is_vector(of_limit, kernel.n) and np.isfinite(of_limit).all()
+        is_plain = value <= 0.0
+        if of_limit is not None:  # also if it does not count, every number is finite
+            is_plain = is_vector(of_limit, kernel.n) and bool(np.isfinite(of_limit).all())
         if not is_plain:
             return False
         seen = observation.of_gradients(kernel.learner.K, gradient, value, of_limit)
@@ -1014,9 +999,9 @@ class Session(Generic[S]):
             return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            if before is None or not (number is None or keeper.is_next(number)):
+            if before is None or before.since.budgets.names:
                 return False
-            if before.since.budgets.names:
+            if number is not None and not keeper.is_next(number):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:
@@ -1054,7 +1039,7 @@ class Session(Generic[S]):
         is_committed = is_committed or capabilities.is_committed(learner, before)
         point = x if played is None else played
         if played is None and learner.needs is Bandit:
-            point = explaining.played_point(learner, before, seen, x)
+            point = explanation.played_point(learner, before, seen, x)
         events.append(Observe(arrival, is_committed))
         with few_threads(learner.K):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
@@ -1064,14 +1049,11 @@ class Session(Generic[S]):
             raise errors.InvalidInput(
                 f"Round {number} was not decided yet: call play(round={number}) first."
             )
-        was = self._keeper.content_of(number)
-        if was is None or was == EXPIRED or not content:
-            why = "" if was == EXPIRED else ", and its content is not remembered"
-            raise errors.OtherContent(
-                f"Round {number} {self._over(number)}{why}: nothing was learned."
-            )
-        if was != content:
-            raise errors.OtherContent(
-                f"Round {number} was observed already with other content, which is kept: nothing "
-                "was learned."
-            )
+        was, why = self._keeper.content_of(number), " with other content, which is kept"
+        if was == EXPIRED:
+            why = ""
+        elif was is None or not content:
+            why = ", and its content is not remembered"
+        elif was == content:
+            return
+        raise errors.OtherContent(f"Round {number} {self._over(number)}{why}: nothing was learned.")

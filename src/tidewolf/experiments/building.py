@@ -46,7 +46,7 @@ from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import keys
 from tidewolf.experiments.keys import Choice, Keys, Place, kind_keys, kind_named, located
 from tidewolf.experts import Season
-from tidewolf.explanation.explain import namer
+from tidewolf.explanation import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen

@@ -59,7 +59,7 @@ def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
     try:
         loss, size = _pieces(rounds, center)
         if loss is None or len(loss.e) > MANY:
-            best = _Bundle(solver, rounds).minimise(flattened(center)).point
+            best = _BundleMethod(solver, rounds).minimise(flattened(center)).point
             return None if best is None else solver.member(best)
         program = solver.prepared(loss, HalfSpaces(np.zeros((0, len(loss.c))), np.zeros(0)))
         lower = program.lower.copy()
@@ -94,7 +94,7 @@ def _pieces(rounds: WeightedRounds, center: Array) -> tuple[Objective | None, fl
     return with_pieces(c, pieces, count), size + float(np.abs(c).max())
 
 
-class _Bundle(CuttingPlanes):
+class _BundleMethod(CuttingPlanes):
     """Over the known vertices or the description, its end measured by the model."""
 
     def __init__(self, solver: BestPoint, rounds: WeightedRounds) -> None:
