@@ -53,21 +53,20 @@ from tidewolf.sets.base import membership_tolerance
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
+# How many updates at most are checked against the oracle.
 SAMPLE = 64
-"""How many updates at most are checked against the oracle."""
+# How many entries of points the sample may hold, in sets so large that this makes it smaller; 4
+# updates are always in it.
 _NUMBERS = 1 << 21
-"""How many entries of points the sample may hold, in sets so large that this makes it smaller; 4
-updates are always in it.
-"""
+# By which share of a guarantee a measured bound may be above it.
 _ROUNDING = 1e-9
-"""By which share of a guarantee a measured bound may be above it."""
 _LAWS = {
     "distances": "|x - y| is what the learner says it is",
     "tolerance": "|x - y| is within tolerance while oracle calls are left",
     "center": "projecting brings y no farther from the center",
 }
+# Totals of T rounds are off by at most this many eps of what was added up.
 SUMS = 1e3
-"""Totals of T rounds are off by at most this many eps of what was added up."""
 
 UNSEEN = "Bounds are for rounds that the learner observes; it did not observe all of them."
 IN_ORDER = (
@@ -239,8 +238,8 @@ class Certificate(values.Value):
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 
+# Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius.
 Weighed = tuple[float, float]
-"""Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius."""
 
 
 class Audit(Tracker):

@@ -31,8 +31,8 @@ from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interva
 from tidewolf.evaluation.frontier import Point
 
 COMPARISON_FORMAT = 4
+# What the others are measured by, where it takes part: exact projections.
 BASELINE = "SinhaVaze"
-"""What the others are measured by, where it takes part: exact projections."""
 FILES = ("comparison.json", "comparison.csv")
 
 
@@ -647,6 +647,6 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
     return Point(*same, **numbers, knob=knob, value=value, default=first.default)
 
 
+# What a point has: the mean over seeds, of the worst and of infeasibility the largest of any.
 _MEASURED = Point._fields[3:-3]
-"""What a point has: the mean over seeds, of the worst and of infeasibility the largest of any."""
 KNOBS = ("caution", "headroom")

@@ -110,8 +110,8 @@ def number_or_none(x: float | None, form: str = ".4g") -> str:
     return "none" if x is None else f"{x:{form}}"
 
 
+# A bound of more than so many times what was measured says nothing.
 LOOSE = 10.0
-"""A bound of more than so many times what was measured says nothing."""
 
 
 def informative(measured: float | None, bound: float | None) -> bool:

@@ -26,10 +26,10 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+# What counts as on the frontier: this share of the comparator's mean loss.
 ALLOWED = 0.005
-"""What counts as on the frontier: this share of the comparator's mean loss."""
+# A baseline's point may break limits by this much more than ours and still be held against it.
 VIOLATION_SLACK = 1.1
-"""A baseline's point may break limits by this much more than ours and still be held against it."""
 
 
 class Point(NamedTuple):
@@ -186,10 +186,10 @@ HEADROOM = (
     "Headroom h: re-solving leaves free, under every limit, h times what its room usually shrinks "
     "by from one round to the next."
 )
+# Violations up to this far apart, in logarithms, count as about the same.
 _NEAR = math.log(1.5)
-"""Violations up to this far apart, in logarithms, count as about the same."""
+# Changes of less than this share are not given in numbers.
 _STAYS = 0.0005
-"""Changes of less than this share are not given in numbers."""
 
 
 def _changes(before: Point, after: Point) -> str:

@@ -35,8 +35,8 @@ from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
 from tidewolf.methods.capabilities import BoundsParts, Explores
 
+# How many of the shortest intervals, end to end, cover a run by default.
 _SHARES = 32
-"""How many of the shortest intervals, end to end, cover a run by default."""
 
 
 class Interval(NamedTuple):

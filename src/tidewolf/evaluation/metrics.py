@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.hindsight.best import Infeasibility
 
+# What a limit without a name is called if a round has no other.
 ONLY_LIMIT = "the limit"
-"""What a limit without a name is called if a round has no other."""
 SHOWN_LIMITS = 3
 _NAMED = 6
 
@@ -127,8 +127,8 @@ class RunTotal(NamedTuple):
     about: str
     totals: Floats | None
     bracket: tuple[float, float] | None = None
+    # The measured bound of the last sum, if it says something.
     bound: float | None = None
-    """the measured bound of the last sum, if it says something"""
 
     @property
     def title(self) -> str:
@@ -183,6 +183,7 @@ class BudgetRecord(NamedTuple):
         return numbers | {"windows": self.windows.tolist(), "multiplier": last}
 
 
+# In the order of summary.json.
 MEASURES: dict[str, Callable[[Run], Any]] = {
     "loss": lambda run: {
         "total": float(run.losses.sum()),
@@ -218,9 +219,9 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
     "budgets": lambda run: {name: one.plain() for name, one in run.budgets.items()},
     "experts": lambda run: run.experts.plain(),
 }
-"""In the order of summary.json."""
 
 _ENDS, _PARTS = ("lower", "upper"), Spread._fields[:3]
+# The type of each column of a sweep, and its keys in the plain data of a run.
 SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
     "loss": (float, "loss.total"),
     **{f"loss_{part}": (float, f"loss.{part}") for part in _PARTS},
@@ -244,7 +245,6 @@ SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
     **{name: (int, name) for name in ("unseen", "late", "pending")},
     "overrides": (int, "overrides.rounds"),
 }
-"""The type of each column of a sweep, and its keys in the plain data of a run."""
 
 
 def sweep_columns() -> dict[str, type]:
@@ -388,6 +388,7 @@ def spread_lines(run: Run) -> list[str]:
 
 # --- rounds ---------------------------------------------------------------------------------------
 
+# In the order of the columns of Run.to_pandas().
 ROUND_NUMBERS: dict[str, Callable[[Run], NDArray | None]] = {
     "loss": lambda run: run.losses,
     "violation": lambda run: run.violations,
@@ -397,7 +398,6 @@ ROUND_NUMBERS: dict[str, Callable[[Run], NDArray | None]] = {
     "solves": lambda run: run.round_solves,
     "regret": lambda run: run.regret_curve(),
 }
-"""In the order of the columns of Run.to_pandas()."""
 
 
 def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
@@ -646,8 +646,8 @@ def plain_hindsight(run: Run) -> dict[str, Any] | None:
 # cheapest of the baselines that re-solve, else the cheapest of all. One alone is compared with the
 # best fixed decision.
 
+# Losses that differ by a smaller share are called the same.
 SAME = 0.0005
-"""Losses that differ by a smaller share are called the same."""
 
 
 class Outcome(NamedTuple):

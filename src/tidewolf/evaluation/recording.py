@@ -46,16 +46,16 @@ from tidewolf.methods.compiled_rounds import ArrayState, Progressed, whole
 from tidewolf.methods.kernel_functions import Records, StreamFunctions
 from tidewolf.sets.spectra import few_threads
 
+# Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make.
 SHORT = 7_500
-"""Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make."""
+# Seconds, about, that a kernel plays before it returns.
 MOMENT = 0.2
-"""Seconds, about, that a kernel plays before it returns."""
+# Rounds that it is given at first, and at most.
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
-"""Rounds that it is given at first, and at most."""
+# Entries of points that are kept at a time, for who writes them down.
 MOST_POINTS = 1 << 20
-"""Entries of points that are kept at a time, for who writes them down."""
+# What the values of a run may add up to: differences of two such totals are numbers still.
 _TOTAL = 1e307
-"""What the values of a run may add up to: differences of two such totals are numbers still."""
 
 
 class RunProgress(NamedTuple):

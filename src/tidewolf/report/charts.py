@@ -36,11 +36,11 @@ _SETTINGS = {
     "font.size": 13,
     "path.simplify": False,
 }
+# A bound is drawn if it is at most this share of the lines' span beyond them.
 _FAR = 0.6
-"""A bound is drawn if it is at most this share of the lines' span beyond them."""
 _HEAD, _LINE = 30, 18
+# How many strengths a heat map has, and how many colours of links there are up to a full one.
 LEVELS = 10
-"""How many strengths a heat map has, and how many colours of links there are up to a full one."""
 
 
 class Palette(NamedTuple):
@@ -48,8 +48,8 @@ class Palette(NamedTuple):
     paper: str
     negative: str
     line: Sequence[str]
+    # Of links, by how full they are; the last one of those that are overfull.
     use: Sequence[str]
-    """of links, by how full they are; the last one of those that are overfull"""
 
 
 PAGE = Palette(
@@ -72,14 +72,14 @@ class Chart(NamedTuple):
     name: str
     title: str
     about: str
+    # Draws on axes; returns the data of the tooltip.
     draw: Callable[[Any, Palette], dict[str, Any]]
-    """draws on axes; returns the data of the tooltip"""
     legend: Sequence[RunStyle] = ()
     table: Table | None = None
+    # In CSS pixels; about the width of a phone, so text keeps its size there.
     size: tuple[float, float] = (400, 270)
-    """in CSS pixels; about the width of a phone, so text keeps its size there"""
+    # Pixels to the left, beneath, to the right of and above the axes.
     edges: tuple[float, float, float, float] = (52, 49, 16, 8)
-    """pixels to the left, beneath, to the right of and above the axes"""
     wide: bool = False
 
 
@@ -184,8 +184,8 @@ def saved(figure: Any, ending: str) -> bytes:
 
 # --- labels of rounds: the dates of a stream if it has them, else their numbers, from 1 -----------
 
+# Seconds before that, in 1973, are no dates but seconds of something else.
 _FIRST_DATE = 1e8
-"""Seconds before that, in 1973, are no dates but seconds of something else."""
 _LAST_DATE = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _DATES = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
 
@@ -389,10 +389,10 @@ class ShownRun(NamedTuple):
     style: RunStyle
     run: Run
     entries: Sequence[str]
+    # (entries, parts).
     values: Floats
-    """(entries, parts)"""
+    # Parts lie between them, in rounds done.
     edges: Int64s
-    """parts lie between them, in rounds done"""
 
 
 def draw_heat(
@@ -442,9 +442,8 @@ class Curve(NamedTuple):
     label: str
     violations: Sequence[float]
     regrets: Sequence[float]
+    # The setting of each point, in words, if it has one: "caution 10".
     notes: Sequence[str] = ()
-    """the setting of each point, in words, if it has one: "caution 10"
-    """
     hue: int = 0
     default: int | None = None
 

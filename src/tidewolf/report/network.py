@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 NodePlaces: TypeAlias = Mapping[str, tuple[float, float]]
 NOWHERE: NodePlaces = MappingProxyType({})
+# Of a larger network only those links are drawn that carry most.
 LINKS = 240
-"""Of a larger network only those links are drawn that carry most."""
 STEPS = 200
+# With more nodes, names appear at the pointer alone.
 NAMED = 30
-"""With more nodes, names appear at the pointer alone."""
+# How many paths, and how many of the fullest links, are listed.
 PATHS, FULLEST = 12, 8
-"""How many paths, and how many of the fullest links, are listed."""
+# A load below this share of the largest counts as none; a path below this share is not listed.
 NEGLIGIBLE = 0.005
-"""A load below this share of the largest counts as none; a path below this share is not listed."""
 
 
 class Link(NamedTuple):
@@ -50,8 +50,8 @@ class Link(NamedTuple):
     name: str
     load: float
     capacity: float | None = None
+    # Mean utilisation; None if the link has no capacity.
     used: float | None = None
-    """mean utilisation; None if the link has no capacity"""
     worst: float | None = None
     when: str = ""
     cut: str = ""

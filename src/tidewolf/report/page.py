@@ -63,8 +63,8 @@ _WORDS = {
     "both totals are within what theory allows.",
     "guaranteed": "What was guaranteed was known before the first round.",
 }
+# Of more runs, only the first have weights, networks and decisions over time.
 MAX_RUNS = 6
-"""Of more runs, only the first have weights, networks and decisions over time."""
 _TABLE_ROWS = 10
 
 
@@ -542,8 +542,8 @@ def maps_context(runs: Sequence[Run], shown: Sequence[charts.ShownRun], clock: C
 
 # --- limits that were broken ----------------------------------------------------------------------
 
+# Of more constraints that were violated, those violated most are shown.
 LIMITS = 10
-"""Of more constraints that were violated, those violated most are shown."""
 _LIMITS = "By how much each constraint was violated, added up over the rounds, and in which rounds."
 _MOST_ALONE = "The headline counts the largest violation of each round, so it may be less."
 _VOLUMES = "Violations are in shares of all that is sent, volumes in the unit of the capacities."
@@ -594,10 +594,10 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
 
 # --- worst intervals ------------------------------------------------------------------------------
 
+# The shortest intervals are about such a part of the run.
 _SHARES = 8
-"""The shortest intervals are about such a part of the run."""
+# Up to so many numbers, rounds times entries, intervals are computed for a page without them.
 _QUICK = 2_000_000
-"""Up to so many numbers, rounds times entries, intervals are computed for a page without them."""
 _INTERVALS = (
     "Intervals of rounds, each against the best fixed point for these rounds alone, in a family "
     "whose lengths double. The bars show the place of the worst ones in the run."

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
 PAGE_FORMAT = 3
+# How many hues the page defines; further ones begin again.
 HUES = 8
-"""How many hues the page defines; further ones begin again."""
 DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 
 
@@ -89,8 +89,8 @@ class Cell(NamedTuple):
     text: str
     lines: tuple[str, ...] = ()
     style: RunStyle | None = None
+    # An interval of the whole, in shares of it, and its hue.
     bar: tuple[float, float, int] | None = None
-    """an interval of the whole, in shares of it, and its hue"""
 
 
 class Rows(NamedTuple):
@@ -99,8 +99,8 @@ class Rows(NamedTuple):
 
 
 class Table(NamedTuple):
+    # Read out if it cannot be seen.
     name: str
-    """read out if it cannot be seen"""
     titles: tuple[str, ...]
     groups: list[Rows]
     stacked: bool = False
