@@ -27,7 +27,7 @@ from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation import frontier as fronts
-from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, presenter_of
+from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, report_module
 from tidewolf.evaluation.frontier import Point
 
 COMPARISON_FORMAT = 4
@@ -467,10 +467,10 @@ class Comparison(values.Value):
 
     def plot(self) -> Any:
         """The frontiers of every stream: a matplotlib Figure, which a notebook shows."""
-        return presenter_of(self).plot(self)
+        return report_module("comparison").plot(self)
 
-    def _repr_html_(self) -> str:
-        return presenter_of(self).html(self)
+    def _repr_html_(self) -> Any:
+        return report_module("comparison").html(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write comparison.json (everything) and comparison.csv (the runs), each whole or not at

@@ -39,23 +39,11 @@ class Column(NamedTuple, Generic[T]):
         return self.cell(row).partition(" \u00b1")[0]
 
 
-class Presenter(NamedTuple):
-    """What draws the objects of one class: as a matplotlib Figure, and for a notebook."""
-
-    plot: Callable[[Any], Any]
-    html: Callable[[Any], str]
-
-
-_PRESENTERS = {"Run": "tidewolf.report.page", "Comparison": "tidewolf.report.comparison"}
-
-
-def presenter_of(shown: object) -> Presenter:
-    """The presenter of an object's class, or of the first class it is derived from; it lies above,
+def report_module(name: str) -> Any:
+    """The module of `tidewolf.report` that shows an object by its `plot` and `html`; it lies above,
     and is imported when it is asked for.
     """
-    named = (_PRESENTERS.get(kind.__name__) for kind in type(shown).__mro__)
-    presenter: Presenter = import_module(next(filter(None, named))).PRESENTER
-    return presenter
+    return import_module(f"tidewolf.report.{name}")
 
 
 def applying(columns: Sequence[Column[T]], rows: Sequence[T]) -> list[Column[T]]:

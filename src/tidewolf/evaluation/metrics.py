@@ -6,7 +6,6 @@
     ROUND_TABLE      mean, p99, worst        print(run); the second table of the command line
     SWEEP_COLUMNS    parts of MEASURES       the table of a sweep, results.parquet
     ROUND_NUMBERS    one for each round      Run.to_pandas(), rounds.parquet
-    run_totals       added up over rounds    the charts of pages and of Run.plot()
 
 What is measured during a run is gathered in recording.py. `run.experts`: the experts that a learner
 mixed, in its order; tables begin with those of the largest mean weight.
@@ -110,29 +109,6 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
     def worst(self) -> float:
         """The largest of all rounds; NaN without a round, or if one is not known."""
         return float(np.asarray(self).max()) if len(self) else np.nan
-
-
-class RunTotal(NamedTuple):
-    """A number that adds up over the rounds of a run.
-
-    Attributes
-    ----------
-    totals : Floats or None
-        The sum after each round; None if it is not known.
-    bracket : tuple[float, float] or None
-        Two numbers that the last sum lies between, if that is uncertain.
-    """
-
-    name: str
-    about: str
-    totals: Floats | None
-    bracket: tuple[float, float] | None = None
-    # The measured bound of the last sum, if it says something.
-    bound: float | None = None
-
-    @property
-    def title(self) -> str:
-        return f"Cumulative {self.name}"
 
 
 # --- plain data -----------------------------------------------------------------------------------
@@ -407,25 +383,6 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
     numbers = ROUND_NUMBERS.items()
     found = {name: of(run) for name, of in numbers if not (kept and name == "regret")}
     return {name: values for name, values in found.items() if values is not None}
-
-
-def run_totals(run: Run) -> tuple[RunTotal, ...]:
-    over, broken = "loss beyond the best fixed point", "by how much constraints were violated"
-    calls, found = np.cumsum(run.calls, dtype=np.float64), run.certificate
-    regret, violation = (
-        total.bound if informative(total.size, total.bound) else None
-        for total in (found.regret, found.violation)
-    )
-    return (
-        RunTotal("loss", "what the decisions cost", np.cumsum(run.losses)),
-        RunTotal("regret", over, run.regret_curve(), run.regret, regret),
-        RunTotal("violation", broken, np.cumsum(run.violations), None, violation),
-        RunTotal("oracle calls", "linear minimisations over the set", calls),
-        *(
-            RunTotal(f"{name} above the plan", "net spend of a budget", np.cumsum(one.spend))
-            for name, one in run.budgets.items()
-        ),
-    )
 
 
 # --- experts --------------------------------------------------------------------------------------

@@ -415,10 +415,10 @@ class Run(base.Record):
         matplotlib.figure.Figure
             Made without pyplot; a notebook shows it.
         """
-        return formatting.presenter_of(self).plot(self)
+        return formatting.report_module("page").plot(self)
 
-    def _repr_html_(self) -> str:
-        return formatting.presenter_of(self).html(self)
+    def _repr_html_(self) -> Any:
+        return formatting.report_module("page").html(self)
 
     def __repr__(self) -> str:
         moved = self.churn_spread

@@ -23,7 +23,7 @@ from tidewolf.core import checkpoint, errors
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
-PAGE_FORMAT = 3
+PAGE_FORMAT = 4
 # How many hues the page defines; further ones begin again.
 HUES = 8
 DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
