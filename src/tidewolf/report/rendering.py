@@ -129,12 +129,14 @@ def installed(name: str) -> bool:
     return find_spec(name) is not None
 
 
-def require_extras() -> None:
-    """Refuse to begin a page if a package that draws or writes it is not installed."""
-    missing = [name for name in ("jinja2", "matplotlib") if not installed(name)]
+def require_extras(what: str = "Pages", *names: str) -> None:
+    """Refuse to begin a page, or a picture, if a package that draws or writes it is missing."""
+    missing = [name for name in names or ("jinja2", "matplotlib") if not installed(name)]
     if missing:
-        needed = f"Pages need {' and '.join(missing)}, not installed here"
-        raise errors.MissingExtra(f'{needed}; type: pip install "tidewolf[app]"')
+        raise errors.MissingExtra(
+            f"{what} need {' and '.join(missing)}, not installed here; type: "
+            'pip install "tidewolf[app]"'
+        )
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:
