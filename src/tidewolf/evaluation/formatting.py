@@ -83,9 +83,8 @@ def interval(ends: tuple[float, float], parts: int = 1) -> str:
     lower, upper = (number(end / parts) for end in ends)
     if lower != upper:
         return f"[{lower}, {upper}]"
-    error = (ends[1] - ends[0]) / (2 * parts)
-    least = _ROUNDING * max(map(abs, ends)) / parts  # an error that small is rounding
-    return f"{upper} \u00b1 {error:.0e}" if least < error < math.inf else upper
+    error, least = (ends[1] - ends[0]) / (2 * parts), _ROUNDING * max(map(abs, ends)) / parts
+    return f"{upper} \u00b1 {error:.0e}" if least < error < math.inf else upper  # else rounding
 
 
 def precise_interval(lower: float, upper: float) -> str:
@@ -109,9 +108,9 @@ def informative(measured: float | None, bound: float | None) -> bool:
 
 def bound_text(measured: float | None, bound: float | None) -> str:
     """A bound beside what was measured."""
-    if bound is None or informative(measured, bound):
-        return "none" if bound is None else number(bound)
-    return "not informative at this length"
+    if bound is None:
+        return "none"
+    return number(bound) if informative(measured, bound) else "not informative at this length"
 
 
 def format_setting(value: object) -> str:
@@ -120,10 +119,9 @@ def format_setting(value: object) -> str:
 
 def tick(x: float) -> str:
     """`x` for the tick of an axis: 2.5k, 10M."""
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(x) >= unit:
-            return f"{x / unit:g}{letter}"
-    return f"{x:g}"
+    units = {"G": 1e9, "M": 1e6, "k": 1e3, "": 0.0}
+    letter = next(letter for letter, least in units.items() if abs(x) >= least)
+    return f"{x / (units[letter] or 1.0):g}{letter}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
