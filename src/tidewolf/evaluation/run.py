@@ -197,8 +197,8 @@ class Run(base.Record):
     @cached_property
     def broken(self) -> float:
         """The share of rounds with a violation above rounding, 1e-9 of the constraints' size."""
-        broken = np.count_nonzero(self.violations > feasibility_slack(self, 1))
-        return broken / max(1, self.rounds)
+        slack = feasibility_slack(self, 1) if self.rounds else 0.0
+        return np.count_nonzero(self.violations > slack) / max(1, self.rounds)
 
     @property
     def notes(self) -> tuple[str, ...]:
