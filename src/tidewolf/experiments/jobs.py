@@ -85,7 +85,7 @@ from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods import compiled_rounds
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
-from tidewolf.problems.data import origin
+from tidewolf.problems.base import origin
 
 T = TypeVar("T")
 Row: TypeAlias = dict[str, Any]
