@@ -22,10 +22,9 @@ from typer.main import get_command
 from tidewolf import __version__
 from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, flag, opt
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, jit
 from tidewolf.core.arguments import did_you_mean
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
-from tidewolf.core.jit import LOGGER
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Entry
@@ -49,12 +48,12 @@ def _command() -> Any:
 
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command line; every error meant for the user becomes one line on stderr."""
-    words, level, code = list(arguments) or ["--help"], LOGGER.level, 2
+    words, level, code = list(arguments) or ["--help"], jit.LOGGER.level, 2
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_show_warning, warnings.showwarning)
             if "--quiet" in words or "-q" in words:  # no notices such as that of compiling
-                LOGGER.setLevel(logging.WARNING)
+                jit.LOGGER.setLevel(logging.WARNING)
             found = _command().main(args=words, prog_name="tidewolf", standalone_mode=False)
         return found if isinstance(found, int) else 0
     except (typer.Abort, KeyboardInterrupt):
@@ -72,7 +71,7 @@ def invoke(arguments: Sequence[str]) -> int:
             raise
         message = f"{error.filename} cannot be used: {error.strerror}."
     finally:
-        LOGGER.setLevel(level)
+        jit.LOGGER.setLevel(level)
     sys.stderr.write(f"{message}\n")
     return code
 
@@ -167,8 +166,7 @@ def run_command(
             return
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, "run", again=True):
-            created = RunFolder.create(folder, resolved, force=force)
-            _play(created, problem, as_json, quiet, verbose)
+            _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet, verbose)
 
 
 def resume(

@@ -64,8 +64,7 @@ def _experiments(incomplete: str) -> list[str]:
 def _learners(incomplete: str) -> list[str]:
     from tidewolf import baselines, learners
 
-    names = (*learners.every(), *baselines.every())
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in (*learners.every(), *baselines.every()) if name.startswith(incomplete)]
 
 
 ExperimentName: TypeAlias = Annotated[

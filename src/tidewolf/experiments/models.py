@@ -43,7 +43,7 @@ from tidewolf.experiments import building, experiment, keys
 from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
-from tidewolf.networks.from_files import CAPACITY, LENGTH
+from tidewolf.networks.network_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
 
 V = TypeVar("V")

@@ -46,8 +46,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import batch, frames, settings
-from tidewolf.core.arguments import all_different, listed, shown
+from tidewolf.core import arguments, batch, frames, settings
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongShape
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
@@ -181,7 +180,7 @@ class _Ends(settings.Check):
         if not isinstance(value, Mapping):
             value = dict(value) if is_pairs(value) else {Node()(value, what): 1.0}
         shares = {
-            node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
+            node: as_number(share, f"{what}: the share of {arguments.shown(node)}", above=0.0)
             for node, share in value.items()
         }
         if not shares:
@@ -273,8 +272,7 @@ class Network(OnLinks):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = {self.source is None, self.target is None, self.commodities is not None}
-        if len(given) > 1:
+        if len({self.source is None, self.target is None, self.commodities is not None}) > 1:
             raise InvalidInput("Give a network source and target, or else commodities.")
         if self.disjoint and self.paths != "k-shortest":
             words = 'Link-disjoint paths are tunnels: give paths = "k-shortest", too.'
@@ -290,7 +288,7 @@ class Network(OnLinks):
     @cached_property
     def link_names(self) -> tuple[str, ...]:
         """The names of the links: "SEA > DEN", or their own; all different."""
-        return all_different(
+        return arguments.all_different(
             link_row.name or f"{link_row.tail} > {link_row.head}" for link_row in self._link_rows
         )
 
@@ -398,7 +396,7 @@ class Network(OnLinks):
             apart = self.paths == "k-shortest" and not self.disjoint
             more = " Paths that share no link: disjoint = true." * apart
             words = "All tunnels of a commodity share their bottleneck, which no split relieves"
-            yield f"{words}: {listed(pairs)}.{more}"
+            yield f"{words}: {arguments.listed(pairs)}.{more}"
 
     @property
     def _notes_on_cut(self) -> tuple[str, ...]:
@@ -407,7 +405,7 @@ class Network(OnLinks):
         reasons = dict[str, list[str]]()
         for link, reason in self.cut:
             reasons.setdefault(reason, []).append(link)
-        why = "; ".join(f"{listed(links)}: {reason}" for reason, links in reasons.items())
+        why = "; ".join(f"{arguments.listed(links)}: {reason}" for reason, links in reasons.items())
         more = "With more tunnels more are" if self.tunnels else 'With paths = "all" every link is'
         count = f"{len(self.cut)} of {len(self.links)} links"
         return (f"{count} are not used: {why}. {more} used.",)

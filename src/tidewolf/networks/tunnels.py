@@ -434,8 +434,7 @@ class PathFinder:
         nodes = [target]
         while nodes[-1] != source:
             nodes.append(before[nodes[-1]])
-        steps = pairwise(reversed(nodes))
-        return tuple(self._links[step] for step in steps if step in self._links)
+        return tuple(self._links[step] for step in pairwise(reversed(nodes)) if step in self._links)
 
 
 def no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:

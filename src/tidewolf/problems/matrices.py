@@ -40,9 +40,7 @@ import math
 
 import numpy as np
 
-from tidewolf.core import batch, settings
-from tidewolf.core.randomness import autoregressive_noise, generator
-from tidewolf.core.types import Floats
+from tidewolf.core import batch, randomness, settings, types
 from tidewolf.functions import Linear, MaxAffine, Range, Squared
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
 from tidewolf.sets.spectra import BoundedPSD, NuclearBall
@@ -98,10 +96,10 @@ def sdp(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     )
 
 
-def _gains(degrees: Floats, seed: int) -> Floats:
+def _gains(degrees: types.Floats, seed: int) -> types.Floats:
     """What each antenna counts for at each of these angles, (rounds, angles, antennas)."""
     rounds, angles = degrees.shape
-    steps = autoregressive_noise(seed, "sdp fading", rounds, (angles, ANTENNAS), MEMORY)
+    steps = randomness.autoregressive_noise(seed, "sdp fading", rounds, (angles, ANTENNAS), MEMORY)
     phases = np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None]
     pattern = math.sqrt(2 / ANTENNAS) * np.cos(phases)
     return np.asarray(pattern + FADING / math.sqrt(ANTENNAS) * steps)
@@ -143,11 +141,11 @@ def completion(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     (48, (20, 12))
     """
     rounds = as_rounds(rounds, ROUNDS, 2 * ITEMS)
-    world = generator(0, "completion world")
+    world = randomness.generator(0, "completion world")
     tastes, others = world.standard_normal((2, USERS, RANK)) / math.sqrt(RANK)
     natures, popularity = world.standard_normal((ITEMS, RANK)), np.arange(1, ITEMS + 1) ** -0.5
-    draws = generator(seed, "completion rounds").random((rounds, 2 + ITEMS))
-    noise = NOISE * generator(seed, "completion noise").standard_normal((rounds, ITEMS))
+    draws = randomness.generator(seed, "completion rounds").random((rounds, 2 + ITEMS))
+    noise = NOISE * randomness.generator(seed, "completion noise").standard_normal((rounds, ITEMS))
 
     t, shape = np.arange(rounds)[:, None], (USERS, ITEMS)
     user = (draws[:, :1] * np.minimum(JOIN + t // PACE, USERS)).astype(np.int64)

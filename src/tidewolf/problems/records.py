@@ -51,8 +51,7 @@ from typing import Annotated
 
 import numpy as np
 
-from tidewolf.core import batch, settings
-from tidewolf.core.types import NDArray
+from tidewolf.core import batch, settings, types
 from tidewolf.functions import Affine, Linear, MaxUtilization
 from tidewolf.problems import base, traffic
 from tidewolf.sets import graph_tools, simplices
@@ -154,13 +153,12 @@ def freeway(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Probl
     arcs, miles = [links[i] for i in kept], miles[kept]
     tails, heads = np.array(arcs).T
     speed = (speeds[:, tails] / 3.6 + speeds[:, heads] / 3.6) / 2
-    usual = np.percentile(speed, 85, axis=0)
     return traffic.flow_problem(
         "freeway",
         arcs,
         (source, target),
         60 * miles / speed[taken],
-        np.minimum(1, speed[taken] / usual),
+        np.minimum(1, speed[taken] / np.percentile(speed, 85, axis=0)),
         f"One stream of cars from detector {source} to detector {target} of the Los Angeles "
         "freeways, thinner where traffic is slow.",
         288,
@@ -255,7 +253,7 @@ def meta(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     )
 
 
-def _path_name(links: NDArray, pair: int) -> str:
+def _path_name(links: types.NDArray, pair: int) -> str:
     """A path by its ends and what it passes; links and pairs are the ordered pairs of PoDs."""
     ends = list(permutations(range(PODS), 2))
     (source, target), used = ends[pair], {pod for i in np.flatnonzero(links) for pod in ends[i]}

@@ -52,9 +52,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core import batch, settings
+from tidewolf.core import batch, settings, types
 from tidewolf.core.randomness import autoregressive_noise, generator
-from tidewolf.core.types import Floats
 from tidewolf.functions import Affine, Capacity, Linear, LogWealth, MaxAffine, Quadratic
 from tidewolf.methods.budget import Budget
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds, wave
@@ -176,7 +175,7 @@ def scheduling(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     )
 
 
-def _prices(rounds: int, seed: int) -> Floats:
+def _prices(rounds: int, seed: int) -> types.Floats:
     """What the day's energy would cost in each hour, (rounds, hours)."""
     hour, winter = np.arange(HOURS), np.cos(2 * np.pi * np.arange(rounds)[:, None] / YEAR)
     peaks = np.exp(-(((hour - 8) / 2) ** 2)) + 1.3 * np.exp(-(((hour - 19) / 2.5) ** 2))
@@ -186,7 +185,7 @@ def _prices(rounds: int, seed: int) -> Floats:
     return np.asarray(usual + PRICE_NOISE * noise)
 
 
-def _room(rounds: int, seed: int) -> Floats:
+def _room(rounds: int, seed: int) -> types.Floats:
     """What fits into each group, in units of its share of the day, (rounds, groups)."""
     turns = np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4
     wave = np.cos(2 * np.pi * turns)
@@ -255,7 +254,7 @@ def gateway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     )
 
 
-def _latencies(rounds: int, seed: int) -> Floats:
+def _latencies(rounds: int, seed: int) -> types.Floats:
     """Seconds per request, (rounds, endpoints)."""
     n = len(LATENCY)
     noise = autoregressive_noise(seed, "gateway latencies", rounds, (n,), MEMORY)
