@@ -53,6 +53,7 @@ from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Capacity, Linear, linear, negative
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
+from tidewolf.networks.network_files import LinkColumns
 from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, graphs
 
@@ -73,7 +74,7 @@ Columns: TypeAlias = tuple[str, ...] | int
 # --- files ----------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
+def read_rows(path: Path, place: Place, gaps: bool) -> Table:
     return read_table(require_file(path, place), gaps=gaps, format=place.format)
 
 
@@ -188,9 +189,7 @@ def coordinates_of(
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
-        columns = _graph(
-            given, known, place, optional=(network_files.LENGTH, network_files.CAPACITY)
-        )
+        columns = _graph(given, known, place, *network_files.OPTIONAL)
         of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
         if isinstance(path := given.get("commodities"), str):
             path = require_file(Path(path), place.within("commodities"))
@@ -226,9 +225,7 @@ def coordinates_of(
     return Coordinates(build_choice(choice, place))
 
 
-def _graph(
-    given: Mapping[str, Any], known: Keys, place: Place, optional: Sequence[str] = ()
-) -> network_files.LinkColumns:
+def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) -> LinkColumns:
     """The graph of a file, or the links themselves; and what messages call it."""
     columns = {
         key: value
@@ -241,17 +238,16 @@ def _graph(
         how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
         graph = read_graph(path, directed=directed, format=place.format, **how)
         if "nodes" in given:
-            nodes = require_file(Path(given["nodes"]), place.within("nodes"))
-            rows = read_records(nodes, ("name", "longitude", "latitude"), format=place.format)
-            at = {
-                row.text("name"): (row.number("longitude"), row.number("latitude")) for row in rows
-            }
-            graph = graph._replace(node_places=at)
-        return network_files.LinkColumns(graph, str(path))
+            nodes, at = Path(given["nodes"]), ("longitude", "latitude")
+            require_file(nodes, place.within("nodes"))
+            rows = read_records(nodes, ("name", *at), format=place.format)
+            on_map = {row.text("name"): (row.number(at[0]), row.number(at[1])) for row in rows}
+            graph = graph._replace(node_places=on_map)
+        return LinkColumns(graph, str(path))
     for key in columns:
         where = place.within(key).words()
         raise InvalidInput(f"{where}{key} is a column of a graph's file, and this is a list.")
-    return network_files.LinkColumns(_listed(given, place.within("graph")), "the graph")
+    return LinkColumns(_listed(given, place.within("graph")), "the graph")
 
 
 def _listed(given: Mapping[str, Any], place: Place) -> Graph:
@@ -273,9 +269,7 @@ def _listed(given: Mapping[str, Any], place: Place) -> Graph:
     return Graph(there + back * (ways - 1), numbers, 0, names, places * ways, ways == 2)
 
 
-def _value_on_links(
-    setting: Setting, value: Any, columns: network_files.LinkColumns, place: Place
-) -> Any:
+def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
     """The value of a setting of a set over links: nodes are those of the graph."""
     check, graph, node = setting.check, columns.graph, columns.finder(setting.name)
 
@@ -314,7 +308,7 @@ class Coordinates:
     K: ConvexSet
     files: network_files.NetworkFiles | None = None
     # if they are links, or shares on links
-    links: network_files.LinkColumns | None = None
+    links: LinkColumns | None = None
     names: tuple[str, ...] = ()
     # the table that named them
     first: Path | None = None
@@ -345,15 +339,13 @@ class Coordinates:
     ) -> tuple[Batch, Batch]:
         """The losses and limits of tables of equal length, or of the functions that are named."""
         order = self._in_order if self.files is None else self.files.in_order_of
-        losses, limits = self.of_numbers(
-            {name: order(name, table, paths[name]) for name, table in read.items()}
-        )
+        losses, limits = self.of_numbers({key: order(key, read[key], paths[key]) for key in read})
         if tables.losses is not None:
             losses = build_choice(tables.losses, place.within("losses"), self.read)
         if tables.constraints is not None:
             limits.append(build_choice(tables.constraints, place.within("constraints"), self.read))
         assert losses is not None
-        return losses, as_constraints(limits, losses)
+        return losses, limits[0] if len(limits) == 1 else as_constraints(limits, losses)
 
     def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch | None, list[Batch]]:
         """The losses and limits of finite numbers, rounds first, in the order of links and
@@ -438,9 +430,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         raise InvalidInput(f"{place.words()}an experiment needs rounds: {ways}.")
     is_info = {name: name not in TABLES for name in paths}
     read = {
-        name: read_rows(
-            path, place.within(*name.split(" ", 1)), gaps=is_info[name] or gaps != "refuse"
-        )
+        name: read_rows(path, place.within(*name.split(" ", 1)), is_info[name] or gaps != "refuse")
         for name, path in paths.items()
     }
     entries = len(read["costs"].columns) if "costs" in read else None
@@ -501,9 +491,7 @@ def _info(
         table = read[name]
         if len(table.values) != length:
             rows = len(table.values)
-            raise InvalidInput(
-                f"{paths[name]} has {rows} rows and the losses have {length} rounds."
-            )
+            raise InvalidInput(f"{paths[name]} has {rows} rows; the losses have {length} rounds.")
         if name == "context":
             values = table.values[:, 0] if len(table.columns) == 1 else table.values
             found["context"] = values[:rounds]
@@ -575,9 +563,7 @@ class RoundReader:
             links.places(tuple(map(str, range(reader._size))), "")
         for name, count in Counter(reader.names).items():
             if count > 1:
-                raise InvalidInput(
-                    f"{place.words()}{count} entries of a point are called {name!r}."
-                )
+                raise InvalidInput(f"{place.words()}{count} entries of points are called {name!r}.")
         return reader
 
     def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
@@ -723,4 +709,4 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
     if path.name.lower().endswith(CSV):  # which may grow
         header = read_header(path, experiment.files)
         return column_names(header[int(is_time(header[0])) :] if header else (), str(path))
-    return read_rows(path, experiment.place("stream", "costs"), gaps=True).columns
+    return read_rows(path, experiment.place("stream", "costs"), True).columns

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any, TypeAlias, final
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from tidewolf.problems import Problem
 FORMS = ("none", "csv", "parquet", "both")
 # Learners that play if a file names none: the default, exact projections, and re-solving.
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
+_BY_DEFAULT = tuple(map(Choice, DEFAULT_LEARNERS))
+# Pairs of a setting and its values.
+Swept: TypeAlias = tuple[tuple[str, tuple[Any, ...]], ...]
 # Learners that play a built-in problem chosen by name: also the paper's three.
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 # The learner of a session that names none.
@@ -138,9 +141,7 @@ class Tables:
     losses: Annotated[Choice | None, _Is(check=_choice)] = None
     constraints: Annotated[Choice | None, _Is(check=_choice)] = None
     context: Annotated[Path | None, _Is()] = None
-    advice: Annotated[
-        tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"incumbent": "incumbent.csv"}')
-    ] = ()
+    advice: Annotated[tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"me": "me.csv"}')] = ()
     objective: Annotated[str, settings.Text(choices=OBJECTIVES)] = COST
     gaps: Annotated[str, settings.Text(choices=GAPS)] = "refuse"
 
@@ -222,17 +223,11 @@ class Experiment:
     name: Annotated[str, settings.Text()]
     stream: Annotated[Choice | Tables, _Is(check=lambda value, what: _choice(value, what, Tables))]
     hard_set: Annotated[Choice | None, _Is(check=_choice)] = None
-    learners: Annotated[tuple[Choice, ...], _each(_choice, '[Choice("Ensemble")]')] = tuple(
-        map(Choice, DEFAULT_LEARNERS)
-    )
+    learners: Annotated[tuple[Choice, ...], _each(_choice, '[Choice("Resolve")]')] = _BY_DEFAULT
     rounds: Annotated[int | None, settings.Count()] = None
     seeds: Annotated[tuple[int, ...], _each(partial(arrays.as_count, least=0), "[0, 1]")] = (0,)
-    cautions: Annotated[
-        tuple[float, ...], _each(partial(arrays.as_number, above=0.0), "[10.0]")
-    ] = ()
-    swept: Annotated[
-        tuple[tuple[str, tuple[Any, ...]], ...], _each(_pair(_values), '[("horizons", [100, 200])]')
-    ] = ()
+    cautions: Annotated[tuple[float, ...], _each(partial(arrays.as_number, above=0.0), "[10]")] = ()
+    swept: Annotated[Swept, _each(_pair(_values), '[("horizons", [100, 200])]')] = ()
     title: Annotated[str, settings.Text()] = ""
     folder: Annotated[Path | None, _Is()] = None
     checkpoint_seconds: Annotated[float, settings.Number(above=0.0)] = 10.0
@@ -311,11 +306,10 @@ class Experiment:
         """
         found = []
         for choice in self.learners:
-            swept = "caution" in learner_keys(choice.name) and "caution" not in choice.given
+            name, given = choice.name, choice.given
+            swept = "caution" in learner_keys(name) and "caution" not in given
             values = self.cautions if swept else ()
-            found += [
-                Choice.of(choice.name, {**choice.given, "caution": value}) for value in values
-            ] or [choice]
+            found += [Choice.of(name, {**given, "caution": at}) for at in values] or [choice]
         return tuple(dict.fromkeys(found))
 
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
@@ -418,20 +412,16 @@ class Experiment:
         if isinstance(stream, Choice):
             stream = keys.with_defaults(stream, problem_keys(stream.name))
         else:
-            stream = Tables(
-                **{name: _absolute(part) for name, part in given_fields(stream).items()}
-            )
+            stream = Tables(**{key: _absolute(at) for key, at in given_fields(stream).items()})
         if K is not None:
             K = _absolute(keys.with_defaults(K, keys.kind_keys(keys.kind_named(K.name))))
-        entrants = [
-            keys.with_defaults(
-                Choice.of(each.name, {"horizon": rounds, **each.given}), learner_keys(each.name)
-            )
-            for each in self.entrants()
-        ]
-        return replace(
-            self, rounds=rounds, stream=stream, hard_set=K, learners=tuple(entrants), cautions=()
+        of_rounds = {"horizon": rounds}
+        learners = tuple(
+            keys.with_defaults(Choice.of(one.name, of_rounds | one.given), learner_keys(one.name))
+            for one in self.entrants()
         )
+        made: Any = {"rounds": rounds, "stream": stream, "hard_set": K, "learners": learners}
+        return replace(self, **made, cautions=())
 
     def toml(self) -> str:
         """The experiment as a file that `load` reads."""

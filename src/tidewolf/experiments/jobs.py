@@ -367,9 +367,7 @@ def failed(job: Job, reason: str, comparator: Row | None = None, sees: str = "")
     return job.plain() | dict.fromkeys(MEASURES) | more
 
 
-def begin(
-    learner: base.Learner[Any], problem: Problem, file: Path | None, origin: str = ""
-) -> Recording:
+def begin(learner: Any, problem: Problem, file: Path | None, origin: str) -> Recording:
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
     data, where = checkpoint.read(file), {"source": origin, "folder": str(file.parent.parent)}

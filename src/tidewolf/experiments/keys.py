@@ -206,9 +206,7 @@ def key(name: str, check: settings.Check, default: Any = None) -> FileKey:
     return FileKey(name, Any, check, True, default)
 
 
-_DIRECTED = key(
-    "directed", settings.Flag("Whether links carry one way only. None: as the graph's file says.")
-)
+_DIRECTED = key("directed", settings.Flag("Whether links lead one way. None: as the file says."))
 
 
 class NodesFile(settings.Text):
@@ -241,9 +239,7 @@ _TUNNELS = key(
 )
 # The settings of a network that tunnels replace.
 CHOOSES_PATHS = frozenset(("paths", "k", "disjoint"))
-_NODES = key(
-    "nodes", NodesFile("A table with the name, longitude and latitude of each node, for the page.")
-)
+_NODES = key("nodes", NodesFile("A table of nodes for the page: name, longitude and latitude."))
 _SENT = "How much is sent, in the unit of the capacities; points are shares of it."
 # What a file may say of one flow from a source to a target, beside what the set declares.
 _ONE_FLOW = (
@@ -482,9 +478,7 @@ def parse(text: str, name: str) -> Document:
 
 def _places(text: str) -> Iterator[tuple[KeyPath, tuple[int, int]]]:
     """Line and column of each table, and of each key at the start of a line."""
-    plain = _STRING_OR_COMMENT.sub(
-        lambda found: (" " if found[0][0] == "#" else "_") * len(found[0]), text
-    )
+    plain = _STRING_OR_COMMENT.sub(lambda at: (" " if at[0][0] == "#" else "_") * len(at[0]), text)
     counts, table, depth, at = Counter[KeyPath](), KeyPath(), 0, 0
     for line in plain.split("\n"):
         if depth == 0 and line.strip():

@@ -450,9 +450,8 @@ def read_records(
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
     if not {*columns} <= {*header}:
-        raise InvalidInput(
-            f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
-        )
+        expected = f"expected the columns {', '.join(columns)}"
+        raise InvalidInput(f"{path}: {expected}, received {', '.join(header)}.")
     return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
 
 
@@ -508,10 +507,8 @@ def _read_csv(path: Path, format: FileFormat) -> Cells:
     width = len(rows[0]) if rows else 0
     wrong = [each for each in found if len(each[1]) != width] or (found[:1] if width == 1 else [])
     if wrong and ((likely := _likely(path, format)) or len(wrong[0][1]) != width):
-        line, row = wrong[0]
-        raise InvalidInput(
-            f"{path}, line {line}: expected {width} cells, received {len(row)}{likely}."
-        )
+        where, cells = f"{path}, line {wrong[0][0]}", len(wrong[0][1])
+        raise InvalidInput(f"{where}: expected {width} cells, received {cells}{likely}.")
     columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
     while len(columns) > 1 and not any(cell.strip() for cell in columns[-1]):
         columns.pop()  # spreadsheets leave columns without a name and without a cell
@@ -572,8 +569,8 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
         require_unpacked(file, sum(member.file_size for member in archive.infolist()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and lists that openpyxl does not keep
-        rows = dict(_sheet_rows(openpyxl, path, values=True))
-        formulas = dict(_sheet_rows(openpyxl, path, values=False))
+        rows = dict(_sheet_rows(openpyxl, path, True))
+        formulas = dict(_sheet_rows(openpyxl, path, False))
     top = next(iter(rows), 0)
     used = [j for j, cell in enumerate(rows.get(top, ())) if cell is not None]
     wide = max(map(len, formulas.values()), default=0)
@@ -594,9 +591,7 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
     return Cells(str(path), header, [each[1:] for each in columns], list(formulas)[1:], format)
 
 
-def _sheet_rows(
-    openpyxl: Any, path: Path, *, values: bool
-) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def _sheet_rows(openpyxl: Any, path: Path, values: bool) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """The rows of a sheet that are not empty, by their numbers: formulas by value or as text."""
     file, named = file_of(path), _SHEET.match(path.name)
     room = most_unpacked(file.stat().st_size) // 8
@@ -610,9 +605,7 @@ def _sheet_rows(
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             room -= len(row)
             if number > _MOST_ROWS or room < 0:
-                raise InvalidInput(
-                    f"{path}, row {number}: its cells lie so far apart that it is no table."
-                )
+                raise InvalidInput(f"{path}, row {number}: cells lie so far apart: no table.")
             cells = tuple((cell.strip() or None) if isinstance(cell, str) else cell for cell in row)
             if any(cell is not None for cell in cells):
                 yield number, cells

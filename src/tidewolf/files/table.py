@@ -199,9 +199,7 @@ def _times(cells: reading.Cells, rows: int) -> NDArray:
         times = reading.in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
         before, time = map(reading.clock_text, times[i : i + 2])
-        clocks = (
-            f"; if clocks went back, give UTC offsets or {reading.say(timezone='Europe/Berlin')}"
-        )
+        clocks = f"; if clocks went back, give offsets or {reading.say(timezone='Europe/Berlin')}"
         clocks *= dated and not utc and format.timezone is None
         order = f"the time {time} does not come after {before}"
         raise InvalidInput(f"{cells.place(i + 1)}: {order}; sort the rows, one per time{clocks}.")
@@ -443,9 +441,7 @@ class Graph(NamedTuple):
         """
         if lengths is not None and not arguments.is_text(lengths, *self.numbers):
             name = lengths if isinstance(lengths, str) else arguments.shown(lengths)
-            raise InvalidInput(
-                f"The links have no {name}; ask for it, read_graph(path, numbers=[{name!r}])."
-            )
+            raise InvalidInput(f"The links have no {name}; ask for it: numbers=[{name!r}].")
         own = None if lengths is None else self.numbers[lengths]
         return away(self.links, source=source, target=target, lengths=own)
 
@@ -563,9 +559,8 @@ def _from_file(path: Path, format: reading.FileFormat) -> Edges:
         ]
         return edge_list(cells.header, columns, cells.name, cells.place)
     if not name.endswith((".graphml", ".gml")):
-        raise InvalidInput(
-            f"{path}: expected a graph that ends in {', '.join(reading.ENDINGS)}, .graphml or .gml."
-        )
+        endings = ", ".join((*reading.ENDINGS, ".graphml", ".gml"))
+        raise InvalidInput(f"{path}: expected a graph that ends in one of {endings}.")
     networkx = arguments.import_extra("networkx", "Reading GraphML and GML", "graph")
     if path.stat().st_size > LARGEST_TEXT:
         raise InvalidInput(

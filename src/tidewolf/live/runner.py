@@ -42,7 +42,7 @@ from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.live.rows import WINDOW, Line, Time, expected
 from tidewolf.methods import base, capabilities
-from tidewolf.networks.routes import routes_of
+from tidewolf.networks.network import routes_of
 from tidewolf.session import Session
 from tidewolf.sets import MultiFlow
 from tidewolf.storage.database import SQLite, explained

@@ -40,13 +40,15 @@ from tidewolf.networks.tunnels import PathRows, Tunnel
 from tidewolf.sets.graphs import commodities_of
 
 # Columns of an edge list that are read where they are there.
-LENGTH, CAPACITY = "length", "capacity"
+LENGTH, CAPACITY = OPTIONAL = ("length", "capacity")
 # What a table of tunnels calls pairs and names, and what one of a run calls them.
 _TUNNEL_COLUMNS = (("pair", "commodity"), ("name", "tunnel"))
 # What the loss of a network is: cost times volume, or how full the fullest link is.
 COST, MAX_UTILIZATION = OBJECTIVES = ("cost", "max-utilization")
 
 
+# Losses and limits.
+Functions: TypeAlias = tuple[batch.Batch, batch.Batch]
 # A node by its name; text says what it is.
 Finder: TypeAlias = Callable[[Any, str], Hashable]
 
@@ -131,15 +133,12 @@ class NetworkFiles(NamedTuple):
     columns: LinkColumns
     objective: str = COST
 
-    def functions(
-        self, tables: Mapping[str, Table], sources: Mapping[str, object]
-    ) -> tuple[batch.Batch, batch.Batch]:
+    def functions(self, tables: Mapping[str, Table], sources: Mapping[str, object]) -> Functions:
         """The losses and limits of tables of equal length, a row per round; errors call each as
         `sources` says.
         """
-        return self.of_numbers(
-            {name: self.in_order_of(name, table, sources[name]) for name, table in tables.items()}
-        )
+        order = self.in_order_of
+        return self.of_numbers({key: order(key, tables[key], sources[key]) for key in tables})
 
     def in_order_of(self, name: str, table: Table, source: object) -> types.Floats:
         """The numbers of a table in the order of links or commodities."""
@@ -152,7 +151,7 @@ class NetworkFiles(NamedTuple):
             raise InvalidInput(f"{at}: demands must be at least 0, not {found[row, j]:g}.")
         return found
 
-    def of_numbers(self, numbers: Mapping[str, types.Floats]) -> tuple[batch.Batch, batch.Batch]:
+    def of_numbers(self, numbers: Mapping[str, types.Floats]) -> Functions:
         """The losses and limits of finite numbers of shape (rounds, links), those there are of
         costs (else the lengths), capacities (else the graph's) and weights; demands (rounds,
         commodities) and budgets (rounds,). If there are weights, what links carry times theirs is
@@ -366,9 +365,8 @@ def from_files(
     path = GIVEN if in_memory else as_path(graph, "The path of a graph")
     gaps, numbers = Text(choices=GAPS)(gaps, "gaps"), [] if lengths is None else [lengths]
     objective = Text(choices=OBJECTIVES)(objective, "objective")
-    read = read_graph(
-        graph, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
-    )
+    which: Any = {"numbers": numbers, "optional": OPTIONAL, "directed": directed}
+    read = read_graph(graph, **which, format=format)
     if isinstance(commodities, str | PathLike):
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
     elif frames.is_frame(commodities):
@@ -376,8 +374,7 @@ def from_files(
     settings: dict[str, Any] = {"demand": demand, "paths": paths, "k": k, "disjoint": disjoint}
     if tunnels is not None:
         settings["tunnels"] = read_tunnels(as_path(tunnels, "The path of tunnels"), format)
-    columns = LinkColumns(read, str(path))
-    files = of_graph(columns, source, target, commodities, lengths, **settings)
+    files = of_graph(LinkColumns(read, str(path)), source, target, commodities, lengths, **settings)
     files = files._replace(objective=objective)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     sources = {

@@ -192,9 +192,8 @@ def carbon(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Proble
     >>> tw.problems.named("carbon") is tw.problems.carbon  # what a file calls "carbon"
     True
     """
-    taken, (intensity, generation, regions) = base.first_rounds(
-        "carbon", rounds, "ci_x10", "gen_gw_x100", "regions"
-    )
+    arrays = ("ci_x10", "gen_gw_x100", "regions")
+    taken, (intensity, generation, regions) = base.first_rounds("carbon", rounds, *arrays)
     strain = generation[taken] / np.percentile(generation, 99.9, axis=0)
     carbon = intensity[taken] / (10 * BUDGET)
     return base.Problem(

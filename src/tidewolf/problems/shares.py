@@ -236,15 +236,13 @@ def gateway(rounds: Rounds = None, seed: RandomSeed = 0) -> Problem:
     spend = requests * prices
     total = float(DAY * (PRICE.min() + SHARE * (PRICE.max() - PRICE.min())))
     turns = minutes[:, None] / (300.0 + 170.0 * np.arange(n)) + np.arange(n) / n
-    quotas = QUOTA * wave(0.7, 1.3, turns)
-    plan = np.full(rounds, total / DAY)
     return Problem(
         "gateway",
         Simplex(n),
         batch.Stream(
             Linear(_latencies(rounds, seed)),
-            Capacity(quotas / requests),
-            budgets={"usd": Affine(spend, plan)},
+            Capacity((QUOTA * wave(0.7, 1.3, turns)) / requests),
+            budgets={"usd": Affine(spend, np.full(rounds, total / DAY))},
         ),
         f"Shares of the requests of a minute for {n} endpoints, within their quotas and "
         f"{total:.0f} dollars per day.",

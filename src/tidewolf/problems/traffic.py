@@ -73,7 +73,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import permutations
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -84,6 +84,7 @@ from tidewolf.functions import Capacity, Linear, LoadCost, MaxUtilization
 from tidewolf.problems import base
 from tidewolf.sets import flows, graph_tools, graphs
 
+Nodes: TypeAlias = Sequence[Hashable]
 HOUR, DAY, ROUNDS = 4, 96, 2000  # rounds of an hour and of a day; the usual number of rounds
 # the busiest local hour; at night exp(-2 SHARPNESS) of its traffic is left
 PEAK, SHARPNESS = 15.0, 0.6
@@ -125,9 +126,7 @@ def flow_problem(
     return base.Problem(name, K, stream, title, K.names, period, **more)
 
 
-def loads(
-    links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], traffic: Floats
-) -> Floats:
+def loads(links: Sequence[Link], lengths: Lengths, nodes: Nodes, traffic: Floats) -> Floats:
     """The load on every link, (rounds, links), when traffic[t, i, j] from nodes[i] to nodes[j]
     takes the shortest path.
     """
@@ -141,9 +140,7 @@ def loads(
     return np.ascontiguousarray(load.T)
 
 
-def gravity(
-    links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], pull: Floats
-) -> Floats:
+def gravity(links: Sequence[Link], lengths: Lengths, nodes: Nodes, pull: Floats) -> Floats:
     """`loads` for traffic pull[t, i] pull[t, j] from nodes[i] to nodes[j]: a node forwards what all
     nodes behind it draw.
     """
@@ -161,20 +158,20 @@ def gravity(
 
 
 def spread(
-    links: Sequence[Link], lengths: Lengths, source: Hashable, target: Hashable, scale: float
+    arcs: Sequence[Link], lengths: Lengths, source: Any, target: Any, scale: float
 ) -> Floats:
     """Dial's split (1971) of a unit flow over links that lead away: a path of length l gets a share
     proportional to exp(-l / scale).
     """
-    distance, _ = graph_tools.shortest(links, lengths, source)
-    away_links = sorted(range(len(links)), key=lambda i: distance[links[i][0]])
+    distance, _ = graph_tools.shortest(arcs, lengths, source)
+    by_distance = sorted(range(len(arcs)), key=lambda i: distance[arcs[i][0]])
     weight = {target: 1.0}
-    for i in reversed(away_links):
-        tail, head = links[i]
+    for i in reversed(by_distance):
+        tail, head = arcs[i]
         weight[tail] = weight.get(tail, 0.0) + math.exp(-lengths[i] / scale) * weight[head]
-    flow, through = np.zeros(len(links)), {source: 1.0}
-    for i in away_links:
-        tail, head = links[i]
+    flow, through = np.zeros(len(arcs)), {source: 1.0}
+    for i in by_distance:
+        tail, head = arcs[i]
         flow[i] = through[tail] * math.exp(-lengths[i] / scale) * weight[head] / weight[tail]
         through[head] = through.get(head, 0.0) + flow[i]
     return flow
@@ -257,13 +254,13 @@ def routing(
     km, speed = km[kept], speed[kept]
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE["routing"]) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)
-    usable = FILL * speed if feasible else FILL * speed * outage(rounds, arcs)
     return flow_problem(
         "routing",
         arcs,
         (SOURCE, TARGET),
         km / 1000 * (1 + CONGESTION * load / speed),
-        np.maximum(0, usable - load) / DEMAND,
+        np.maximum(0, (FILL * speed if feasible else FILL * speed * outage(rounds, arcs)) - load)
+        / DEMAND,
         f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
         f"traffic{'' if feasible else ' and weekly outages'}.",
         DAY,
@@ -295,8 +292,7 @@ def traffic(rounds: int, seed: int) -> Floats:
 def outage(rounds: int, arcs: list[tuple[str, str]]) -> Floats:
     """What is left of every arc in every round, (rounds, arcs)."""
     down = np.isin(np.arange(rounds) % (7 * DAY), OUTAGE)
-    leaving = np.array([tail == SOURCE for tail, _ in arcs])
-    return np.where(down[:, None] & leaving, LEFT, 1.0)
+    return np.where(down[:, None] & np.array([tail == SOURCE for tail, _ in arcs]), LEFT, 1.0)
 
 
 # --- the Topology Zoo -----------------------------------------------------------------------------
@@ -463,13 +459,10 @@ def cables_of(network: str) -> list[tuple[int, int]]:
 def largest_part(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     nodes, tails, heads = graphs.number_nodes(cables)
     part = graphs.connected_parts(tails, heads, len(nodes))
-    largest = np.bincount(part).argmax()
-    return [cables[i] for i in np.flatnonzero(part[tails] == largest).tolist()]
+    return [cables[i] for i in np.flatnonzero(part[tails] == np.bincount(part).argmax()).tolist()]
 
 
-def ends(
-    links: Sequence[Link], lengths: Floats, nodes: Sequence[Hashable]
-) -> tuple[Hashable, Hashable, int]:
+def ends(links: Sequence[Link], lengths: Floats, nodes: Nodes) -> tuple[Hashable, Hashable, int]:
     """The two nodes with the most paths on links that lead away from the first, the nearest among
     several such, and how many paths.
     """
