@@ -25,7 +25,7 @@ from benchmarks.measuring import Bar, Limits, play_sections
 from benchmarks.operating import means, percent, problems
 from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
-from tidewolf.problems.gateway import DAY
+from tidewolf.problems.shares import DAY
 
 LEADER, WEALTH = 12.40, 0.95
 SEEDS, TARGETS = 5, (0.001, 0.002, 0.005, 0.01)

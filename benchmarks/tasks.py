@@ -22,7 +22,7 @@ from tidewolf.core.types import Floats
 from tidewolf.methods.budget import worst_windows
 from tidewolf.problems import Problem
 from tidewolf.problems.adversarial import COMMON
-from tidewolf.problems.data import record
+from tidewolf.problems.base import record
 from tidewolf.problems.records import COUNTED
 
 COST = 0.001

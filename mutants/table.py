@@ -135,7 +135,7 @@ PATCHES = {
             "tests/test_functions.py::test_examples_keep_every_law",
         ),
     },
-    "networks/from_files.py": {
+    "networks/network_files.py": {
         "NetworkFiles: the edge list's capacities count beside the table's": Patch(
             "values[:, places], own)",
             "np.minimum(values[:, places], own) if name == 'capacities' "

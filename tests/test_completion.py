@@ -17,7 +17,7 @@ from tidewolf.functions import Range, Squared
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.sdp import AlternatingDirections
 from tidewolf.hindsight.task import Task
-from tidewolf.problems.completion import MILD, TAU
+from tidewolf.problems.matrices import MILD, TAU
 from tidewolf.sets import Box, L2Ball, NuclearBall
 
 seeds = st.integers(0, 2**32)

@@ -23,7 +23,7 @@ from tidewolf.cli import main
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import OtherSettings, OtherVersions
 from tidewolf.experiments import RunFolder
-from tidewolf.problems import data
+from tidewolf.problems import base
 
 BEFORE, AFTER = 40, 1000
 
@@ -119,7 +119,7 @@ def test_a_run_resumes_and_is_reported(interrupted):
 
 
 def test_a_run_of_another_generator_is_refused(interrupted, monkeypatch):
-    monkeypatch.setattr(data, "GENERATOR_VERSION", data.GENERATOR_VERSION + 1)
+    monkeypatch.setattr(base, "GENERATOR_VERSION", base.GENERATOR_VERSION + 1)
     with pytest.raises(OtherSettings):
         RunFolder.open(interrupted / "cut").play()
 
@@ -131,7 +131,7 @@ GENERATED = ["routing", "sdp", "completion", "portfolio", "scheduling", "adversa
 def test_generators_make_what_they_made(name):
     """If one of these changes, raise GENERATOR_VERSION."""
     expected = json.loads((Path(__file__).parent / "fixtures" / "generators.json").read_text())
-    assert expected["version"] == data.GENERATOR_VERSION
+    assert expected["version"] == base.GENERATOR_VERSION
     problem = tw.problems.named(name)(rounds=20, seed=1)
     parts = (problem.stream.losses, problem.stream.constraints)
     found = [float(np.sum(part.values(problem.K.center))) for part in parts]

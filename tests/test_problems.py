@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-from importlib import import_module
 from itertools import permutations
 
 import numpy as np
@@ -16,16 +15,13 @@ from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.functions.linear import Linear
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.networks import Tunnels
-from tidewolf.problems import graphs
+from tidewolf.problems import traffic
 from tidewolf.problems.adversarial import KINDS
-from tidewolf.problems.base import Problem
-from tidewolf.problems.data import RECORDS, data_folder, record
+from tidewolf.problems.base import RECORDS, Problem, data_folder, record
 from tidewolf.problems.records import COUNTED
-from tidewolf.problems.routing import MARGIN, SCALE, kilometres
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
 from tidewolf.sets.graph_tools import count_paths
 
-pairs, zoo = (import_module(f"tidewolf.problems.{name}") for name in ("pairs", "zoo"))
 needs_records = pytest.mark.skipif(
     not data_folder().is_dir(),
     reason=f"the recorded streams are not in {data_folder()}; set TIDEWOLF_DATA to their folder",
@@ -94,10 +90,10 @@ def test_some_flow_meets_every_round_and_the_limits_bind(
 
 def test_routing_guarantees_a_flow_with_room_around_it_however_long():
     problem = problems.routing(rounds=20_000, seed=5)
-    km = [kilometres(tail, head) for tail, head in arcs(problem)]
-    guaranteed = graphs.spread(arcs(problem), km, *ENDS, SCALE)
+    km = [traffic.kilometres(tail, head) for tail, head in arcs(problem)]
+    guaranteed = traffic.spread(arcs(problem), km, *ENDS, traffic.SCALE["routing"])
     assert problem.K.infeasibility(guaranteed) < 1e-12
-    assert problem.stream.constraints.values(guaranteed).max() == pytest.approx(-MARGIN)
+    assert problem.stream.constraints.values(guaranteed).max() == pytest.approx(-traffic.MARGIN)
 
 
 def test_an_outage_leaves_no_flow_for_its_rounds():
@@ -123,9 +119,9 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
         made += 1
         c = problem.stream.constraints.c
         assert problem.K.infeasibility(problem.K.center) < 1e-9
-        assert c.min() >= zoo.MARGIN
+        assert c.min() >= traffic.MARGIN
         assert (c.max(axis=0) - c.min(axis=0)).max() > 0.1
-        room = tightest(problem) - 0.5 * zoo.MARGIN
+        room = tightest(problem) - 0.5 * traffic.MARGIN
         assert flow_lp(problem, *ends_of(problem), room).status == 0
     assert made > 4
 
@@ -136,9 +132,9 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
 @needs_records
 @pytest.mark.parametrize("seed", [0, 3])
 def test_some_flows_keep_every_limit_and_the_cheapest_none(seed, monkeypatch):
-    guaranteed, spread_all = [], pairs.spread_all
+    guaranteed, spread_all = [], traffic.spread_all
     kept = lambda *given: guaranteed.append(spread_all(*given)) or guaranteed[0]  # noqa: E731
-    monkeypatch.setattr(pairs, "spread_all", kept)
+    monkeypatch.setattr(traffic, "spread_all", kept)
     problem = problems.pairs(rounds=96, seed=seed)
     K, losses, limits = problem.K, problem.stream.losses, problem.stream.constraints
     ends = set(zip(K.sources.tolist(), K.targets.tolist(), strict=True))
@@ -148,14 +144,14 @@ def test_some_flows_keep_every_limit_and_the_cheapest_none(seed, monkeypatch):
     assert problem.labels[1] == "0 > 2: 0 > 2"
     assert K.infeasibility(guaranteed[0]) < 1e-12
     breach = limits.values(guaranteed[0])
-    assert breach.max() == pytest.approx(-pairs.MARGIN)
-    assert np.mean(breach > -pairs.MARGIN - 1e-9) < 0.7, "demands are turned away now and then"
+    assert breach.max() == pytest.approx(-traffic.MARGIN)
+    assert np.mean(breach > -traffic.MARGIN - 1e-9) < 0.7, "demands are turned away now and then"
     assert breached(problem, K.lmo(losses.total()[0])) == 1.0
     busy = problem.stream[56:64]
     best, cheapest = best_in_hindsight(K, busy), K.lmo(busy.losses.total()[0])
     assert best.upper > 1.05 * float(busy.losses.values(cheapest).sum())
-    assert limits.limit.max() == pytest.approx(pairs.FILL)
-    assert limits.limit.min() < 0.7 * pairs.FILL
+    assert limits.limit.max() == pytest.approx(traffic.FILL)
+    assert limits.limit.min() < 0.7 * traffic.FILL
 
 
 # --- other problems -------------------------------------------------------------------------------
@@ -236,7 +232,7 @@ def test_networks_without_a_choice_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
     with gzip.open(tmp_path / RECORDS["zoo"], "wt") as file:
         file.write("net,u,v\nLoop,1,1\nPair,1,0\nPair,0,1\n")
-    assert zoo.link_rows_of("Pair") == [(0, 1)]
+    assert traffic.cables_of("Pair") == [(0, 1)]
     for network, setting in (("Pair", None), ("Loop", None), ("Dfn", "network")):
         with refused(InvalidInput, setting):
             problems.zoo(network=network)

@@ -17,7 +17,7 @@ from tidewolf.evaluation.formatting import number
 from tidewolf.evaluation.metrics import broken_limits
 from tidewolf.evaluation.recording import Recording
 from tidewolf.files import read_graph
-from tidewolf.networks.routes import routes_of
+from tidewolf.networks.network import routes_of
 from tidewolf.report import network, page
 from tidewolf.report.charts import Clock, figure
 from tidewolf.report.network import networks_of, node_places

@@ -344,7 +344,7 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
 
 def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
     """The heaviest paths of the last part of a run; None for sets without paths."""
-    from tidewolf.networks.routes import routes_of
+    from tidewolf.networks.network import routes_of
 
     trajectory = each.run.trajectory
     assert trajectory is not None
