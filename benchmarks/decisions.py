@@ -24,7 +24,6 @@ from benchmarks.cases import advised
 from benchmarks.measuring import Bar, Limits, play_sections
 from benchmarks.operating import means, percent, problems
 from tidewolf.core.types import Floats
-from tidewolf.problems import Problem
 from tidewolf.problems.gateway import DAY
 
 LEADER, WEALTH = 12.40, 0.95
@@ -55,7 +54,7 @@ def plan(limits: Limits) -> Iterator[Bar]:
         yield Bar(f"plan, seed {seed}, worst window", worst, 2.0, "%")
 
 
-def offline(problem: Problem) -> float:
+def offline(problem: tw.problems.Problem) -> float:
     """The least mean latency of any decisions, each round's own, within quotas and budgets."""
     losses, limits = problem.stream.losses, problem.stream.constraints
     spend = problem.stream.budgets["usd"]
@@ -64,8 +63,7 @@ def offline(problem: Problem) -> float:
     rows = sparse.csr_array((spend.A.ravel(), (days, np.arange(T * n))))
     totals = np.add.reduceat(spend.b, np.arange(0, T, DAY))
     shares = sparse.kron(sparse.eye_array(T), np.ones((1, n)), format="csr")
-    most = np.clip(limits.c, 0.0, 1.0).ravel()
-    bounds = np.column_stack([np.zeros(T * n), most])
+    bounds = np.column_stack([np.zeros(T * n), np.clip(limits.c, 0.0, 1.0).ravel()])
     found = linprog(losses.C.ravel(), rows, totals, shares, np.ones(T), bounds, method="highs-ipm")
     return float(found.fun) / T
 

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from refused import refused
-from tidewolf import problems
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape
 from tidewolf.functions import Range, Squared
-from tidewolf.hindsight.admm import AlternatingDirections
+from tidewolf.hindsight import admm, task
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.hindsight.task import Task
 from tidewolf.problems.completion import MILD, TAU
 from tidewolf.sets import Box, L2Ball, NuclearBall
 
@@ -107,7 +105,7 @@ def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, 
     rng = np.random.default_rng(seed)
     stream = a_stream(rng, (3, 4), rounds)
     best = best_in_hindsight(K, stream)
-    assert AlternatingDirections().supports(Task.of(K, stream.losses, stream.constraints))
+    assert admm.AlternatingDirections().supports(task.Task.of(K, stream.losses, stream.constraints))
     assert best.feasible
     start = float(stream.losses.values(K.center).sum())
     assert best.upper - best.lower <= 2e-6 * max(best.upper, 1e-3 * start)
@@ -139,7 +137,7 @@ def test_it_knows_no_units(size):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_its_limits_can_be_kept_and_bind(seed):
-    problem = problems.completion(seed=seed)
+    problem = tw.problems.completion(seed=seed)
     K, stream = problem.K, problem.stream
     best = best_in_hindsight(K, stream)
     assert best.upper - best.lower <= 1e-6 * best.upper
@@ -148,6 +146,5 @@ def test_its_limits_can_be_kept_and_bind(seed):
     far = Range(limits.low - 100, limits.high + 100, limits.places, K.shape)
     free = best_in_hindsight(K, tw.Stream(stream.losses, far))
     assert float(np.mean(stream.constraints.values(free.point) > 1e-9)) > 0.3
-    nothing = float(stream.losses.values(K.center).sum())
-    assert 1.5 * free.upper < best.lower < 0.7 * nothing
+    assert 1.5 * free.upper < best.lower < 0.7 * float(stream.losses.values(K.center).sum())
     assert np.linalg.norm(free.point, "nuc") == pytest.approx(TAU, rel=1e-6)

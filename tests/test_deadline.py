@@ -12,16 +12,11 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.core.feedback import Arrival, FullInformation
-from tidewolf.core.types import Array
+from tidewolf.core import conforming, errors, feedback, types
 from tidewolf.deadline import Advisers
-from tidewolf.experts.asking import skipping
-from tidewolf.experts.base import Adviser, Proposals
-from tidewolf.sets import Simplex
+from tidewolf.experts import asking, base
 
-K = Simplex(3)
+K = tw.sets.Simplex(3)
 COSTS = np.random.default_rng(0).random((12, 3))
 CAPACITIES = np.random.default_rng(1).uniform(0.3, 0.8, (12, 3))
 GATE = threading.Event()
@@ -36,7 +31,7 @@ class Rounds(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Policy(Adviser):
+class Policy(base.Adviser):
     """Proposes the vertex of the coming round's number, after it has waited, or hung, or failed."""
 
     name: str = "policy"
@@ -56,12 +51,12 @@ class Policy(Adviser):
     def start(self, K: Any) -> Rounds:
         return Rounds()
 
-    def observe(self, K: Any, state: Rounds, seen: Any, x: Array) -> Rounds:
+    def observe(self, K: Any, state: Rounds, seen: Any, x: types.Array) -> Rounds:
         return Rounds(state.seen + 1)
 
     def propose(
         self, K: Any, state: Rounds, known: Any, t: int, budget: int, vertices: Any
-    ) -> Proposals:
+    ) -> base.Proposals:
         CALLS[self.name] = CALLS.get(self.name, 0) + 1
         if threading.current_thread() is not threading.main_thread():
             time.sleep(self.seconds)
@@ -71,7 +66,7 @@ class Policy(Adviser):
                 raise RuntimeError("the policy's server is down")
         if state.seen == self.fails_in:
             raise RuntimeError("the planner's database is down")
-        return Proposals((np.eye(3)[state.seen % 3],), state, calls=self.calls)
+        return base.Proposals((np.eye(3)[state.seen % 3],), state, calls=self.calls)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +80,7 @@ class Odd(Policy):
         object.__setattr__(self, "answer", answer)
 
     def propose(self, K: Any, state: Rounds, *_: Any) -> Any:
-        return self.answer if state.seen else Proposals((np.eye(3)[0],), state)
+        return self.answer if state.seen else base.Proposals((np.eye(3)[0],), state)
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +94,7 @@ def _free_who_hangs():
 def stepped(learner: tw.Ensemble, rounds: int) -> Any:
     state = learner.start()
     for t in range(rounds):
-        seen = FullInformation(
+        seen = feedback.FullInformation(
             tw.functions.Linear.one(COSTS[t]), tw.functions.Capacity.one(CAPACITIES[t])
         )
         state = learner.update(state, seen)
@@ -110,7 +105,7 @@ def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
     loss = tw.functions.Linear.one(COSTS[rounds])
     limit = tw.functions.Capacity.one(CAPACITIES[rounds])
     state = stepped(learner, rounds)
-    return learner.learned(state, Arrival(rounds, FullInformation(loss, limit)))
+    return learner.learned(state, feedback.Arrival(rounds, feedback.FullInformation(loss, limit)))
 
 
 def test_learning_and_settling_are_an_update_to_the_bit():
@@ -145,7 +140,7 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name):
     assert (heard.skipped["slow"] is not None) == (name == "fails")
     with heard.again():
         committed = learner.committed(state)
-    with skipping(("slow",)):
+    with asking.skipping(("slow",)):
         assert learner.save(learner.committed(state)) == learner.save(committed)
     points = dict(zip(learner.names, committed.upcoming.points, strict=True))
     assert points["slow"] is None
@@ -191,8 +186,7 @@ def test_a_decision_never_waits_beyond_its_deadline(name, waits):
         assert np.array_equal(session.play(), x)
         observed(session, t)
     session.play(time=4.0, deadline=0.05)
-    skipped = {part.name for part in session.explain().experts if not part.present}
-    assert "slow" in skipped
+    assert "slow" in {part.name for part in session.explain().experts if not part.present}
     assert any("slow" in note for note in session.notes)
 
 
@@ -300,7 +294,7 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
         x = session.play(advice=point)
         assert [part.present for part in session.explain().experts if part.name == "slow"] == [0]
         assert np.array_equal(session.play(advice=point), x)
-        with pytest.raises(InvalidInput, match="when something else was known"):
+        with pytest.raises(errors.InvalidInput, match="when something else was known"):
             session.play(advice={"incumbent": [0.0, 1.0, 0.0]})
         session._journal._backend.close()
     with tw.Session.open(path, learner) as again:
@@ -352,17 +346,17 @@ def test_who_fails_sleeps_however_the_round_is_asked_for(how, waits):
 
 @pytest.mark.parametrize("deadline", [None, 5.0])
 def test_who_gives_no_points_sleeps_and_wrong_advice_is_refused(deadline):
-    wrong = [Proposals(points, Rounds()) for points in ((), (np.ones(2),), (np.ones(3),))]
+    wrong = [base.Proposals(points, Rounds()) for points in ((), (np.ones(2),), (np.ones(3),))]
     for answer in (None, *wrong):
         session = tw.Session(tw.Ensemble(K, experts=[Odd(answer)]))
         observed(session, 0)
-        assert is_member(K, session.play(deadline=deadline))
+        assert conforming.is_member(K, session.play(deadline=deadline))
         assert "odd" in session.notes[0]
     session = tw.Session(tw.Ensemble(K, experts=["incumbent"]))
     for point, names in (([1.0, 0.0], "shape"), ([1e300, 0.0, 0.0], "far")):
-        with pytest.raises(InvalidInput, match=names):
+        with pytest.raises(errors.InvalidInput, match=names):
             session.play(advice={"incumbent": point}, deadline=deadline)
     assert session.notes == ()
     for wrong in (-1.0, float("nan"), float("inf"), "soon"):
-        with pytest.raises(TidewolfError, match="deadline"):
+        with pytest.raises(errors.TidewolfError, match="deadline"):
             session.play(deadline=wrong)

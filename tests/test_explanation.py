@@ -13,21 +13,19 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.explanation import record
-from tidewolf.explanation.record import Entry
 from tidewolf.functions import Capacity, Linear, Max, MaxAffine, Quadratic
 from tidewolf.methods.base import Learner
-from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
 
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
-FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
+FLOW = tw.sets.FlowPolytope.from_edges(EDGES, source="s", target="t")
 LEARNERS: dict[str, Learner[Any]] = {
     "ensemble": tw.Ensemble(FLOW, experts=[tw.experts.Resolve(headroom=(0, 1))]),
     "ensemble, season and names": tw.Ensemble(
         FLOW, experts=[tw.experts.Season(4, cells=2), "incumbent"], max_move=0.1
     ),
-    "ensemble, gradients": tw.Ensemble(Simplex(5)),
+    "ensemble, gradients": tw.Ensemble(tw.sets.Simplex(5)),
     "descent": tw.LyapunovDescent(FLOW),
-    "descent, capped": tw.LyapunovDescent(Simplex(5), max_move=0.05),
+    "descent, capped": tw.LyapunovDescent(tw.sets.Simplex(5), max_move=0.05),
     "descent, a weight for each limit": tw.LyapunovDescent(FLOW, per_constraint=True),
     "descent, blocks": tw.LyapunovDescent(FLOW, block=3),
     "frank-wolfe": tw.LyapunovFrankWolfe(FLOW),
@@ -35,7 +33,7 @@ LEARNERS: dict[str, Learner[Any]] = {
     "drift": tw.DriftPlusPenalty(FLOW, horizon=40),
     "bandit": tw.BanditPrimalDual(FLOW, horizon=40),
     "baseline": tw.baselines.Resolve(FLOW),
-    "rival, projected": tw.baselines.SinhaVaze(Simplex(5)),
+    "rival, projected": tw.baselines.SinhaVaze(tw.sets.Simplex(5)),
 }
 
 
@@ -76,7 +74,7 @@ def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
 )
 def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, rounds, asked, cap):
     learner = tw.Ensemble(
-        Simplex(4),
+        tw.sets.Simplex(4),
         step_scales=(0.3, 1.0),
         experts=[tw.experts.Categories(2), "incumbent", tw.experts.Resolve(headroom=0)],
         max_move=cap,
@@ -90,8 +88,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, round
         session.observe(costs=rng.random(4), capacities=rng.random(4))
         if t == 0:
             continue
-        change = decisions[-1] - decisions[-2]
-        assert why.moved == pytest.approx(0.5 * np.abs(change).sum())
+        assert why.moved == pytest.approx(0.5 * np.abs(decisions[-1] - decisions[-2]).sum())
         parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back == pytest.approx(why.moved, abs=1e-12)
         assert sum(part.weight for part in why.experts) == pytest.approx(1.0)
@@ -107,7 +104,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, round
 
 
 def test_the_runs_totals_beside_a_member_are_those_of_its_rounds():
-    learner = tw.Ensemble(Simplex(3), experts=["incumbent", tw.experts.Resolve(headroom=0)])
+    learner = tw.Ensemble(tw.sets.Simplex(3), experts=["incumbent", tw.experts.Resolve(headroom=0)])
     session, rng = tw.Session(learner), np.random.default_rng(3)
     mine, theirs, violation = 0.0, 0.0, 0.0
     for t in range(12):
@@ -147,10 +144,9 @@ def test_a_limit_is_named_with_what_it_holds():
     ids=["pieces", "of several kinds", "none"],
 )
 def test_limits_that_are_no_capacities_are_told_apart_by_number(limit):
-    session = tw.Session(tw.LyapunovDescent(Simplex(5)))
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(5)))
     session.observe(loss=Linear.one(np.arange(5.0)), constraint=limit)
-    why = session.explain()
-    names = {one.name for one in why.limits}
+    names = {one.name for one in session.explain().limits}
     assert names == ({f"limit {i + 1}" for i in range(len(names))} if limit is not None else set())
 
 
@@ -174,8 +170,7 @@ def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> No
         session.play(round=t, unavailable=["s > a"] if t % 4 == 3 else None)
         seen = {"costs": rng.random(5), "capacities": rng.uniform(0.2, 0.9, 5)}
         if t >= late:
-            other = FLOW.center if t % 3 == 1 else None
-            session.observe(round=t - late, played=other, **seen)
+            session.observe(round=t - late, played=FLOW.center if t % 3 == 1 else None, **seen)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +191,7 @@ def test_a_session_that_is_opened_again_explains_itself_as_before(tmp_path, ever
 @pytest.mark.parametrize("back", [0, 1, 9])
 def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back):
     learner, said = LEARNERS["ensemble"], list[str]()
-    opened = tw.Session.open(tmp_path / "a.db", learner)
-    for session in (opened, tw.Session(learner)):
+    for session in (tw.Session.open(tmp_path / "a.db", learner), tw.Session(learner)):
         rng, said = np.random.default_rng(0), []
         for t in range(12):
             said.append(str(session.explain()))
@@ -212,12 +206,11 @@ def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back)
 
 
 def test_a_learner_that_is_replaced_says_what_moved_by_name():
-    learner = LEARNERS["ensemble"]
-    session = fed(learner, 6)
+    session = fed(LEARNERS["ensemble"], 6)
     last = session.play()
     rng = np.random.default_rng(9)
     session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
-    less = FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
+    less = tw.sets.FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
     session.migrate(tw.Ensemble(less, experts=[tw.experts.Resolve(headroom=(0, 1))]))
     why, x = session.explain(), np.zeros(5)
     x[[1, 4]] = session.play()
@@ -241,7 +234,7 @@ def test_what_is_out_is_said_with_what_had_to_leave_it():
 
 
 def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named():
-    session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
+    session = tw.Session(tw.Ensemble(tw.sets.Simplex(3), max_move=0.1))
     session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
     why = session.explain()
     page = " ".join(str(why).split())
@@ -258,7 +251,7 @@ def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named():
 
 
 def test_limits_that_are_broken_are_all_named():
-    session = tw.Session(tw.Ensemble(Simplex(5), per_constraint=True))
+    session = tw.Session(tw.Ensemble(tw.sets.Simplex(5), per_constraint=True))
     session.observe(costs=np.zeros(5), capacities=[0.01, 0.02, 0.03, 0.04, 9.0])
     why = session.explain()
     broken = [one.name for one in why.limits if one.now > 0.0]
@@ -303,8 +296,7 @@ def test_pending_rounds_are_explained_each_as_it_was_decided():
         parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
         if number < 5:
-            x = session.play(round=number)
-            assert why.moves[0].value in x
+            assert why.moves[0].value in session.play(round=number)
 
 
 def test_other_rounds_and_too_few_names_are_refused():
@@ -320,12 +312,12 @@ def test_other_rounds_and_too_few_names_are_refused():
 
 
 def test_a_matrix_and_many_commodities_are_explained():
-    session = tw.Session(tw.LyapunovDescent(BoundedPSD(4, 1.0)))
+    session = tw.Session(tw.LyapunovDescent(tw.sets.BoundedPSD(4, 1.0)))
     session.observe(loss_gradient=np.diag([1.0, -1.0, 0.0, 0.0]), constraint_value=-1.0)
     why = session.explain()
     assert why.entries[0].name == "entry (1, 1)"
     assert "Gradients" not in str(why)
-    K = MultiFlow.from_edges(EDGES, [("s", "t", 2.0), ("s", "b", 1.0)])
+    K = tw.sets.MultiFlow.from_edges(EDGES, [("s", "t", 2.0), ("s", "b", 1.0)])
     flows = tw.Session(tw.LyapunovDescent(K))
     flows.observe(loss=Linear.one(np.arange(float(K.shape[0]))))
     routes = flows.explain().routes
@@ -335,7 +327,7 @@ def test_a_matrix_and_many_commodities_are_explained():
 
 def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:
     """A session on three entries that saw rounds of costs and capacities."""
-    session = tw.Session(tw.LyapunovDescent(Simplex(3), **settings))
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3), **settings))
     for costs, capacities in rounds:
         session.observe(costs=costs, capacities=capacities)
     return session
@@ -355,11 +347,11 @@ def test_the_reason_in_short_is_the_first_that_fits():
     assert short((FREE, FREE), ([2.0, 1.0, 1.0], FREE)).endswith("because the cost of coal 1 -> 2")
     why = told(([1.0, 0.0, 0.5], FREE)).explain(names=names)
     for now, is_reason in ((0.5, True), (2.0, False)):  # what is dearer draws nothing
-        said = replace(why, costs=(Entry("sun", now, 1.0),)).in_short()
+        said = replace(why, costs=(record.Entry("sun", now, 1.0),)).in_short()
         assert ("because the cost of sun" in said) == is_reason
     assert short((FREE, FREE)) == "nothing moved"
     assert "because coal was over by 0.233" in short((FREE, [0.1, 0.1, 0.1]))
-    stuck = tw.Session(tw.LyapunovDescent(Simplex(1)))
+    stuck = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(1)))
     stuck.observe(costs=[1.0], capacities=[0.5])
     assert stuck.explain().in_short().startswith("nothing moved, though entry 0 was over by 0.5")
     held = short(([1.0, 0.0, 0.5], FREE), max_move=0.05)

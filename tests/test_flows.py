@@ -25,13 +25,11 @@ from polytopes import (
     vertices_of,
 )
 from refused import refused
+from tidewolf import functions, testing
 from tidewolf.core import errors
-from tidewolf.functions import Capacity, MaxAffine
 from tidewolf.kernels import network_simplex as simplex
 from tidewolf.kernels.dag import shortest_path, shortest_paths, widest_path
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, capacitated_flow, laplacian
-from tidewolf.sets.capacitated_flow import FlowNetwork, cut_capacity, violated_cut
-from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
 graphs = st.builds(random_flow_polytope, seeds, st.integers(2, 8), st.sampled_from([0.3, 0.9, 1.5]))
@@ -265,7 +263,7 @@ DIAMOND = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x"
     ids=["some without demand", "paths of their own of many sizes", "nothing to send"],
 )
 def test_degenerate_demands_pass_every_check(commodities):
-    check_set(MultiFlow.from_edges(DIAMOND, commodities))
+    testing.check_set(MultiFlow.from_edges(DIAMOND, commodities))
 
 
 @given(K=multi_flows, seed=seeds)
@@ -278,8 +276,8 @@ def test_loads_add_up_what_a_link_carries(K, seed):
     np.testing.assert_allclose(K.incidence @ x, K.loads(x), atol=1e-12)
     np.testing.assert_array_equal(K.per_link(w), K.incidence.T @ w)
     assert K.per_link(w) @ x == pytest.approx(w @ K.loads(x), abs=1e-12)
-    limit = MaxAffine.one(K.incidence.toarray(), w)
-    assert limit.values(x) == pytest.approx(Capacity.one(w).values(K.loads(x)), abs=1e-12)
+    limit = functions.MaxAffine.one(K.incidence.toarray(), w)
+    assert limit.values(x) == pytest.approx(functions.Capacity.one(w).values(K.loads(x)), abs=1e-12)
     assert K.loads(x.astype(np.float32)).dtype == np.float32
 
 
@@ -314,7 +312,7 @@ def test_each_commodity_orients_the_cables_by_its_own_source():
 # --- within bounds --------------------------------------------------------------------------------
 
 
-def program(net: FlowNetwork, d: np.ndarray):
+def program(net: capacitated_flow.FlowNetwork, d: np.ndarray):
     bounds = np.stack([net.lower, net.upper], axis=1)
     return linprog(d, A_eq=matrix_of(net), b_eq=net.supply, bounds=bounds, method="highs")
 
@@ -382,7 +380,7 @@ def test_on_a_large_network_potentials_prove_the_answer():
     other = np.concatenate([place[:, 1:].ravel(), place[1:].ravel()])
     ends = (np.concatenate(pair).astype(np.int32) for pair in ((one, other), (other, one)))
     upper, none = rng.integers(1, 9, 4 * len(one) // 2).astype(float), np.zeros(place.size)
-    net = FlowNetwork(*ends, 0.0 * upper, upper, none, tuple(range(place.size)))
+    net = capacitated_flow.FlowNetwork(*ends, 0.0 * upper, upper, none, tuple(range(place.size)))
     net = replace(net, supply=net.balance(np.round(upper * rng.random(len(upper)))))
     assert len(net.tails) > 10_000
     d = rng.integers(-3, 9, len(upper)).astype(float)
@@ -413,7 +411,7 @@ TWO, SENT = [("s", "t")] * 2, {"s": 1.0, "t": -1.0}
 )
 def test_degenerate_networks_pass_every_check(edges, supplies, lower, upper):
     K = CapacitatedFlow.from_edges(edges, supplies=supplies, lower=lower, upper=upper)
-    check_set(K)
+    testing.check_set(K)
     assert K.radius <= math.sqrt(2.0) * max(1.0, *np.abs(K.network.supply))
 
 
@@ -541,10 +539,10 @@ def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
     asked[rng.integers(len(asked))] -= more
     net = replace(net, supply=asked)
     exists = program(net, np.zeros(len(net.tails))).status == 0
-    cut = violated_cut(net)
+    cut = capacitated_flow.violated_cut(net)
     assert (cut is None) == exists
     if cut is not None:
-        assert net.supply[cut].sum() > cut_capacity(net, cut) + 1e-9
+        assert net.supply[cut].sum() > capacitated_flow.cut_capacity(net, cut) + 1e-9
         with pytest.raises(errors.EmptySet):
             CapacitatedFlow(net)
 

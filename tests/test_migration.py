@@ -15,8 +15,7 @@ from tidewolf.core.errors import InvalidInput, NotSupported, UnreachableTarget, 
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners.migration import Move, entries
-from tidewolf.methods.available import distance_moved
-from tidewolf.methods.certificate import GradientSums
+from tidewolf.methods import available, certificate
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, FlowPolytope, MultiFlow, Product, Simplex, SimplexProduct
@@ -70,8 +69,7 @@ class Told:
             total += float(loss.values(x)[0])
             self.violation += max(0.0, float(limit.values(x)[0]))
             self.session.observe(loss=loss, constraint=limit)
-        best = tw.best_in_hindsight(self.session.learner.K, stream)
-        self.regret += total - best.upper
+        self.regret += total - tw.best_in_hindsight(self.session.learner.K, stream).upper
 
     def holds(self):
         bound = self.session.learner.bound_of(self.session.state)
@@ -114,8 +112,8 @@ def test_a_link_that_is_added_moves_nothing_at_first(kind):
     last = Move(K, wide).scattered(told.session.play())
     state = told.session.state
     told.session.migrate(learners(wide, kind))
-    assert distance_moved(told.session.play(), last) <= 1e-12
-    assert distance_moved(wide.center, last) > 0.1
+    assert available.distance_moved(told.session.play(), last) <= 1e-12
+    assert available.distance_moved(wide.center, last) > 0.1
     assert told.session.state.dual.violation == state.dual.violation
     assert told.session.state.dual.slopes == state.dual.slopes
     if kind != "descent":
@@ -125,8 +123,7 @@ def test_a_link_that_is_added_moves_nothing_at_first(kind):
 
 def test_points_that_used_a_link_that_is_gone_go_on_without_it():
     links = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("s", "t")]
-    K = FlowPolytope.from_edges(links, source="s", target="t")
-    session = tw.Session(tw.Ensemble(K))
+    session = tw.Session(tw.Ensemble(FlowPolytope.from_edges(links, source="s", target="t")))
     for t in range(30):
         session.observe(costs=[1.0, 0.0, 0.9, 0.0, 1.1 + (-1) ** t], capacities=[0.5] * 5)
     less = FlowPolytope.from_edges(links[2:], source="s", target="t")
@@ -171,8 +168,7 @@ def test_rounds_that_wait_go_on_or_are_lost_by_name():
         old = learner(K)
         state = old.defer(old.defer(old.start()))
         turned = [*links[1:], links[0], ("s", "b"), ("b", "t")]
-        more = FlowPolytope.from_edges(turned, source="s", target="t")
-        new = learner(more)
+        new = learner(FlowPolytope.from_edges(turned, source="s", target="t"))
         wider = new.migrated(state, old)
         assert [one.round for one in wider.pending] == [0, 1]
         x = wider.pending[0].x
@@ -197,7 +193,7 @@ def test_the_bound_on_the_violation_is_that_of_the_formula(seed):
     weights = LyapunovWeights(K, 10.0)
     carried, more, G, paid = rng.exponential(3.0), rng.exponential(2.0), 0.7, 0.01
     F, W = K.tangent(rng.standard_normal((2, 3))[0]), K.tangent(rng.standard_normal(3))
-    sums = GradientSums(F, W, 3.0, 2.0)
+    sums = certificate.GradientSums(F, W, 3.0, 2.0)
     dual = DualState(100, carried + more, Slopes(1.0, G), 0.3, 0, paid, False, sums, carried)
     e = theta * 100**-0.5
     most, unit = 2.0 - W.min() + W @ K.center, c * G * K.diameter
@@ -226,8 +222,7 @@ def test_sets_without_names_keep_their_shape(old, new):
         told.session.migrate(learner(new))
         told.through(rounds_on(new, 15, rng))
         told.holds()
-        state = told.session.state
-        saved = learner(new).save(state)
+        saved = learner(new).save(told.session.state)
         assert learner(new).save(learner(new).load(saved)) == saved
 
 
@@ -318,7 +313,7 @@ def test_what_moves_are_capped_from_goes_on():
         session.migrate(learner(more, max_move=0.05))
         assert np.allclose(session.play(), [*x, 0.0, 0.0])
         session.observe(costs=[5.0, 0.0, 5.0, 0.0, 0.0])
-        assert distance_moved(session.play(), np.array([*x, 0.0, 0.0])) <= 0.05 + 1e-12
+        assert available.distance_moved(session.play(), np.array([*x, 0.0, 0.0])) <= 0.05 + 1e-12
         session.migrate(learner(flows([(0, 2), (2, 5)]), max_move=0.05))
         assert np.array_equal(session.play(), [1.0, 1.0])
         session.migrate(learner(more))
@@ -346,17 +341,14 @@ def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
 
 
 def test_what_was_told_of_the_round_that_stands_may_be_told_anew():
-    K = flows([(0, 1), (1, 5), (0, 5)])
-    session = tw.Session(tw.Ensemble(K, experts=["desk"]))
+    session = tw.Session(tw.Ensemble(flows([(0, 1), (1, 5), (0, 5)]), experts=["desk"]))
     session.play(advice={"desk": [1.0, 1.0, 0.0]})
     with pytest.raises(InvalidInput):
         session.play(advice={"desk": [0.0, 0.0, 1.0]})
     x = session.play()
-    more = flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)])
-    session.migrate(tw.Ensemble(more, experts=["desk"]))
+    session.migrate(tw.Ensemble(flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)]), experts=["desk"]))
     assert np.allclose(session.learner.act(session.state), [x[2], x[0], x[1], 0.0, 0.0])
-    again = session.play(advice={"desk": [0.0, 0.0, 0.0, 1.0, 1.0]})
-    assert again[3] > 0.1
+    assert session.play(advice={"desk": [0.0, 0.0, 0.0, 1.0, 1.0]})[3] > 0.1
     gradient = np.zeros(5)
     session.observe(FirstOrder(gradient, 0.0, gradient, 0.0, 0.0, 1))
     assert session.rounds == 1

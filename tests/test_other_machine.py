@@ -20,8 +20,7 @@ import tidewolf as tw
 from interpreter import python
 from test_problems import needs_records
 from tidewolf.cli import main
-from tidewolf.core import checkpoint
-from tidewolf.core.errors import OtherSettings, OtherVersions
+from tidewolf.core import checkpoint, errors
 from tidewolf.experiments import RunFolder
 from tidewolf.problems import data
 
@@ -120,7 +119,7 @@ def test_a_run_resumes_and_is_reported(interrupted):
 
 def test_a_run_of_another_generator_is_refused(interrupted, monkeypatch):
     monkeypatch.setattr(data, "GENERATOR_VERSION", data.GENERATOR_VERSION + 1)
-    with pytest.raises(OtherSettings):
+    with pytest.raises(errors.OtherSettings):
         RunFolder.open(interrupted / "cut").play()
 
 
@@ -178,6 +177,6 @@ def test_the_writer_names_processor_and_blas():
     assert here["cpu"] not in ("", "unknown")
     assert here["blas"] != "unknown"
     with warnings.catch_warnings():
-        warnings.simplefilter("error", OtherVersions)
+        warnings.simplefilter("error", errors.OtherVersions)
         mine = learner("hull")
         mine.load(mine.save(mine.start()))

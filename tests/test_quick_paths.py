@@ -13,8 +13,7 @@ import tidewolf as tw
 from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.errors import NotFinite, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
-from tidewolf.functions import Capacity, Linear
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions import Capacity, Linear, negative
 from tidewolf.methods.events import Observe
 from tidewolf.observation import of_costs, point
 from tidewolf.storage.feedback import decode, encode, read_event, stored
@@ -114,7 +113,7 @@ def test_negative_capacities_are_found_whichever_way(c, asked):
     entries = [i for i in range(3) if i not in asked and (c[:, i] < 0).any()]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        warn_of_negative_capacities(K, Capacity(c), found)
+        negative.warn_of_negative_capacities(K, Capacity(c), found)
     assert found == asked | set(entries)
     assert len(warned) == bool(entries)
     assert all(f"of entry {entries[0]} is " in str(one.message) for one in warned)

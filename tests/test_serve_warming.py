@@ -10,9 +10,7 @@ import threading
 import pytest
 
 from serving import SECONDS, SIMPLEX, call, in_thread, until
-from tidewolf.service import warming
-from tidewolf.service.description import Description
-from tidewolf.service.requests import Caller
+from tidewolf.service import description, requests, warming
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore
 
@@ -24,9 +22,9 @@ def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypat
     monkeypatch.setattr(warming, "warm_up", lambda made: warmed.append(type(made.K).__name__))
     sessions = Sessions(store)
     for i in range(3):
-        sessions.put(f"box-{i}", Description.read(BOX), Caller())
+        sessions.put(f"box-{i}", description.Description.read(BOX), requests.Caller())
         body = {"set": {"kind": "Simplex", "n": 2 + i}, "learners": SIMPLEX["learners"]}
-        sessions.put(f"simplex-{i}", Description.read(body), Caller())
+        sessions.put(f"simplex-{i}", description.Description.read(body), requests.Caller())
     store.create("broken", "{}").result()
     store.create("no text", "").result()
     warming.warm_store(store)
@@ -59,7 +57,7 @@ def test_a_server_that_is_ready_compiles_nothing_more_for_its_sessions(tmp_path)
     store = SessionStore.open(data, commit_within=0.0)
     with contextlib.closing(Sessions(store)) as sessions:
         for name, body in (("a", SIMPLEX), ("b", BOX)):
-            sessions.put(name, Description.read(body), Caller())
+            sessions.put(name, description.Description.read(body), requests.Caller())
     store.close()
     command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}

@@ -14,12 +14,10 @@ import pytest
 import tidewolf as tw
 from interpreter import python
 from killed import LEARNERS, as_if_killed, observe
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, feedback
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, OtherVersions
-from tidewolf.core.feedback import FirstOrder
-from tidewolf.storage import file
-from tidewolf.storage.database import SQLite
+from tidewolf.storage import database, file
 from tidewolf.storage.tables import Tables
 
 LEARNER = LEARNERS["LyapunovDescent"]
@@ -154,7 +152,7 @@ def test_a_database_deleted_under_an_open_session_is_noticed(gone, place):
 
 def rewritten(path, **changes):
     """The last observation after another hand, with links that fit."""
-    db = SQLite(path, "rw")
+    db = database.SQLite(path, "rw")
     tables = Tables(db)
     with db.transaction():
         head = tables.read_head()
@@ -187,7 +185,7 @@ def info(name, **parts):
 
 def played(name, **how):
     """An observation of another hand, of what was played."""
-    seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
+    seen = feedback.FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
     return checkpoint.packed((name, SavedRecord.of(seen), SavedRecord.of(how)))
 
 
@@ -196,7 +194,7 @@ GONE = object()
 
 def sums(**changes):
     """First-order feedback of another hand."""
-    seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict() | changes
+    seen = feedback.FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict() | changes
     return told("FirstOrder", **{name: part for name, part in seen.items() if part is not GONE})
 
 
