@@ -99,8 +99,7 @@ def test_refusing_leaves_tables_as_they_are_or_refuses(given):
 
 
 def test_tables_without_times_go_row_by_row():
-    given = {"costs": table([1, 2, 3]), "limits": table([5, 6], None, "limits.csv")}
-    found = align(given, "last")
+    found = align({"costs": table([1, 2, 3]), "limits": table([5, 6], None, "limits.csv")}, "last")
     assert found.tables["limits"].values.ravel().tolist() == [5, 6, 6]
     assert "1 missing rows" in found.notes[0]
     timed = {"costs": table([1, 2], [0, 1]), "limits": table([5, 6], None, "limits.csv")}

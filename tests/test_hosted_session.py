@@ -158,8 +158,7 @@ def test_the_same_observation_twice_counts_once_and_another_is_refused(door):
 
 
 def test_rounds_are_observed_late_and_in_any_order(door):
-    ahead = door.decide("a", {"round": 4})
-    assert (ahead["round"], door.get("a")["pending"]) == (4, [1, 2, 3, 4])
+    assert (door.decide("a", {"round": 4})["round"], door.get("a")["pending"]) == (4, [1, 2, 3, 4])
     for number in (3, 1, 4, 2):
         assert door.observe("a", {"round": number, "costs": COSTS})["round"] == number
     assert (door.get("a")["pending"], door.get("a")["round"]) == ([], 5)
@@ -314,8 +313,7 @@ def network(links: list[list[str]]) -> dict[str, Any]:
 
 
 def test_a_network_that_changes_goes_on_by_name(door):
-    learners = [{"name": "LyapunovDescent"}]
-    door.put("net", {"set": network(LINKS), "learners": learners})
+    door.put("net", {"set": network(LINKS), "learners": [{"name": "LyapunovDescent"}]})
     first = door.decide("net")
     assert [path["path"] for path in first["paths"]] == ["s > a > t", "s > b > t"]
     door.observe("net", {"round": 1, "costs": dict.fromkeys(first["decision"], 1.0)})
@@ -338,8 +336,7 @@ def test_a_network_that_changes_goes_on_by_name(door):
     gone = door.migrate("net", {"set": network([["s", "b"], ["b", "t"], ["s", "t"]])})
     assert not gone["pinned"]
     assert gone["settings"]["incumbent"] == {"s > b": 1.0, "b > t": 1.0, "s > t": 0.0}
-    entry = door.audit("net")["entries"][-1]
-    assert "its pin used removed entries" in entry["what"]
+    assert "its pin used removed entries" in door.audit("net")["entries"][-1]["what"]
     with pytest.raises(errors.InvalidInput):
         door.migrate("net", {"learners": [{"name": "Ensemble"}]})
 
@@ -595,8 +592,7 @@ def test_a_kill_between_any_two_requests_changes_no_answer(tmp_path_factory, req
     for i, (what, body) in enumerate(requests):
         if i in kills:
             killed.reopen()
-        expected = asked(whole, what, body)
-        assert asked(killed, what, body) == expected, (what, body)
+        assert asked(killed, what, body) == asked(whole, what, body), (what, body)
     assert whole.history("a") == killed.history("a")
     for door in doors:
         door.sessions.store.close()

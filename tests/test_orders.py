@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 from polytopes import trees, vertices_of
 from test_baselines import by_faces
 from tidewolf import sets
-from tidewolf.core.errors import SolverFailed
-from tidewolf.core.vertices import Sparse
+from tidewolf.core import errors, vertices
 from tidewolf.kernels import simplices
 from tidewolf.sets import generic
 
@@ -37,7 +36,7 @@ def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, 
         assert K.minimiser(d).key() == expected
         indices, values = np.empty(K.max_nonzeros, dtype=np.int32), np.empty(K.max_nonzeros)
         count = K.oracle.plain(d, K.kernel_data, indices, values)
-        assert Sparse((n,), indices[:count], values[:count]).key() == expected
+        assert vertices.Sparse((n,), indices[:count], values[:count]).key() == expected
 
 
 @given(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=7), seed=seeds)
@@ -214,7 +213,7 @@ def test_what_the_solver_says_is_not_believed():
         (d, lambda found: None),
     ):
         K.__dict__["_model"] = Liar(program, lie)
-        with pytest.raises(SolverFailed):
+        with pytest.raises(errors.SolverFailed):
             K.answer(costs)
 
 
@@ -227,8 +226,7 @@ def test_the_excess_of_a_hull_is_the_distance_to_it(seed, k, n, far):
     K, x = sets.VertexHull(points), far * rng.standard_normal(n)
     away = np.linalg.norm(by_faces(points, x) - x)
     assert K.infeasibility(x) == pytest.approx(away, abs=1e-9, rel=1e-9)
-    inside = rng.dirichlet(np.ones(k)) @ points
-    assert K.infeasibility(inside) <= 1e-12
+    assert K.infeasibility(rng.dirichlet(np.ones(k)) @ points) <= 1e-12
 
 
 @given(seed=seeds, k=st.integers(2, 9), n=st.integers(1, 4))
