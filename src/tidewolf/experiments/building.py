@@ -69,7 +69,7 @@ from tidewolf.networks.from_files import (
     read_tunnels,
 )
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet
+from tidewolf.sets import ConvexSet, Simplex, SimplexProduct
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
 if TYPE_CHECKING:
@@ -588,6 +588,7 @@ class RoundReader:
                 raise InvalidInput(
                     f"{place.words()}{count} entries of a point are called {name!r}."
                 )
+        reader._partly = links is None and isinstance(reader.K, Simplex | SimplexProduct)
         return reader
 
     def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
@@ -595,6 +596,8 @@ class RoundReader:
         self.K, self.network = K, network = coordinates.K, coordinates.network
         self._size = math.prod(K.shape) if network is None else len(network.links)
         self._unlimited = Unlimited(K.shape)
+        # whether costs may lack names, which are NaN then
+        self._partly = False
         self.names = self._called = coordinates.labels or _names(K, names)
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
 
@@ -701,7 +704,8 @@ class RoundReader:
         files = self._coordinates.on_network
         if files is not None and name != "budgets":
             return files.in_order(name, numbers[None], layout)
-        return np.where(layout >= 0, numbers[layout], 0.0)
+        absent = math.nan if name == "costs" and self._partly else 0.0
+        return np.where(layout >= 0, numbers[layout], absent)
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""
@@ -717,7 +721,8 @@ class RoundReader:
             return files.places(name, columns, where)
         if self._coordinates.on_links is not None:
             return self._coordinates.on_links.places(columns, where)
-        return match_names(columns, self._called, where)
+        needed = () if name == "costs" and self._partly and columns else None
+        return match_names(columns, self._called, where, needed=needed)
 
 
 def _floats(values: Sequence[Any]) -> Floats:

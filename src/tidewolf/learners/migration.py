@@ -77,6 +77,8 @@ def migrated(new: Core, state: State, old: Core) -> State:
     lost = len(moved) - len(pending)
     bounds = old.bound_of(state), old.policy_bound_of(state)
     untouched = pool is state.pool and new.advisers == old.advisers
+    costs = state.costs.values
+    costs = None if costs is None else move.scattered(costs, math.inf)
     after = state._replace(
         pool=pool,
         descents=descents,
@@ -94,6 +96,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
         lost=state.lost + lost,
         migrations=state.migrations.following(state.t, lost, *bounds),
         budgets=state.budgets.following(),
+        costs=state.costs._replace(values=costs),
     )
     return _with_current_round(move, experts, new, after)
 

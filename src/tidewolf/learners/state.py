@@ -12,6 +12,7 @@ from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, certificate, late
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
@@ -121,6 +122,7 @@ class State(NamedTuple):
     """what advisers that do not wait proposed, where entries are out in the next round"""
     migrations: Migrations = Migrations()
     budgets: BudgetSums = BudgetSums()
+    costs: LastCosts = LastCosts()
 
     @property
     def point(self) -> ProjectedPoint:

@@ -33,13 +33,15 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo
+from tidewolf.methods.partly_seen import LastCosts
 
 # What events are called in a database.
 KINDS = {SetInfo: "info", Decide: "decide", Observe: "observe", Expire: "expire"}
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _INFO = "RoundInfo"
-# What was played; what that cost; whether the next round was not committed, as with deadlines.
-_HOW = ("point", "instead", "unsettled")
+# What was played; what that cost; whether the next round was not committed, as with deadlines; what
+# is remembered of costs.
+_HOW = ("point", "instead", "unsettled", "costs")
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 # What stands before the arrays of plain feedback, as `encode` writes it.
@@ -60,14 +62,16 @@ def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
         return data, SetInfo(decode_info(data, K.center))
     if not isinstance(event, Observe):
         return b"", event
-    (number, feedback, point, instead), committed = event
-    if point is None and committed and isinstance(feedback, FirstOrder) and feedback.is_plain:
+    (number, feedback, point, instead, costs), committed = event
+    is_usual = point is costs is None and committed
+    if is_usual and isinstance(feedback, FirstOrder) and feedback.is_plain:
         f, violation, g, loss_slope, constraint_slope, *_ = feedback
         f, g = frozen(f.copy()), frozen(g.copy())
         again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
         return encode_plain(again), Observe(Arrival(number, again))
     how = {"point": point, "instead": None if instead is None else tuple(instead)}
     how["unsettled"] = None if committed else True
+    how["costs"] = None if costs is None else tuple(costs)
     data = encode(feedback, {name: part for name, part in how.items() if part is not None})
     return data, _read_observation(number, data, K)
 
@@ -94,8 +98,9 @@ def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
         if not conforming.is_member(K, point):
             raise ValueError("what was played is no member of the set")
         point, instead = frozen(point), None if instead is None else Instead(*map(float, instead))
-    feedback = _feedback(name, record)
-    return Observe(Arrival(number, feedback, point, instead), not how.get("unsettled"))
+    costs = None if "costs" not in how else LastCosts(*how["costs"])
+    arrival = Arrival(number, _feedback(name, record), point, instead, costs)
+    return Observe(arrival, not how.get("unsettled"))
 
 
 def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
