@@ -29,6 +29,8 @@ from tidewolf.functions import combined, support
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
 from tidewolf.methods import base, capabilities
 from tidewolf.methods.compiled_rounds import whole
+from tidewolf.methods.partly_seen import LastCosts
+from tidewolf.sets.simplices import Simplex, SimplexProduct
 
 _DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
@@ -187,6 +189,7 @@ def arrival(
     played: Array | None,
     late: bool,
     looked_at: set[int],
+    costs: LastCosts | None = None,
 ) -> Arrival:
     """Feedback on a round that was decided at x, as the learner reads it. `late`: whether rounds
     are pending; `looked_at` are entries whose negative capacity was reported.
@@ -202,7 +205,7 @@ def arrival(
         if isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
         at = played if instead is None else x
-    return Arrival(number, _revealed(learner, state, seen, at, looked_at), played, instead)
+    return Arrival(number, _revealed(learner, state, seen, at, looked_at), played, instead, costs)
 
 
 def _revealed(
@@ -275,19 +278,40 @@ def point(learner: base.Learner[Any], x: Any, what: str) -> Array:
     return arrays.like(arrays.as_point(by_name(learner, x, what), K.shape, what), center)
 
 
-def by_name(learner: base.Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
+def by_name(
+    learner: base.Learner[Any], x: Any, what: str, *, gaps: bool = False, partly: bool = False
+) -> Any:
     K = learner.K
-    return frames.in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
+    return frames.in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps, partly=partly)
+
+
+def imputed(
+    learner: base.Learner[Any], last: LastCosts | None, costs: Any
+) -> tuple[Any, LastCosts | None, Array | None]:
+    """Costs by name, of which some may be missing, as they are imputed; what is remembered after
+    them, and they themselves. As they are and twice None if no cost is missing and none ever was,
+    if the set is no simplex, and if the learner remembers none.
+    """
+    if last is None or not isinstance(learner.K, Simplex | SimplexProduct):
+        return costs, None, None
+    given = by_name(learner, costs, "costs", partly=True)
+    if given is costs or not np.isnan(given).any():
+        if not last.imputed:
+            return given, None, None
+        given = arrays.to_numpy(point(learner, given, "costs"))
+    return *last.imputing(given), given
 
 
 def is_vector(x: object, n: int) -> bool:
     return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
 
 
-def content(seen: Feedback, played: Array | None) -> str:
-    """The identity of an observation as it was given; empty if it has none, such as that of a
-    Python function.
+def content(seen: Feedback, played: Array | None, costs: Array | None = None) -> str:
+    """The identity of an observation as it was given, with these costs before any was imputed;
+    empty if it has none, such as that of a Python function.
     """
+    if costs is not None and isinstance(seen, FullInformation) and isinstance(seen.losses, Linear):
+        seen = seen._replace(losses=Linear._unchecked(C=costs[None, ...]))
     try:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:

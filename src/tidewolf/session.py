@@ -39,11 +39,12 @@ from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own, frozen
-from tidewolf.core.feedback import Bandit, Feedback
+from tidewolf.core.feedback import Bandit, Feedback, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
 from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
+from tidewolf.functions.linear import Linear
 from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, RoundFeedback, Step
 from tidewolf.methods import capabilities, compiled_rounds, late
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
@@ -58,6 +59,7 @@ from tidewolf.methods.events import (
     waiting,
 )
 from tidewolf.methods.kernel_functions import Functions
+from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.observation import is_vector
 from tidewolf.sets.spectra import few_threads
 
@@ -532,11 +534,37 @@ class Session(Generic[S]):
         return tuple(one.round for one in waiting(self._progress))
 
     @property
+    def imputed_costs(self) -> int:
+        """Costs that were not seen and imputed so far: the cost seen last stands, before any the
+        mean of those seen in the round.
+
+        Examples
+        --------
+        >>> K = tw.sets.SimplexProduct([3], labels=["a", "b", "c"], least=0.01)
+        >>> session = tw.Session(tw.LyapunovDescent(K))
+        >>> session.observe(costs={"a": 1.2, "c": 0.9})
+        >>> session.imputed_costs
+        1
+        """
+        state = self._progress
+        return int(getattr(getattr(state, "since", state), "costs", LastCosts()).imputed)
+
+    @property
     def last_played(self) -> Array | None:
         """What was played in the round that was observed last; None if that is not known."""
         with self._turn:
             seen = self._past.newest_feedback(self._place)
             return None if seen is None else seen.x
+
+    @property
+    def last_functions(self) -> tuple[batch.Batch, batch.Batch] | None:
+        """The loss and the constraint that were observed last, costs that were not seen imputed;
+        None if only numbers were observed.
+        """
+        with self._turn:
+            newest = self._past.newest_feedback(self._place)
+            seen = None if newest is None else newest.last
+            return (seen.losses, seen.constraints) if isinstance(seen, FullInformation) else None
 
     @property
     def oracle_calls(self) -> int:
@@ -872,7 +900,8 @@ class Session(Generic[S]):
             this point, and functions are evaluated there. None: the decision.
         costs : array, Series or mapping, optional
             A linear loss: the cost per unit of each entry. A mapping {name: number} or a pandas
-            Series is put in the order of the set's `names`.
+            Series is put in the order of the set's `names`. On simplices, names that are missing
+            were not seen, and their last cost stands (`imputed_costs` counts them).
         capacities : array, Series or mapping, optional
             An upper limit on each entry.
         weights : array, Series or mapping, optional
@@ -951,17 +980,31 @@ class Session(Generic[S]):
             "constraint_gradient": constraint_gradient,
             "loss_value": loss_value,
         }
-        seen = observation.given_feedback(learner, feedback, given)
         number = None if round is None else as_count(round, "The round", least=0)
-        if spend is not None:
-            at = current_round(self._progress) if number is None else number
-            seen = observation.charged(learner, self.state, seen, spend, at)
-        if played is not None:
-            played = as_own(
-                observation.point(learner, played, "What was played"), "What was played"
-            )
-        with self._turn, SILENCE:
-            self._observe(number, seen, played)
+        with self._turn:
+            last = before = None
+            if costs is not None:
+                given["costs"], last, before = observation.imputed(learner, self._last_costs, costs)
+            seen = observation.given_feedback(learner, feedback, given)
+            if spend is not None:
+                at = current_round(self._progress) if number is None else number
+                seen = observation.charged(learner, self.state, seen, spend, at)
+            if played is not None:
+                played = as_own(
+                    observation.point(learner, played, "What was played"), "What was played"
+                )
+            with SILENCE:
+                self._observe(number, seen, played, last, before)
+
+    @property
+    def _last_costs(self) -> Any:
+        """What is remembered of costs; None if the learner remembers none."""
+        state = self._progress
+        last = getattr(getattr(state, "since", state), "costs", None)
+        if last is None or last.values is not None:
+            return last
+        loss = (self.last_functions or (None,))[0]
+        return last._replace(values=loss.C[0]) if isinstance(loss, Linear) else last
 
     def _observe_costs(self, costs: Any, capacities: Any, number: Any) -> bool:
         """Observe per round of costs and capacities through the learner's kernel; False if that
@@ -1001,7 +1044,7 @@ class Session(Generic[S]):
             before = keeper.arrays or keeper.begin_arrays(kernel)
             if before is None or before.since.budgets.names:
                 return False
-            if number is not None and not keeper.is_next(number):
+            if before.since.costs.imputed or not (number is None or keeper.is_next(number)):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:
@@ -1010,11 +1053,19 @@ class Session(Generic[S]):
                 keeper.take_arrays(found, seen, number is not None)
             return bool(found.done)
 
-    def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
+    def _observe(
+        self,
+        number: int | None,
+        seen: Feedback,
+        played: Array | None,
+        last: Any = None,
+        costs: Array | None = None,
+    ) -> None:
+        """`last` is what is remembered of costs after this, `costs` those of it that were seen."""
         keeper, now, content = self._keeper, self._progress, None
         learner, pending, current = keeper.learner, waiting(now), current_round(now)
         if number is not None or keeper.numbered or pending:
-            content = observation.content(seen, played)
+            content = observation.content(seen, played, costs)
         number = current if number is None else number
         own = decision(now, number) if pending else None
         if own is None and number != current:
@@ -1029,7 +1080,7 @@ class Session(Generic[S]):
                 played = None
         reads = self.state if own is not None and learner.needs is Bandit else before
         arrival = observation.arrival(
-            learner, reads, number, seen, x, played, bool(pending), self._asked
+            learner, reads, number, seen, x, played, bool(pending), self._asked, last
         )
         events: list[Event] = []
         if own is None and pending:

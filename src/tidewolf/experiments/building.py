@@ -55,7 +55,7 @@ from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
 from tidewolf.networks.network_files import LinkColumns
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet, graphs
+from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
 if TYPE_CHECKING:
     from tidewolf.experiments.experiment import Experiment, Tables
@@ -564,6 +564,7 @@ class RoundReader:
         for name, count in Counter(reader.names).items():
             if count > 1:
                 raise InvalidInput(f"{place.words()}{count} entries of points are called {name!r}.")
+        reader._partly = links is None and isinstance(reader.K, Simplex | SimplexProduct)
         return reader
 
     def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
@@ -571,6 +572,8 @@ class RoundReader:
         self.K, self.network = K, network = coordinates.K, coordinates.network
         self._size = math.prod(K.shape) if network is None else len(network.links)
         self._unlimited = Unlimited(K.shape)
+        # whether costs may lack names, which are NaN then
+        self._partly = False
         self.names = self._called = coordinates.labels or _names(K, names)
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
 
@@ -669,7 +672,8 @@ class RoundReader:
         files = self._coordinates.files
         if files is not None and name != "budgets":
             return files.in_order(name, numbers[None], layout)
-        return np.where(layout >= 0, numbers[layout], 0.0)
+        absent = math.nan if name == "costs" and self._partly else 0.0
+        return np.where(layout >= 0, numbers[layout], absent)
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""
@@ -685,7 +689,8 @@ class RoundReader:
             return files.places(name, columns, where)
         if self._coordinates.links is not None:
             return self._coordinates.links.places(columns, where)
-        return match_names(columns, self._called, where)
+        needed = () if name == "costs" and self._partly and columns else None
+        return match_names(columns, self._called, where, needed=needed)
 
 
 def _floats(values: Sequence[Any]) -> Floats:

@@ -17,17 +17,25 @@ from tidewolf.kernels.active_set import copy_to, fill
 
 @kernel
 def cheapest_entry(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
-    """The total on the first of the least entries of d, where that one is below the limit.
+    """The total on the first of the least entries of d, where that one is below the limit; above
+    the floor, which every entry has.
 
-    `kernel_data` is the total and the limit: infinity, or 0 where the sum may be less. Its
-    reference in the tests is `Simplex.answer`.
+    `kernel_data` is the total, the limit (infinity, or 0 where the sum may be less) and the floor.
+    Its reference in the tests is `Simplex.answer`.
     """
-    total, limit = kernel_data
-    least, i = least_of(d), 0
+    total, limit, floor = kernel_data
+    least, i, count = least_of(d), 0, 0
+    if floor > 0.0:
+        count = len(d)
+        for e in range(count):
+            indices[e], values[e] = e, floor
     if not least < limit:
-        return 0
+        return count
     while d[i] != least:
         i += 1
+    if floor > 0.0:
+        values[i] += total
+        return count
     indices[0], values[0] = i, total
     return 1
 
@@ -54,17 +62,27 @@ def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def
 
 
 @kernel
-def cheapest_of_each(d, starts, indices, values):  # type: ignore[no-untyped-def]
-    """A 1 on the first of the least entries of every group; group b has the entries starts[b] ..
+def cheapest_of_each(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
+    """A 1 on the first of the least entries of every group, or what is left above the floor, which
+    every entry has. `kernel_data` is the floor and the starts: group b has the entries starts[b] ..
     starts[b + 1] - 1. Its reference in the tests is a `Simplex` for each group.
     """
-    for b in range(len(starts) - 1):
-        i = starts[b]
-        for e in range(starts[b] + 1, starts[b + 1]):
+    floor, count = kernel_data[0], 0
+    for b in range(1, len(kernel_data) - 1):
+        first, stop = int(kernel_data[b]), int(kernel_data[b + 1])
+        i = first
+        for e in range(first + 1, stop):
             if d[e] < d[i]:
                 i = e
-        indices[b], values[b] = i, 1.0
-    return len(starts) - 1
+        if floor > 0.0:
+            for e in range(first, stop):
+                indices[count], values[count] = e, floor
+                count += 1
+            values[i] += 1.0 - (stop - first) * floor
+        else:
+            indices[count], values[count] = i, 1.0
+            count += 1
+    return count
 
 
 @kernel
@@ -107,16 +125,16 @@ def within_groups(d, starts, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def simplices_infeasibility(x, starts):  # type: ignore[no-untyped-def]
-    """The largest negative entry or error of the sum of a group. Its reference in the tests is
-    `Simplex.infeasibility`, group by group.
+def simplices_infeasibility(x, starts, floor):  # type: ignore[no-untyped-def]
+    """How far an entry is below the floor, or the largest error of the sum of a group. Its
+    reference in the tests is `Simplex.infeasibility`, group by group.
     """
     worst = 0.0
     for b in range(len(starts) - 1):
         added = 0.0
         for e in range(starts[b], starts[b + 1]):
             added += x[e]
-            worst = max(worst, -x[e])
+            worst = max(worst, floor - x[e])
         worst = max(worst, abs(added - 1.0))
     return worst
 
@@ -133,18 +151,31 @@ def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-de
 @kernel
 def outside_simplices(x, floats, ints):  # type: ignore[no-untyped-def]
     """As `simplices_infeasibility`, its reference in the tests."""
-    return simplices_infeasibility(x, ints[1:])
+    return simplices_infeasibility(x, ints[1:], floats[0])
 
 
 @kernel
 def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
-    """The nearest x of a product of simplices. Its reference in the tests is
-    `SimplexProduct.project`.
+    """The nearest x of a product of simplices; with a floor, floats[0], of what is above it, in
+    units of what each group has there. Its reference in the tests is `Simplex.project`, group by
+    group.
     """
-    if ints[0] <= LONGEST:
-        onto_small_simplices(y, ints[1:-1], ints[0], x)
+    floor, starts = floats[0], ints[1:]
+    if ints[0] <= LONGEST and floor == 0.0:
+        onto_small_simplices(y, starts[:-1], ints[0], x)
+    elif floor == 0.0:
+        onto_simplices(y, starts, x)
     else:
-        onto_simplices(y, ints[1:], x)
+        above = np.empty(len(y))
+        for b in range(len(starts) - 1):
+            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
+            for e in range(starts[b], starts[b + 1]):
+                above[e] = (y[e] - floor) / rest
+        onto_simplices(above, starts, x)
+        for b in range(len(starts) - 1):
+            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
+            for e in range(starts[b], starts[b + 1]):
+                x[e] = floor + rest * x[e]
 
 
 @kernel
@@ -187,16 +218,16 @@ def within_sum(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
-    """The largest negative entry, entry above the cap floats[1], or error of the sum floats[0],
-    which may be less where ints[1] is 1. Its reference implementations in the tests are
-    `Simplex.infeasibility` and `CappedSimplex.infeasibility`.
+    """How far an entry is below the floor floats[2] or above the cap floats[1], or the error of the
+    sum floats[0], which may be less where ints[1] is 1. Its reference implementations in the tests
+    are `Simplex.infeasibility` and `CappedSimplex.infeasibility`.
     """
     least, most = least_of(x), 0.0
     for e in range(len(x) if floats[1] < np.inf else 0):
         most = max(most, x[e])
     off = added(x) - floats[0]
     off = off if ints[1] == 1 else abs(off)
-    return max(0.0, -least, most - floats[1], off)
+    return max(0.0, floats[2] - least, most - floats[1], off)
 
 
 @kernel

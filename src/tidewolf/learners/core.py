@@ -711,6 +711,7 @@ class Core(KeepsPending[State]):
 
     def notes(self, state: State) -> tuple[str, ...]:
         notes, calls = state.migrations.notes(), self._auto_calls
+        notes += (state.costs.note,) if state.costs.imputed else ()
         if self.calls_per_round == 1.0 and calls > 1.0 and state.calls > 0.9 * state.t > 180.0:
             notes += (
                 f'Oracle calls are cheap here: calls_per_round = "auto" makes up to {calls:g} per '
@@ -739,6 +740,8 @@ class Core(KeepsPending[State]):
         counted = state.mixer.gap, *state.accounts.available, state.pool.count - state.vertices
         if min(counted) < 0.0:
             raise ValueError("a count of its experts or vertices is below 0, or too large")
+        if state.costs.values is not None and state.costs.values.shape != tuple(self.K.shape):
+            raise ValueError("the costs that were seen last are of another shape than points")
         if state.dual.each is not None:
             state.dual.each.require_sound()
         super()._require_whole(state)

@@ -75,6 +75,8 @@ def migrated(new: Core, state: State, old: Core) -> State:
     of_experts = state.accounts._asdict().items()
     sums: Any = {k: experts.numbers(v) for k, v in of_experts if isinstance(v, np.ndarray)}
     accounts = state.accounts._replace(**sums).in_units(old.caution / new.caution)
+    costs = state.costs.values
+    costs = None if costs is None else move.scattered(costs, math.inf)
     after = state._replace(
         pool=pool,
         descents=descents,
@@ -92,6 +94,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
         lost=state.lost + lost,
         migrations=state.migrations.following(state.t, lost, *bounds),
         budgets=state.budgets.following(),
+        costs=state.costs._replace(values=costs),
     )
     return _with_current_round(move, experts, new, after)
 

@@ -14,6 +14,7 @@ from tidewolf.methods import base, certificate, late
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.budget import BudgetSums
 from tidewolf.methods.paper import ProjectedPoint
+from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.hedge import Mixer
@@ -105,6 +106,7 @@ class State(NamedTuple):
     """what advisers that do not wait proposed, where entries are out in the next round"""
     migrations: Migrations = Migrations()
     budgets: BudgetSums = BudgetSums()
+    costs: LastCosts = LastCosts()
 
     @property
     def point(self) -> ProjectedPoint:

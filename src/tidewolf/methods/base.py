@@ -199,7 +199,9 @@ def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
             f"{type(learner).__name__} has bounds for a whole run, as tidewolf.run gives it, and "
             "none while rounds come; Ensemble and LyapunovDescent have both."
         )
-    return for_what_was_played(of_state(state), state)
+    bound = for_what_was_played(of_state(state), state)
+    note = getattr(getattr(state, "costs", None), "note", "")
+    return bound._replace(reason=f"{bound.reason} {note}".strip()) if note else bound
 
 
 def _on_a_set(method: Any) -> Any:

@@ -305,7 +305,11 @@ class ReadFeedback(NamedTuple):
             except InvalidInput as error:  # it reads a row as it does a table, which has lines
                 raise type(error)(str(error).replace(", line 1:", ":")) from None
             arguments: dict[str, Any] = {"loss": losses, "constraint": limits}
-            if isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
+            if isinstance(losses, Linear) and np.isnan(losses.C).any():
+                costs = losses.C.reshape(-1)  # by place: what is missing was not seen
+                seen = {i: float(costs[i]) for i in np.flatnonzero(~np.isnan(costs)).tolist()}
+                arguments = {"costs": seen, "constraint": limits}
+            elif isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
                 c = limits.c[0] if isinstance(limits, Capacity) else None
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             return cls(arguments, (losses, limits))
@@ -645,6 +649,8 @@ class HostedSession:
             played, how = note.decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
+        if isinstance(feedback.arguments.get("costs"), dict):  # with what was imputed
+            feedback = ReadFeedback({}, session.last_functions)
         with arrays.SILENCE:
             cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:

@@ -462,8 +462,9 @@ class Product(values.Composed, ConvexSet):
     def whole(self) -> SimplexProduct | balls.Box | None:
         """The same set if all parts are simplices of shares, or boxes of NumPy's."""
         parts: Any = self.parts
-        if all(type(part) is Simplex and part.total == 1.0 and not part.at_most for part in parts):
-            return SimplexProduct([math.prod(shape) for shape in self._shapes])
+        least = parts[0].least if type(parts[0]) is Simplex else 0.0
+        if all(part == Simplex(math.prod(part.shape), least=least) for part in parts):
+            return SimplexProduct([math.prod(shape) for shape in self._shapes], least=least)
         if all(type(part) is balls.Box and type(part.lower) is np.ndarray for part in parts):
             ends = [(part.lower.reshape(-1), part.upper.reshape(-1)) for part in parts]
             return balls.Box(*map(np.concatenate, zip(*ends, strict=True)))

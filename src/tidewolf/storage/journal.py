@@ -54,6 +54,7 @@ from tidewolf.methods.capabilities import beginning, committed
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
 from tidewolf.methods.late import next_round
+from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.storage.database import Content, Head, Row, Tables, digest
 
 if TYPE_CHECKING:
@@ -437,8 +438,9 @@ class Journal(Generic[S]):
 KINDS = {SetInfo: "info", Decide: "decide", Observe: "observe", Expire: "expire"}
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
 _INFO = "RoundInfo"
-# What was played; what that cost; whether the next round was not committed, as with deadlines.
-_HOW = ("point", "instead", "unsettled")
+# What was played; what that cost; whether the next round was not committed, as with deadlines; what
+# is remembered of costs.
+_HOW = ("point", "instead", "unsettled", "costs")
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 # What stands before the arrays of plain feedback, as `encode` writes it.
@@ -459,14 +461,16 @@ def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
         return data, SetInfo(decode_info(data, K.center))
     if not isinstance(event, Observe):
         return b"", event
-    (number, feedback, point, instead), committed = event
-    if point is None and committed and isinstance(feedback, FirstOrder) and feedback.is_plain:
+    (number, feedback, point, instead, costs), committed = event
+    is_usual = point is costs is None and committed
+    if is_usual and isinstance(feedback, FirstOrder) and feedback.is_plain:
         f, violation, g, loss_slope, constraint_slope, *_ = feedback
         f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
         again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
         return encode_plain(again), Observe(Arrival(number, again))
     how = {"point": point, "instead": None if instead is None else tuple(instead)}
     how["unsettled"] = None if committed else True
+    how["costs"] = None if costs is None else tuple(costs)
     data = encode(feedback, {name: part for name, part in how.items() if part is not None})
     return data, _read_observation(number, data, K)
 
@@ -493,7 +497,8 @@ def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
             raise ValueError("what was played is no member of the set")
         point = arrays.frozen(point)
         instead = None if instead is None else Instead(*map(float, instead))
-    given = Arrival(number, _feedback(name, record), point, instead)
+    costs = None if "costs" not in how else LastCosts(*how["costs"])
+    given = Arrival(number, _feedback(name, record), point, instead, costs)
     return Observe(given, not how.get("unsettled"))
 
 
