@@ -326,8 +326,7 @@ class Core(KeepsPending[State]):
                 f"{kind} continues from the state of a {kind}, over this set or another, not from "
                 f"that of {arguments.shown(old)}; start anew with tw.Session(learner)."
             )
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
+        refuse_state(self, state)
         return migrated(self, old.with_open_block(state), old)
 
     def with_open_block(self, state: State) -> State:

@@ -45,8 +45,7 @@ class GradientSums(NamedTuple):
 
     @classmethod
     def start(cls, K: oracle.HasLMO) -> GradientSums:
-        none = arrays.frozen(arrays.namespace(K.center).zeros_like(K.center))
-        return cls(none, none)
+        return cls(*[arrays.frozen(arrays.zeros(K.shape, K.center))] * 2)
 
 
 class CellSums(NamedTuple):
@@ -59,8 +58,7 @@ class CellSums(NamedTuple):
 
     @classmethod
     def start(cls, K: oracle.HasLMO, cells: int) -> CellSums:
-        none = arrays.frozen(arrays.zeros((cells, *K.shape), K.center))
-        return cls(none, none)
+        return cls(*[arrays.frozen(arrays.zeros((cells, *K.shape), K.center))] * 2)
 
     def and_round(self, K: oracle.HasLMO, shares: Floats, loss: Array, limit: Array) -> CellSums:
         """With the gradients of a round, that of limits times its weight."""
