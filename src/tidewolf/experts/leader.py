@@ -27,11 +27,9 @@ its set.
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
@@ -157,28 +155,18 @@ def _joined(blocks: Sequence[Block]) -> Block:
 
 @final
 class Fit(checkpoint.Stored):
-    """What a fit finds: made in a thread of its own, at latest when it is asked for."""
+    """What a fit finds: made in a thread of its own, and awaited where it is asked for."""
 
     tag: ClassVar = "fit"
 
-    def __init__(self, make: Callable[[], Found] | None, found: Found | None = None) -> None:
-        self._make, self._found, self._lock = make, found, threading.Lock()
-        if make is not None:
-            threading.Thread(target=self._ahead).start()
-
-    def _ahead(self) -> None:
-        with suppress(Exception):  # raised again where it is asked for
-            self.found()
+    def __init__(self, made: Found | Future[Found]) -> None:
+        self._made = made
 
     def found(self) -> Found:
-        with self._lock:
-            if self._found is None:
-                assert self._make is not None
-                self._found, self._make = self._make(), None
-            return self._found
+        return self._made.result() if isinstance(self._made, Future) else self._made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Fit, (None, self.found())
+        return Fit, (self.found(),)
 
     def parts(self) -> dict[str, Any]:
         return dict(self.found()._asdict())
@@ -188,7 +176,7 @@ class Fit(checkpoint.Stored):
         points, solves = parts["points"], parts["solves"]
         if len(points) != len(CAREFUL) or type(solves) is not int:
             raise ValueError("a fit has a point, or none, for each expert of the leader")
-        return cls(None, Found(points, solves))
+        return cls(Found(points, solves))
 
     def require_of(self, K: Any) -> None:
         if not all(z is None or conforming.is_member(K, z) for z in self.found().points):
@@ -292,7 +280,9 @@ class Leader(Adviser):
             state = state._replace(vertices=tuple(known.values())[-MOST_VERTICES:])
         if t >= state.due:
             gap = max(self.every, math.ceil(GROWTH * min(t, self.window or t)))
-            fit, later = Fit(partial(self._fitted, K, state, t)), t + math.ceil(gap / DELAY)
+            thread, later = ThreadPoolExecutor(1), t + math.ceil(gap / DELAY)
+            fit = Fit(thread.submit(self._fitted, K, state, t))
+            thread.shutdown(wait=False)
             state = state._replace(fit=fit, used_from=later, due=t + gap)
         if state.fit is not None and t >= state.used_from:
             points, solves = state.fit.found()
