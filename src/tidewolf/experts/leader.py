@@ -34,14 +34,13 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint, conforming, round_info, settings
+from tidewolf.core import checkpoint, conforming, settings
 from tidewolf.core.arrays import norm
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Price, Proposals, Seen
+from tidewolf.experts.base import Adviser, Info, Price, Proposals, Seen, Vertices
 from tidewolf.experts.recent import RecentRounds
 from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.combined import Chain, chained, leaves
@@ -196,7 +195,7 @@ class LeaderState(NamedTuple):
     fit: Fit | None = None  # the next ones
     used_from: int = 0  # the round from which on those are used
     # the newest ones that are known, if the set has no linear description
-    vertices: tuple[Vertex, ...] = ()
+    vertices: Vertices = ()
     price: float = 0.0  # w/V
 
 
@@ -266,13 +265,7 @@ class Leader(Adviser):
         return state._replace(price=price()) if t >= state.due else state
 
     def propose(
-        self,
-        K: HasLMO,
-        state: LeaderState,
-        info: round_info.RoundInfo | None,
-        t: int,
-        budget: int,
-        vertices: tuple[Vertex, ...],
+        self, K: HasLMO, state: LeaderState, info: Info, t: int, budget: int, vertices: Vertices
     ) -> Proposals:
         solves = 0
         if vertices and not isinstance(K, Polyhedral):
@@ -327,7 +320,7 @@ class Leader(Adviser):
             found.append(z)
         return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
 
-    def _solver(self, K: HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
+    def _solver(self, K: HasLMO, vertices: Vertices) -> BestPoint | None:
         if isinstance(K, Polyhedral):
             return BestPoint(K, "Leader")
         return BestOfVertices(K, "Leader", (K.atom(K.center), *vertices)) if vertices else None

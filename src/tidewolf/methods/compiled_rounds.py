@@ -435,12 +435,7 @@ class CompiledRounds:
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns)
 
     def _play_advised(
-        self,
-        start: ArrayState,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None,
+        self, start: ArrayState, functions: Functions, first: int, k: int, records: Records | None
     ) -> Progressed:
         decided = start.x if functions.stream is None else None  # the only one known to come
         now, done, code = start.copy(), 0, 0
