@@ -304,10 +304,9 @@ class Leader(Adviser):
             price, own = max(state.price, careful * ratio), S
             for again in (False, True):
                 some = order[own.rows]
-                weights, which = own.weights / own.weights.sum(), rows_of(limits, some)
-                rounds = WeightedRounds(
-                    rows_of(losses, some), None if free else which, weights, price
-                )
+                weights, which = own.weights / own.weights.sum(), rows_of(losses, some)
+                kept = None if free else rows_of(limits, some)
+                rounds = WeightedRounds(which, kept, weights, price)
                 z, solves = leader(solver, rounds), solves + 1
                 if z is None or free or again or len(S.rows) == len(order):
                     break

@@ -327,10 +327,8 @@ class Resolve(Adviser):
         each = [next(found) if is_due else None for is_due in due]
         points, solves = _points(each)
         if self.even and out is None:
-            with_rooms, solves = zip(each, task.rooms, strict=True), 2 * solves
-            points = tuple(
-                b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms
-            )
+            both, solves = zip(each, task.rooms, strict=True), 2 * solves
+            points = tuple(b and solver.most_even(task.loss, task.limits, r, b) for b, r in both)
         if out is not None:
             empty = (None if x is None else emptied(x, out) for x in points)
             points = tuple(None if x is None or not is_member(K, x) else x for x in empty)

@@ -76,9 +76,9 @@ from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogat
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets.base import Compiled, Factors
 
+# By which share urgencies differ at least. While points stand at the center, every iterate on the
+# ball is at the distance R from its point, and rounding would decide which one the oracle serves.
 NEAR_TIE = 1e-9
-"""By which share urgencies differ at least. While points stand at the center, every iterate on the
-ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
 
 
 Observed: TypeAlias = Sequence[PlayedRound]
@@ -98,12 +98,10 @@ class Core(KeepsPending[State]):
     loss_lipschitz: float | None
     constraint_lipschitz: float | None
     per_constraint: bool
-    block: int = 1
-    """rounds that are played at a point before it moves"""
+    block: int = 1  # rounds that are played at a point before it moves
     experts: tuple[base.Adviser | Context, ...] = ()
     budgets: tuple[Budget, ...] = ()
-    cell_scale: ClassVar = 1.0
-    """the step scale of a context's cells"""
+    cell_scale: ClassVar = 1.0  # the step scale of a context's cells
 
     @property
     @abstractmethod
