@@ -35,7 +35,9 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.methods.steps.hedge import Mixer
 
 Price: TypeAlias = Callable[[], float]  # The weight of a violation, in units of the loss.
+Info: TypeAlias = RoundInfo | None
 Seen: TypeAlias = FullInformation | FirstOrder
+Vertices: TypeAlias = tuple[Vertex, ...]
 
 
 class Proposals(NamedTuple):
@@ -65,7 +67,7 @@ class Proposals(NamedTuple):
     state: Any
     calls: int = 0
     solves: int = 0
-    found: tuple[Vertex, ...] = ()
+    found: Vertices = ()
 
 
 class Adviser(values.Value, ABC):
@@ -139,13 +141,7 @@ class Adviser(values.Value, ABC):
 
     @abstractmethod
     def propose(
-        self,
-        K: HasLMO,
-        state: Any,
-        info: RoundInfo | None,
-        t: int,
-        budget: int,
-        vertices: tuple[Vertex, ...],
+        self, K: HasLMO, state: Any, info: Info, t: int, budget: int, vertices: Vertices
     ) -> Proposals:
         """Propose points for the next round t, counted from 0.
 
@@ -217,7 +213,7 @@ class Advice(NamedTuple):
     states: tuple[Any, ...]
     calls: Floats  # oracle calls; those of an adviser with several names are shared between these
     solves: Floats  # linear programs, likewise
-    found: tuple[Vertex, ...]  # vertices of the set that they met
+    found: Vertices  # vertices of the set that they met
 
 
 def ask_all(
@@ -226,10 +222,10 @@ def ask_all(
     names: Sequence[str],
     states: Sequence[Any],
     kept: Sequence[Sequence[Array | None] | None],
-    info: RoundInfo | None,
+    info: Info,
     number: int,
     budget: float,
-    vertices: tuple[Vertex, ...],
+    vertices: Vertices,
     mixer: Mixer,
     price: Price,
 ) -> Advice:

@@ -27,23 +27,20 @@ its set.
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint, conforming, round_info, settings
+from tidewolf.core import checkpoint, conforming, settings
 from tidewolf.core.arrays import norm
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Price, Proposals, Seen
+from tidewolf.experts.base import Adviser, Info, Price, Proposals, Seen, Vertices
 from tidewolf.experts.recent import RecentRounds
 from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.combined import Chain, chained, leaves
@@ -157,28 +154,18 @@ def _joined(blocks: Sequence[Block]) -> Block:
 
 @final
 class Fit(checkpoint.Stored):
-    """What a fit finds: made in a thread of its own, at latest when it is asked for."""
+    """What a fit finds: made in a thread of its own, and awaited where it is asked for."""
 
     tag: ClassVar = "fit"
 
-    def __init__(self, make: Callable[[], Found] | None, found: Found | None = None) -> None:
-        self._make, self._found, self._lock = make, found, threading.Lock()
-        if make is not None:
-            threading.Thread(target=self._ahead).start()
-
-    def _ahead(self) -> None:
-        with suppress(Exception):  # raised again where it is asked for
-            self.found()
+    def __init__(self, made: Found | Future[Found]) -> None:
+        self._made = made
 
     def found(self) -> Found:
-        with self._lock:
-            if self._found is None:
-                assert self._make is not None
-                self._found, self._make = self._make(), None
-            return self._found
+        return self._made.result() if isinstance(self._made, Future) else self._made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Fit, (None, self.found())
+        return Fit, (self.found(),)
 
     def parts(self) -> dict[str, Any]:
         return dict(self.found()._asdict())
@@ -188,7 +175,7 @@ class Fit(checkpoint.Stored):
         points, solves = parts["points"], parts["solves"]
         if len(points) != len(CAREFUL) or type(solves) is not int:
             raise ValueError("a fit has a point, or none, for each expert of the leader")
-        return cls(None, Found(points, solves))
+        return cls(Found(points, solves))
 
     def require_of(self, K: Any) -> None:
         if not all(z is None or conforming.is_member(K, z) for z in self.found().points):
@@ -208,7 +195,7 @@ class LeaderState(NamedTuple):
     fit: Fit | None = None  # the next ones
     used_from: int = 0  # the round from which on those are used
     # the newest ones that are known, if the set has no linear description
-    vertices: tuple[Vertex, ...] = ()
+    vertices: Vertices = ()
     price: float = 0.0  # w/V
 
 
@@ -278,13 +265,7 @@ class Leader(Adviser):
         return state._replace(price=price()) if t >= state.due else state
 
     def propose(
-        self,
-        K: HasLMO,
-        state: LeaderState,
-        info: round_info.RoundInfo | None,
-        t: int,
-        budget: int,
-        vertices: tuple[Vertex, ...],
+        self, K: HasLMO, state: LeaderState, info: Info, t: int, budget: int, vertices: Vertices
     ) -> Proposals:
         solves = 0
         if vertices and not isinstance(K, Polyhedral):
@@ -292,7 +273,9 @@ class Leader(Adviser):
             state = state._replace(vertices=tuple(known.values())[-MOST_VERTICES:])
         if t >= state.due:
             gap = max(self.every, math.ceil(GROWTH * min(t, self.window or t)))
-            fit, later = Fit(partial(self._fitted, K, state, t)), t + math.ceil(gap / DELAY)
+            thread, later = ThreadPoolExecutor(1), t + math.ceil(gap / DELAY)
+            fit = Fit(thread.submit(self._fitted, K, state, t))
+            thread.shutdown(wait=False)
             state = state._replace(fit=fit, used_from=later, due=t + gap)
         if state.fit is not None and t >= state.used_from:
             points, solves = state.fit.found()
@@ -321,10 +304,9 @@ class Leader(Adviser):
             price, own = max(state.price, careful * ratio), S
             for again in (False, True):
                 some = order[own.rows]
-                weights, which = own.weights / own.weights.sum(), rows_of(limits, some)
-                rounds = WeightedRounds(
-                    rows_of(losses, some), None if free else which, weights, price
-                )
+                weights, which = own.weights / own.weights.sum(), rows_of(losses, some)
+                kept = None if free else rows_of(limits, some)
+                rounds = WeightedRounds(which, kept, weights, price)
                 z, solves = leader(solver, rounds), solves + 1
                 if z is None or free or again or len(S.rows) == len(order):
                     break
@@ -337,7 +319,7 @@ class Leader(Adviser):
             found.append(z)
         return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
 
-    def _solver(self, K: HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
+    def _solver(self, K: HasLMO, vertices: Vertices) -> BestPoint | None:
         if isinstance(K, Polyhedral):
             return BestPoint(K, "Leader")
         return BestOfVertices(K, "Leader", (K.atom(K.center), *vertices)) if vertices else None

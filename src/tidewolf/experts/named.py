@@ -23,11 +23,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import arrays, errors, round_info, settings
+from tidewolf.core import arrays, errors, settings
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Proposals, Seen
+from tidewolf.experts.base import Adviser, Info, Proposals, Seen, Vertices
 from tidewolf.methods.pool import Pool
 from tidewolf.projection.one_shot import as_near
 from tidewolf.sets.base import ConvexSet, membership_tolerance
@@ -79,13 +78,7 @@ class Named(Adviser):
         return NamedState(Pool.start(K, 1))
 
     def propose(
-        self,
-        K: HasLMO,
-        state: NamedState,
-        info: round_info.RoundInfo | None,
-        t: int,
-        budget: int,
-        vertices: tuple[Vertex, ...],
+        self, K: HasLMO, state: NamedState, info: Info, t: int, budget: int, vertices: Vertices
     ) -> Proposals:
         z = self._point(K, info)
         if z is None:
@@ -103,7 +96,7 @@ class Named(Adviser):
         outside = state.outside if x is None else max(state.outside, arrays.norm(z - x))
         return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)
 
-    def _point(self, K: HasLMO, info: round_info.RoundInfo | None) -> Array | None:
+    def _point(self, K: HasLMO, info: Info) -> Array | None:
         """The point that is known, in the library of the set's own; None if there is none."""
         advice = None if info is None else info.advice
         given: Any = None if advice is None else advice.get(self.name)
@@ -178,12 +171,6 @@ class Static(Adviser):
         return state if state.x is not None else StaticState(x)
 
     def propose(
-        self,
-        K: HasLMO,
-        state: StaticState,
-        info: round_info.RoundInfo | None,
-        t: int,
-        budget: int,
-        vertices: tuple[Vertex, ...],
+        self, K: HasLMO, state: StaticState, info: Info, t: int, budget: int, vertices: Vertices
     ) -> Proposals:
         return Proposals((state.x,), state)

@@ -45,11 +45,10 @@ from tidewolf.core import arrays, batch, errors, piecewise
 from tidewolf.core.conforming import is_member
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Price, Proposals, Seen
+from tidewolf.experts.base import Adviser, Info, Price, Proposals, Seen, Vertices
 from tidewolf.experts.context import PeriodSetting, duration
 from tidewolf.experts.recent import Drops, RecentRounds
 from tidewolf.functions import combined, linear
@@ -98,7 +97,7 @@ class RoundsBack(PeriodSetting):
 class Pool(NamedTuple):
     """The vertices that are known, and whose turn it is to ask for another."""
 
-    vertices: tuple[Vertex, ...] = ()
+    vertices: Vertices = ()
     last_used: tuple[int, ...] = ()  # the round in which a program last used each of them
     turn: int = 0  # the headroom that asks next
     in_vain: int = 0  # calls since one found a better vertex
@@ -271,13 +270,7 @@ class Resolve(Adviser):
         return state._replace(light=tuple(light))
 
     def propose(
-        self,
-        K: HasLMO,
-        state: ResolveState,
-        info: RoundInfo | None,
-        t: int,
-        budget: int,
-        vertices: tuple[Vertex, ...],
+        self, K: HasLMO, state: ResolveState, info: Info, t: int, budget: int, vertices: Vertices
     ) -> Proposals:
         state = self._awaiting(state, info, t)
         if state.pool.vertices:
@@ -334,10 +327,8 @@ class Resolve(Adviser):
         each = [next(found) if is_due else None for is_due in due]
         points, solves = _points(each)
         if self.even and out is None:
-            with_rooms, solves = zip(each, task.rooms, strict=True), 2 * solves
-            points = tuple(
-                b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms
-            )
+            both, solves = zip(each, task.rooms, strict=True), 2 * solves
+            points = tuple(b and solver.most_even(task.loss, task.limits, r, b) for b, r in both)
         if out is not None:
             empty = (None if x is None else emptied(x, out) for x in points)
             points = tuple(None if x is None or not is_member(K, x) else x for x in empty)
@@ -366,7 +357,7 @@ class Resolve(Adviser):
     def _cache(self) -> dict[str, tuple[HasLMO, Any]]:
         return {}
 
-    def _awaiting(self, state: ResolveState, info: RoundInfo | None, t: int) -> ResolveState:
+    def _awaiting(self, state: ResolveState, info: Info, t: int) -> ResolveState:
         lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
         decided = state.decided_lag if t == state.upcoming else state.lag
         state = state._replace(upcoming=t, decided_lag=decided, lag=lag)
@@ -378,7 +369,7 @@ class Resolve(Adviser):
         return state._replace(time=time, waiting=tuple(waiting))
 
     def _rounds(
-        self, K: HasLMO, state: ResolveState, info: RoundInfo | None, t: int
+        self, K: HasLMO, state: ResolveState, info: Info, t: int
     ) -> tuple[tuple[batch.Batch, batch.Batch], ...]:
         """The functions to solve with; empty if they are not known."""
         feedback, last = state.recent.rounds, 0
@@ -415,7 +406,7 @@ class Resolve(Adviser):
             if best is not None:
                 used[solver.weights(best) > IN_USE] = t
         pool, calls = state.pool._replace(last_used=tuple(used.tolist())), 0
-        found: tuple[Vertex, ...] = ()
+        found: Vertices = ()
         turn = pool.turn % count
         mine = each[turn]
         if budget < 1 or mine is None or pool.wait > 0:
@@ -509,7 +500,7 @@ def without_idle(pool: Pool, bases: Sequence[Bases], t: int) -> tuple[Pool, tupl
 
 
 def _changed(
-    pool: Pool, bases: Sequence[Bases], kept: Int64s, new: tuple[Vertex, ...], t: int
+    pool: Pool, bases: Sequence[Bases], kept: Int64s, new: Vertices, t: int
 ) -> tuple[Pool, tuple[Bases, ...]]:
     """The pool with some of its vertices and others, and the bases that go with it."""
     if not new and len(kept) == len(pool.vertices):

@@ -98,12 +98,10 @@ class Core(KeepsPending[State]):
     loss_lipschitz: float | None
     constraint_lipschitz: float | None
     per_constraint: bool
-    block: int = 1
-    """rounds that are played at a point before it moves"""
+    block: int = 1  # rounds that are played at a point before it moves
     experts: tuple[base.Adviser | Context, ...] = ()
     budgets: tuple[Budget, ...] = ()
-    cell_scale: ClassVar = 1.0
-    """the step scale of a context's cells"""
+    cell_scale: ClassVar = 1.0  # the step scale of a context's cells
 
     @property
     @abstractmethod
@@ -326,8 +324,7 @@ class Core(KeepsPending[State]):
                 f"{kind} continues from the state of a {kind}, over this set or another, not from "
                 f"that of {arguments.shown(old)}; start anew with tw.Session(learner)."
             )
-        if not isinstance(state, self.state_type):
-            refuse_state(self, state)
+        refuse_state(self, state)
         return migrated(self, old.with_open_block(state), old)
 
     def with_open_block(self, state: State) -> State:

@@ -58,9 +58,7 @@ class DriftSlopes(NamedTuple):
 
     @property
     def largest(self) -> Slopes:
-        return Slopes(
-            max(self.loss, self.steepest_loss), max(self.constraint, self.steepest_constraint)
-        )
+        return Slopes(*map(max, self[:2], self[2:]))
 
 
 class State(NamedTuple):

@@ -144,7 +144,10 @@ class LyapunovDescent(Core):
         block, last = add_sums(state.open or empty_sums(self.K.center), seen), state.last
         is_last, is_newest = block.rounds == self.block, arrival.round >= late.next_round(state) - 1
         if not is_last:  # refused at once where the end of the block would refuse it
-            self._require_slopes(state, one.block)
+            given, met = Given(self.loss_lipschitz, self.constraint_lipschitz), one.block
+            tangent_gradients(self.K, met, given, self.slopes(state))
+            for each in [] if met.limits is None else met.limits.gradients:
+                tangent_part(self.K, "constraint", each, met.rounds, given.constraint, norm(each))
         moved = is_last or arrival.played is not None or state.proposed is not None
         if last is not None and moved and is_newest:
             last = one.x if arrival.played is None else arrival.played
@@ -161,12 +164,6 @@ class LyapunovDescent(Core):
         after: State = late.priced(state, price)
         return after
 
-    def _require_slopes(self, state: State, seen: FirstOrder) -> None:
-        given = Given(self.loss_lipschitz, self.constraint_lipschitz)
-        tangent_gradients(self.K, seen, given, self.slopes(state))
-        for each in [] if seen.limits is None else seen.limits.gradients:
-            tangent_part(self.K, "constraint", each, seen.rounds, given.constraint, norm(each))
-
     def with_open_block(self, state: State) -> State:
         if state.open is None:
             return state
@@ -182,8 +179,7 @@ class LyapunovDescent(Core):
     def slopes(self, state: State) -> Slopes:
         if state.open is None:
             return state.dual.slopes
-        given = Given(None, None)
-        return tangent_gradients(self.K, state.open, given, state.dual.slopes).slopes
+        return tangent_gradients(self.K, state.open, Given(None, None), state.dual.slopes).slopes
 
     def _require_whole(self, state: State) -> None:
         if state.open is not None and state.open.limits is not None:

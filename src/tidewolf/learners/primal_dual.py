@@ -155,11 +155,8 @@ class PrimalDual(paper.SaddleLearner[State], clock.BlockLearner[State]):
         return left <= eta * b * delta / 2.0
 
     def start(self) -> State:
-        point, slopes = (
-            paper.ProjectedPoint.start(self.K, self.first_point),
-            self.given_slopes.initial,
-        )
-        return State(0, point, self.no_sums, self.first_epoch(), slopes)
+        point = paper.ProjectedPoint.start(self.K, self.first_point)
+        return State(0, point, self.no_sums, self.first_epoch(), self.given_slopes.initial)
 
     def act(self, state: State) -> Array:
         return state.point.x if state.upcoming is None else state.upcoming

@@ -165,9 +165,7 @@ class Accounts(NamedTuple):
         return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
 
     def plus(self, **more: Any) -> Accounts:
-        return self._replace(
-            **{name: frozen(getattr(self, name) + each) for name, each in more.items()}
-        )
+        return self._replace(**{k: frozen(getattr(self, k) + v) for k, v in more.items()})
 
     def after(self, one: PlayedRound, losses: Floats, weighed: Surrogate) -> Accounts:
         """After a round with these losses l; with what its functions say of each point, if they

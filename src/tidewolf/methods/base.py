@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, wraps
 from inspect import signature
 from numbers import Integral
-from typing import Any, ClassVar, Generic, NamedTuple, Never, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from tidewolf.core import checkpoint, errors, oracle, round_info, values
 from tidewolf.core.arguments import shown
@@ -96,17 +96,12 @@ class Record:
         return ()
 
 
-def refuse_state(learner: Learner[Any], state: Any) -> Never:
-    raise _refusal(learner, "state", state)
-
-
-def _refusal(learner: Learner[Any], kind: str, value: Any) -> errors.WrongType:
-    expected = EXPECTED[kind][0]
-    return errors.WrongType(f"{type(learner).__name__} expects {expected}, not {shown(value)}.")
-
-
-def _is_own_run(learner: Learner[Any], value: Any) -> bool:
-    return isinstance(value, Record) and isinstance(value.final_state, learner.state_type)
+def refuse_state(learner: Learner[Any], value: Any, kind: str = "state") -> None:
+    """Refuse a state that is not the learner's own, or what is of no other kind of `EXPECTED`."""
+    expected, holds = EXPECTED[kind]
+    if not holds(learner, value):
+        who = type(learner).__name__
+        raise errors.WrongType(f"{who} expects {expected}, not {shown(value)}.")
 
 
 def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:
@@ -131,7 +126,12 @@ EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
         "the rounds to drop as a list of whole numbers",
         lambda _, value: _is_list(value, lambda one: isinstance(one, Integral)),
     ),
-    "record": ("a run of its own, as tidewolf.run gives it", _is_own_run),
+    "record": (
+        "a run of its own, as tidewolf.run gives it",
+        lambda learner, value: (
+            isinstance(value, Record) and isinstance(value.final_state, learner.state_type)
+        ),
+    ),
 }
 _OF_A_STATE = ("act", "acts", "defer", "experts_of", "notes", "rounds_left", "save", "update")
 # The kinds of the first arguments of the methods, of learners and capabilities, that users may
@@ -152,9 +152,8 @@ def _checked(name: str, method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], *given: Any, **named: Any) -> Any:
         for parameter, value in (*zip(names, given, strict=False), *named.items()):
-            kind = kinds.get(parameter)
-            if kind is not None and not EXPECTED[kind][1](self, value):
-                raise _refusal(self, kind, value)
+            if parameter in kinds:
+                refuse_state(self, value, kinds[parameter])
         return method(self, *given, **named)
 
     @wraps(method)

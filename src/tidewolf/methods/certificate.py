@@ -45,8 +45,7 @@ class GradientSums(NamedTuple):
 
     @classmethod
     def start(cls, K: oracle.HasLMO) -> GradientSums:
-        none = arrays.frozen(arrays.namespace(K.center).zeros_like(K.center))
-        return cls(none, none)
+        return cls(*[arrays.frozen(arrays.zeros(K.shape, K.center))] * 2)
 
 
 class CellSums(NamedTuple):
@@ -59,8 +58,7 @@ class CellSums(NamedTuple):
 
     @classmethod
     def start(cls, K: oracle.HasLMO, cells: int) -> CellSums:
-        none = arrays.frozen(arrays.zeros((cells, *K.shape), K.center))
-        return cls(none, none)
+        return cls(*[arrays.frozen(arrays.zeros((cells, *K.shape), K.center))] * 2)
 
     def and_round(self, K: oracle.HasLMO, shares: Floats, loss: Array, limit: Array) -> CellSums:
         """With the gradients of a round, that of limits times its weight."""
@@ -101,7 +99,9 @@ def regret_at_most(
         return _Line(c, sums.loss_at + c * over - least, over - slope)
 
     low, high = at(0.0), None
-    best, c = low.value, _ratio(sums)
+    best, limit = low.value, arrays.norm(sums.limit)
+    # from |F|/|W|, or nowhere where no limit was broken
+    c = (arrays.norm(sums.loss) or 1.0) / limit if limit > 0.0 else 0.0
     for _ in range(MOST_CALLS):
         if not (low.slope < 0.0 < c < math.inf):
             break
@@ -121,12 +121,6 @@ def regret_at_most(
 def paid_at_most(K: oracle.HasLMO, sums: GradientSums, cells: CellSums | None = None) -> float:
     """(P)."""
     return sums.limit_at - _least(K, sums, cells, 0.0, 1.0)[0]
-
-
-def _ratio(sums: GradientSums) -> float:
-    """|F|/|W|, the c from which the search begins; 0 where no limit was broken."""
-    limit = arrays.norm(sums.limit)
-    return (arrays.norm(sums.loss) or 1.0) / limit if limit > 0.0 else 0.0
 
 
 def _least(

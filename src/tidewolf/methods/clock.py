@@ -25,13 +25,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from tidewolf.core import errors
 from tidewolf.core.arrays import frozen, namespace
-from tidewolf.core.feedback import (
-    Arrival,
-    FirstOrder,
-    limits_of,
-    played_at,
-    require_first_order,
-)
+from tidewolf.core.feedback import Arrival, FirstOrder, limits_of, played_at, require_first_order
 from tidewolf.core.types import Array
 from tidewolf.methods import capabilities, late, settings
 from tidewolf.methods.base import Bound, Learner, Record

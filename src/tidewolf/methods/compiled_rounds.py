@@ -435,31 +435,28 @@ class CompiledRounds:
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns)
 
     def _play_advised(
-        self,
-        start: ArrayState,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None,
+        self, start: ArrayState, functions: Functions, first: int, k: int, records: Records | None
     ) -> Progressed:
         decided = start.x if functions.stream is None else None  # the only one known to come
         now, done, code = start.copy(), 0, 0
         solved, given, shares = np.zeros(k), functions.given, start.shares
         plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
-        plain = plain and (decided is not None or self._resolves(k))
+        if plain and decided is None:
+            self._asked += k
+            plain = self._asked > WORTH or resolving.resolve.is_at_hand
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
-            t, resolving = first + done, now.resolving if plain else None
-            ahead = k - done if resolving is not None else 1
+            t, advised = first + done, now.resolving if plain else None
+            ahead = k - done if advised is not None else 1
             if decided is None or done:
                 shares = self.shares(now.number, ahead, functions, t)
                 self.mix(now.arrays, shares[0])
             part = None if records is None else records.after(done)
-            advice = None if resolving is None else resolving.arrays(t)
+            advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
             seen, before, x = 0, now.solves, frozen(now.arrays.x.copy())
-            if resolving is not None and more:
+            if advised is not None and more:
                 seen = more - int(now.arrays.s[names.UNADVISED])
-                each = resolving.played(given[1][t : t + seen], given[5][t : t + seen], x)
+                each = advised.played(given[1][t : t + seen], given[5][t : t + seen], x)
                 now.solves, now.vertices = before.copy(), now.count
                 now.solves[len(before) - len(each) :] += each
                 solved[done : done + seen] = columns[:seen, names.SOLVED]
@@ -473,11 +470,6 @@ class CompiledRounds:
         if not done:
             return Progressed(start, 0, True, False, columns, solved[:0])
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solved[:done])
-
-    def _resolves(self, rounds: int) -> bool:
-        """Whether so many more rounds of runs are re-solved in the kernel."""
-        self._asked += rounds
-        return self._asked > WORTH or resolving.resolve.is_at_hand
 
     def _run(
         self,

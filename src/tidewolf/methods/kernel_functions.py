@@ -109,10 +109,10 @@ class Functions(NamedTuple):
         """One round of costs, and of capacities of at least 0, each as an array of one row that
         must not change.
         """
-        limit, pieces = _UNLIMITED, 0
-        if capacities is not None:
-            limit, pieces = (evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1]
-        return cls((evaluate.LINEAR, costs, _NO_NUMBERS, 1, *limit), pieces)
+        loss = (evaluate.LINEAR, costs, _NO_NUMBERS, 1)
+        if capacities is None:
+            return cls((*loss, *_UNLIMITED), 0)
+        return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
 
 
 def _pieces(one: Encoded) -> int:

@@ -91,14 +91,12 @@ class Banked(NamedTuple):
     tolerance2: float
     finer2: float | None = None
 
-    def project(
-        self, K: HasLMO, point: ProjectedPoint, budget: float
-    ) -> tuple[ProjectedPoint, int]:
-        """The point projected from where its y was moved to, and the calls that it took."""
-        found = point.active.nearest(K, point.before_projection, self.tolerance2, budget)
+    def project(self, K: HasLMO, point: ProjectedPoint, most: float) -> tuple[ProjectedPoint, int]:
+        """The point projected from where its y was moved to, and the calls, `most` of them."""
+        found = point.active.nearest(K, point.before_projection, self.tolerance2, most)
         calls = found.calls
-        if self.finer2 is not None and self.finer2 < found.distance2 and calls < budget:
-            found = found.active.nearest(K, found.y, self.finer2, budget - calls)
+        if self.finer2 is not None and self.finer2 < found.distance2 and calls < most:
+            found = found.active.nearest(K, found.y, self.finer2, most - calls)
             calls += found.calls
         distance = math.sqrt(found.distance2)
         return point._replace(active=found.active, y=found.y, distance=distance), calls
@@ -109,9 +107,7 @@ class AsPrinted(NamedTuple):
 
     tolerance2: float
 
-    def project(
-        self, K: HasLMO, point: ProjectedPoint, budget: float
-    ) -> tuple[ProjectedPoint, int]:
+    def project(self, K: HasLMO, point: ProjectedPoint, most: float) -> tuple[ProjectedPoint, int]:
         found = afp_paper(K, point.before_projection, point.x, tol=self.tolerance2)
         active = point.active if found.x is point.x else sole_atom(K, found.x)
         distance = math.sqrt(found.distance2)

@@ -101,8 +101,7 @@ class DescentSums(NamedTuple):
 
     @classmethod
     def start(cls, factors: Factors) -> DescentSums:
-        none = arrays.frozen(np.zeros(len(factors.starts)))
-        return cls(none, none, none)
+        return cls(*[arrays.frozen(np.zeros(len(factors.starts)))] * 3)
 
     def in_units(self, unit: float) -> DescentSums:
         if unit == 1.0:
@@ -114,8 +113,7 @@ class DescentSums(NamedTuple):
 def squares(d: Array, factors: Factors) -> Floats:
     if len(factors.starts) == 1:
         return np.array([arrays.inner(d, d)])
-    found: Floats = np.add.reduceat(arrays.flat(d) ** 2, factors.starts)
-    return found
+    return np.asarray(np.add.reduceat(arrays.flat(d) ** 2, factors.starts))
 
 
 def spread(numbers: Floats, factors: Factors, d: Array) -> Any:
@@ -171,8 +169,7 @@ def reaches(factors: Factors, x: Array, y: Array, distance: float | None = None)
         far = far + distance
     elif x is not y:
         far = far + np.sqrt(squares(x - y, factors))
-    found: Floats = np.minimum(2.0 * factors.radii, far)
-    return found
+    return np.asarray(np.minimum(2.0 * factors.radii, far))
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:

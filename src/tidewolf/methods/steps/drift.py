@@ -54,6 +54,7 @@ from tidewolf.sets.base import ConvexSet
 
 DRIFT_ACCURACY = 1e-10  # The gap asked for, as a share of alpha R^2.
 DRIFT_LOOKS = 60  # How often a block of constraints may be evaluated for it.
+Edge = tuple[float, float]  # what a round outside whole blocks costs, in regret and violation
 
 
 class Tally(NamedTuple):
@@ -154,13 +155,13 @@ def drift(
     )
 
 
-def bound(tally: Tally, rounds: int, edge: tuple[float, float]) -> Bound:
+def bound(tally: Tally, rounds: int, edge: Edge) -> Bound:
     """Regret and violation of all `rounds` so far; those of an open block cost an `edge` each."""
     regret, E = tally.price + tally.growth, tally.need + tally.climb
     return _bound(regret, E, tally, Tally(), tally.least_delta, rounds - tally.closed, edge)
 
 
-def bound_between(record: Record, start: int, stop: int, edge: tuple[float, float]) -> Bound:
+def bound_between(record: Record, start: int, stop: int, edge: Edge) -> Bound:
     """Regret and violation of rounds start to stop, from the tallies after each update; rounds
     outside whole blocks cost an `edge` each.
     """
@@ -182,13 +183,7 @@ def bound_between(record: Record, start: int, stop: int, edge: tuple[float, floa
 
 
 def _bound(
-    regret: float,
-    E: float,
-    last: Tally,
-    before: Tally,
-    delta: float,
-    cut: int,
-    edge: tuple[float, float],
+    regret: float, E: float, last: Tally, before: Tally, delta: float, cut: int, edge: Edge
 ) -> Bound:
     E = max(E, 0.0)
     apart, spread = last.apart - before.apart, max(0.0, last.spread - before.spread)

@@ -46,12 +46,9 @@ from tidewolf.core.types import Bools, Floats
 class Mixer(NamedTuple):
     """What the weights remember, in the units of the dual state."""
 
-    totals: Floats
-    """L_i"""
-    gap: float = 0.0
-    """Delta"""
-    largest: float = 0.0
-    """sigma"""
+    totals: Floats  # L_i
+    gap: float = 0.0  # Delta
+    largest: float = 0.0  # sigma
 
     @classmethod
     def start(cls, experts: int) -> Mixer:

@@ -38,9 +38,7 @@ class Slopes(NamedTuple):
 
     def and_of(self, block: feedback.FirstOrder) -> Slopes:
         """Those of single rounds of a block among them."""
-        return Slopes(
-            max(self.loss, block.loss_slope), max(self.constraint, block.constraint_slope)
-        )
+        return Slopes(*map(max, self, (block.loss_slope, block.constraint_slope)))
 
 
 class Given(NamedTuple):
@@ -167,11 +165,8 @@ def _small(K: HasLMO, name: str, gradient: Array, rounds: int, known: float) -> 
     size = float(xp.max(xp.abs(gradient)))
     if size > 0.0 and K.diameter > 0.0:
         along = arrays.norm(K.tangent(gradient / size))
-        slope = along * size / rounds
-        if (
-            along > _ROUNDING * arrays.eps_of(gradient)
-            and not slope <= arrays.eps_of(gradient) * known
-        ):
+        slope, eps = along * size / rounds, arrays.eps_of(gradient)
+        if along > _ROUNDING * eps and not slope <= eps * known:
             raise _immoderate(name, slope, "", "slopes", *arrays.square_range(gradient))
     return 0.0 * gradient
 
