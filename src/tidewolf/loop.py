@@ -41,7 +41,7 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongT
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined
-from tidewolf.functions.rounds import SUCH, as_round
+from tidewolf.functions.support import SUCH, as_round
 from tidewolf.methods import capabilities
 from tidewolf.methods.base import Learner, Progress, refuse_state
 from tidewolf.methods.kernel_functions import StreamFunctions
