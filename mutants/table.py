@@ -526,9 +526,8 @@ PATCHES = {
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),
         "losses across a set come back beside limits that nearly are": Patch(
-            "gradients[which, e] = along[which, e]",
-            "gradients[which, e] = gradients[which, e] if slopes[which] == 0.0 "
-            "else along[which, e]",
+            "copy_to(along[which], gradients[which])",
+            "copy_to(along[which] if slopes[which] > 0.0 else gradients[which], gradients[which])",
             f"{ROUNDS}::test_losses_across_the_set_are_none_beside_limits_that_nearly_are",
         ),
         "members that a kernel moves take the whole gradient": Patch(

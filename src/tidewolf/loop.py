@@ -39,7 +39,7 @@ from tidewolf.core import arrays, conforming, errors, feedback, round_info
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined
-from tidewolf.functions.rounds import SUCH, as_round
+from tidewolf.functions.support import SUCH, as_round
 from tidewolf.methods import base, capabilities, kernel_functions
 from tidewolf.methods.late import next_round
 from tidewolf.sets.spectra import few_threads

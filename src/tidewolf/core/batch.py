@@ -496,13 +496,14 @@ class Stream(Value):
 
 def _rounds_of(part: Any, rounds: slice) -> Any:
     """These rounds of what a stream holds: functions, rows, or several of them by name."""
+    if part is None or isinstance(part, Batch):
+        return None if part is None else part[rounds]
     if isinstance(part, NamedPoints):
         return NamedPoints({name: _rounds_of(each, rounds) for name, each in part.items()})
-    if hasattr(part, "_make"):
-        return part._make(_rounds_of(each, rounds) for each in part)
-    if part is None or isinstance(part, Batch | tuple):
-        return None if part is None else part[rounds]
-    return part[rounds, ...]
+    if not isinstance(part, tuple):
+        return part[rounds, ...]
+    forecast = getattr(part, "_make", None)  # which is a pair of batches
+    return part[rounds] if forecast is None else forecast(_rounds_of(f, rounds) for f in part)
 
 
 def _require_batch(batch: Any, name: str, losses: Batch) -> None:

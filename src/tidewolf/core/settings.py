@@ -181,6 +181,9 @@ class Size(Check):
         shape = as_shape(value if isinstance(value, tuple | list) else (value,), what)
         return shape[0] if len(shape) == 1 else shape
 
+    def read(self, value: Any) -> int | Shape | None:
+        return None if value == [] else super().read(value)
+
 
 @dataclass(frozen=True)
 class Numbers(Check):

@@ -1,29 +1,120 @@
-"""Check whether the gradient that a user's function returns can be right:
-
-    f(y) >= f(x) + <g, y - x>         for every member y, g a subgradient at x
-
-tested both ways between the point that was played and other members, and on a hundredth of the way,
-where a wrong factor cannot hide behind curvature. What is broken by more than rounding is refused,
-with what it likely is: the change of f over a thousandth of the way tells a turned sign and a wrong
-factor from a function that is not convex.
+"""What is done with functions before they are played: rounds of a feed are read, gradients of a
+user's functions are checked, capacities that cannot be satisfied are warned of.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tidewolf.core import arrays, frames
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import eps_of, inner, like, norm, ones, to_numpy
-from tidewolf.core.batch import Batch
-from tidewolf.core.errors import NegativeCapacity, NotConvex
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotConvex, WrongShape, WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.functions import base
 from tidewolf.functions.combined import Chain, Max, can_be_saved, leaves
-from tidewolf.functions.linear import Capacity
+from tidewolf.functions.linear import Capacity, Linear
+
+# --- Rounds of a feed -----------------------------------------------------------------------------
+#
+# Rounds one at a time, in whatever form a feed has them, as streams.
+#
+#     loss                            a batch, or an array: costs, one for each entry of a point, or
+#                                     by name (core/frames.py)
+#     (loss, constraint)              constraint: a batch, a list of several, an array of capacities
+#     FullInformation, Stream         as they are
+#     {"costs": .., "capacities": .., "time": ..}
+#                                     by name: loss or costs, constraint or capacities, and what
+#                                     `Stream` has of a round
+#
+# A batch may have several rounds.
+
+SUCH = "(loss, constraint), arrays (costs, capacities), or {'costs': .., 'capacities': ..}"
+_LOSS, _LIMIT = ("costs", "loss"), ("capacities", "constraint")
+_WITH = ("time", "context", "advice", "unavailable", "seen", "played")
+
+
+# The center of a set and the names of its entries, as numbers of a round are read for it.
+Points: TypeAlias = tuple[Array, Sequence[str] | None]
+
+
+def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = None) -> Stream:
+    points = (center, names)
+    if isinstance(item, Stream):
+        found = item
+    elif isinstance(item, Mapping):
+        found = _named(item, t, points)
+    elif isinstance(item, Batch) or arrays.is_array(item) or frames.is_table(item):
+        found = _stream(item, None, t, points)
+    elif isinstance(item, tuple | list) and len(item) == 2:
+        found = _stream(item[0], item[1], t, points)
+    else:
+        raise WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
+    if found.shape != tuple(center.shape):
+        due = f"points of shape {tuple(center.shape)}, as the set has"
+        raise WrongShape(f"Expected functions of {due}, in round {t}, not {found.shape}.")
+    return found
+
+
+def _stream(loss: Any, limit: Any, t: int, points: Points, **more: Any) -> Stream:
+    if not isinstance(loss, Batch):
+        loss = Linear.one(_point(loss, f"The array of costs of round {t}", points))
+    several = isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
+    if not several and not isinstance(limit, Batch | None):
+        limit = Capacity.one(_point(limit, f"The array of capacities of round {t}", points))
+    return Stream(loss, limit, **more)
+
+
+def _point(x: Any, what: str, points: Points) -> Array:
+    if callable(x):
+        cure = "functions.from_torch, from_jax and Custom make a batch of a callable"
+        raise WrongType(f"{what} must be numbers, not {shown(x)}; {cure}.")
+    return like(arrays.as_point(_row(x, what, points), tuple(points[0].shape), what), points[0])
+
+
+def _row(x: Any, what: str, points: Points, *, gaps: bool = False) -> Any:
+    return frames.in_order(x, points[1], what, tuple(points[0].shape), gaps=gaps)
+
+
+def _named(item: Mapping[Any, Any], t: int, points: Points) -> Stream:
+    unknown = [key for key in item if key not in (*_LOSS, *_LIMIT, *_WITH)]
+    losses = [item[key] for key in _LOSS if item.get(key) is not None]
+    limits = [item[key] for key in _LIMIT if item.get(key) is not None]
+    if unknown or len(losses) != 1 or len(limits) > 1:
+        loss, limit, others = "costs or loss", "capacities or constraint", ", ".join(_WITH)
+        words = f"Expected {loss}, and perhaps {limit}, {others} in round {t}"
+        raise InvalidInput(f"{words}, not {shown(list(item))}.")
+    more = {key: _one(key, item[key], t, points) for key in _WITH if item.get(key) is not None}
+    return _stream(losses[0], limits[0] if limits else None, t, points, **more)
+
+
+def _one(key: str, value: Any, t: int, points: Points) -> Any:
+    if key == "advice" and isinstance(value, Mapping):
+        what = f"Advice of round {t}"
+        rows = {name: _row(point, what, points, gaps=True) for name, point in value.items()}
+        return {name: arrays.as_numbers(row, what)[None, ...] for name, row in rows.items()}
+    if key == "played":
+        what = f"What was played in round {t}"
+        return arrays.as_numbers(_row(value, what, points), what)[None, ...]
+    return value[None] if key == "unavailable" and isinstance(value, np.ndarray) else [value]
+
+
+# --- Gradients of a user's functions --------------------------------------------------------------
+#
+# Check whether the gradient that a user's function returns can be right:
+#
+#     f(y) >= f(x) + <g, y - x>         for every member y, g a subgradient at x
+#
+# tested both ways between the point that was played and other members, and on a hundredth of the
+# way, where a wrong factor cannot hide behind curvature. What is broken by more than rounding is
+# refused, with what it likely is: the change of f over a thousandth of the way tells a turned sign
+# and a wrong factor from a function that is not convex.
 
 # How many rounds, or updates, are looked at.
 FIRST = 10

@@ -33,8 +33,7 @@ DONE, NO_ROOM, TABLE_TAKEN, BAD_ORACLE = range(4)
 # Where it is: rows of the table, oracle calls so far and at most, whether the last was made, one
 # more than the entries of a vertex that waits for its row (0: none does) and the step to it, |x -
 # y|^2, atoms with weight.
-COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED = range(8)
-PLACES = 8
+COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED, PLACES = range(9)
 # Entries of points that are looked at together: a few such blocks stay near the processor, and
 # loops over the slices of one become vector instructions.
 BLOCK = 1024

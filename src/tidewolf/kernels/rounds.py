@@ -66,13 +66,10 @@ UNADVISED, LOG_WEIGHT, AIMED, REACH_AT, UNIT_AT, JUMPS, SHIFTS, SCALARS = range(
 # What a descent remembers of the steps of each factor: S, sigma = 1/(2 eta), the largest |g|.
 SQUARES_OF, INVERSE_OF, LARGEST_OF = range(3)
 # How its last projection went: |x - y|, oracle calls, whether it moved y.
-APART_OF, CALLS_OF, MOVED_OF = range(3)
-SUMS = 3
+APART_OF, CALLS_OF, MOVED_OF, SUMS = range(4)
 # What is counted for each expert: methods/accounts.py.
-GUARD, LOST, WEIGHTS_OF, AVAILABLE, LOSSES, VIOLATIONS, RUN_LOSSES, RUN_VIOLATIONS, CALLS_BY = (
-    range(9)
-)
-ACCOUNTS = 9
+GUARD, LOST, WEIGHTS_OF, AVAILABLE, LOSSES, VIOLATIONS, RUN_LOSSES = range(7)
+RUN_VIOLATIONS, CALLS_BY, ACCOUNTS = range(7, 10)
 
 # `FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
 # descents, `LONGEST` the one with the longest steps, which the budget serves first where it
@@ -80,19 +77,16 @@ ACCOUNTS = 9
 # `EXPERTS` how many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
-PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS, TARGET = range(14, 20)
-SETTINGS = 20
+PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS, TARGET, SETTINGS = range(14, 21)
 
 # Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
 # programs solved after it.
-LOSS, VALUE, APART, SPENT, CHURN, SOLVED = range(6)
-COLUMNS = 6
+LOSS, VALUE, APART, SPENT, CHURN, SOLVED, COLUMNS = range(7)
 
 # What is recorded of all of them: the worst of each check, and how many there were; of every
 # `STRIDE`th projection that moves y, x, y and where it came from; the part whose mean is due.
 INFEASIBILITY, WORST_DISTANCE, WORST_TOLERANCE, WORST_CENTER, UPDATES, MOVES = range(6)
-STRIDE, STORED, PART = range(6, 9)
-MARKS = 9
+STRIDE, STORED, PART, MARKS = range(6, 10)
 
 THETA, EXPONENTS, GROWTH = 0.5, 256.0, 2.0
 QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
@@ -683,8 +677,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 limit_norm = math.sqrt(norm2)
                 if slopes[which] * slopes[which] < ACROSS * norm2:
                     # what rounding left of a large part across aff(K) is large beside the rest
-                    for e in range(len(x)):
-                        gradients[which, e] = along[which, e]
+                    copy_to(along[which], gradients[which])
                     if slopes[which] > 0.0:
                         tangents(kernels[AT_TANGENTS], gradients, count, floats, ints, along)
             columns[row, LOSS], columns[row, VALUE] = loss, value
