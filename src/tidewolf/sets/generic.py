@@ -197,20 +197,30 @@ def row_space(rows: Floats) -> Floats:
 #
 #     { x : A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper }
 #
-# Oracle: HiGHS, from the last basis if one is given (`WarmModel`). What it answers is not
-# believed: the point is put on the affine hull and, where it still violations an inequality, drawn
-# to the center until it does not; and with the solver's multipliers y (y <= 0 for inequalities, r =
-# d - A'y, [lo, hi] a box around the set)  <d, x>  >=  <y, b> + sum_j min(r_j lo_j, r_j hi_j)
-# for every member x,  so that the difference to the answer's <d, v> is the error it states.  All
-# inequalities, bounds included, are rows g_i x <= h_i with |g_i| = 1. Center: that of a largest
-# ball within the affine hull,  max rho :  g_i x + rho |P g_i| <= h_i,        P the projection on
-# directions of the hull.  Where the largest rho is 0, rows with positive multipliers hold with
-# equality at every member (their slacks, weighted, sum to 0): they join the equations, and the
-# program is solved again. Hence dimension and tangent; rows flatter than 1e-9 of the set's size
-# count as equations.  inner_radius = min_i (h_i - g_i c) / |P g_i|         exact, for this center
-# radius^2    <= sum_j max(hi_j - c_j, c_j - lo_j)^2   diameter <= min(2 radius, |hi - lo|)  The box
-# is the tightest, by two programs an entry, up to 256 entries, else that of the bounds where they
-# are finite.
+# Oracle: HiGHS, from the last basis if one is given (`WarmModel`). What it answers is not believed.
+# The point is put on the affine hull and, where it still violates an inequality, drawn to the
+# center until it does not. With the solver's multipliers y (y <= 0 for inequalities), r = d - A'y
+# and [lo, hi] a box around the set,
+#
+#     <d, x>  >=  <y, b> + sum_j min(r_j lo_j, r_j hi_j)      for every member x,
+#
+# so that the difference to the answer's <d, v> is the error it states.
+#
+# All inequalities, bounds included, are rows g_i x <= h_i with |g_i| = 1. Center: that of a largest
+# ball within the affine hull,
+#
+#     max rho :  g_i x + rho |P g_i| <= h_i,        P the projection on directions of the hull.
+#
+# Where the largest rho is 0, rows with positive multipliers hold with equality at every member
+# (their slacks, weighted, sum to 0): they join the equations, and the program is solved again.
+# Hence dimension and tangent; rows flatter than 1e-9 of the set's size count as equations.
+#
+#     inner_radius = min_i (h_i - g_i c) / |P g_i|                       exact, for this center
+#     radius^2    <= sum_j max(hi_j - c_j, c_j - lo_j)^2
+#     diameter    <= min(2 radius, |hi - lo|)
+#
+# The box is the tightest, by two programs an entry, up to 256 entries, else that of the bounds
+# where they are finite.
 
 _FEW_ENTRIES = 256
 _ROUNDING = 1e-13
@@ -389,8 +399,7 @@ class Polytope(ClosedForm, Boxed):
         raise SolverFailed(f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale rows.")
 
     def _member(self, x: Floats) -> Floats:
-        """The solver's point, put on the affine hull and drawn to the center as far as it
-        violations
+        """The solver's point, put on the affine hull and drawn to the center as far as it violates
         something.
         """
         G, h, *_ = self._scaled
