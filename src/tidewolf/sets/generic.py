@@ -21,7 +21,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.lazy import scipy, sp
-from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.sets.base import (
     Boxed,
     ClosedForm,
@@ -114,27 +114,6 @@ def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
         words = f"The polytope is empty: entry {j} has the bounds {lower[j]:g} and {upper[j]:g}."
         raise EmptySet(words, setting="bounds")
     return arrays.frozen(pairs)
-
-
-def half_spaces_of(K: Polytope) -> HalfSpaces:
-    """All of them as rows of length 1; rows of zeros are left out where they are true, else
-    refused.
-    """
-    widths = {A.shape[1] for A in (K.A_ub, K.A_eq) if A is not None}
-    widths |= set() if K.bounds is None else {len(K.bounds)}
-    if len(widths) != 1:
-        raise WrongShape(
-            "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all of "
-            f"the same number of entries; {sorted(widths) or 'none'} were given."
-        )
-    n = widths.pop()
-    (G, h), (E, f) = _normed(K.A_ub, K.b_ub, n, "A_ub"), _normed(K.A_eq, K.b_eq, n, "A_eq")
-    general = len(h)
-    for sign, ends in zip((-1.0, 1.0), () if K.bounds is None else K.bounds.T, strict=False):
-        there = np.flatnonzero(np.isfinite(ends))
-        G = np.vstack([G, sign * np.eye(n)[there]])
-        h = np.concatenate([h, sign * ends[there]])
-    return HalfSpaces(G, h, E, f, general)
 
 
 def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floats, Floats]:
@@ -421,7 +400,24 @@ class Polytope(ClosedForm, Boxed):
 
     @cached_property
     def _rows(self) -> HalfSpaces:
-        return half_spaces_of(self)
+        """All of them as rows of length 1; rows of zeros are left out where they are true, else
+        refused.
+        """
+        pairs = np.zeros((0, 2)) if self.bounds is None else self.bounds
+        widths = {A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None}
+        widths |= {len(pairs)} - {0}
+        if len(widths) != 1:
+            raise WrongShape(
+                "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
+                f"of the same number of entries; {sorted(widths) or 'none'} were given."
+            )
+        n = widths.pop()
+        G, h = _normed(self.A_ub, self.b_ub, n, "A_ub")
+        E, f = _normed(self.A_eq, self.b_eq, n, "A_eq")
+        (below, above), (lower, upper) = np.isfinite(pairs.T), pairs.T
+        rows = np.vstack([G, -np.eye(n)[: len(pairs)][below], np.eye(n)[: len(pairs)][above]])
+        sides = np.concatenate([h, -lower[below], upper[above]])
+        return HalfSpaces(rows, sides, E, f, len(h))
 
     @cached_property
     def _given(self) -> Frame:
@@ -627,7 +623,8 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The smallest box around the points."""
-        return clipped(y, *self._box)
+        bounds = (bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max))
+        return clipped(y, *bounds)
 
     def description(self) -> LinearDescription:
         ones = np.ones(len(self._rows))
@@ -659,10 +656,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _spokes(self) -> Floats:
         return self._rows - arrays.to_numpy(self.center).astype(np.float64).reshape(-1)
-
-    @cached_property
-    def _box(self) -> list[NDArray]:
-        return [bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max)]
 
     @cached_property
     def _basis(self) -> Floats:
