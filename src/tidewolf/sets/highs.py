@@ -49,16 +49,18 @@ class Basis(checkpoint.Stored):
     def __init__(
         self, columns: int, rows: int, statuses: NDArray | None = None, own: Any = None
     ) -> None:
-        self.columns, self.rows = columns, rows
-        given = {"statuses": statuses, "own": own}  # either is made of the other
-        self.__dict__.update((name, form) for name, form in given.items() if form is not None)
+        self.columns, self.rows, self._known, self._own = columns, rows, statuses, own
 
     @cached_property
     def statuses(self) -> NDArray:
-        return np.fromiter(map(int, (*self.own.col_status, *self.own.row_status)), np.int8)
+        if self._known is not None:
+            return self._known
+        return np.fromiter(map(int, (*self._own.col_status, *self._own.row_status)), np.int8)
 
     @cached_property
     def own(self) -> Any:
+        if self._own is not None:
+            return self._own
         known = [highspy.HighsBasisStatus(status) for status in STATUSES]
         each, basis = [known[status] for status in self.statuses.tolist()], highspy.HighsBasis()
         basis.col_status, basis.row_status = each[: self.columns], each[self.columns :]
