@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from importlib import import_module
 from typing import Any, final
 
@@ -11,8 +12,12 @@ class Lazy:
     def __init__(self, name: str) -> None:
         self._name = name
 
+    @cached_property
+    def _module(self) -> Any:
+        return import_module(self._name)
+
     def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
+        return getattr(self._module, attribute)
 
 
 scipy, sp, highspy, piqp = map(Lazy, ("scipy", "scipy.sparse", "highspy", "piqp"))

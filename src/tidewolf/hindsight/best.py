@@ -85,8 +85,7 @@ MOST_NUMBERS = 10_000_000
 @dataclass(frozen=True, eq=False, repr=False)
 class Infeasibility(Value):
     """A proof that no point of K satisfies every constraint: row by row, the weighted sum is at
-    least
-    `bound` > 0 on all of K.
+    least `bound` > 0 on all of K.
     """
 
     weights: Floats

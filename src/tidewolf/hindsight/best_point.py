@@ -189,7 +189,7 @@ class BestPoint:
     def most_even(
         self, loss: Objective, limits: HalfSpaces, headroom: Floats | None, best: Best
     ) -> Array:
-        """The point nearest to the center that costs no more, and violations limits no more, than a
+        """The point nearest to the center that costs no more, and violates limits no more, than a
         best point; that point itself if the loss is a sum of several maxima, or none is found.
         """
         if loss.maxima > 1 or (loss.maxima and loss.c.any()):
@@ -295,7 +295,7 @@ class BestPoint:
     def feasible_best(
         self, p: Program, s: float = 0.0, basis: Basis | None = None
     ) -> Solved | None:
-        """The best point that violations no limit by more than s."""
+        """The best point that violates no limit by more than s."""
         if p.rows is None:
             upper = p.upper.copy()
             upper[: len(p.b)] = np.minimum(upper[: len(p.b)], p.b + s)
@@ -355,7 +355,7 @@ class BestPoint:
         return Solved(v, np.zeros(0), np.zeros(0), None) if np.isfinite(v).all() else None
 
     def breached(self, p: Program, basis: Basis | None = None) -> Solved | None:
-        """The least s, the last variable, such that a point violations no limit by more."""
+        """The least s, the last variable, such that a point violates no limit by more."""
         n, rows, own = len(p.c), p.rows, sp.eye_array(len(p.b), len(p.c), format="csr")
         A = sparse.compact(own if rows is None else sparse.rows_times(rows.A, rows.sizes))
         limits = HalfSpaces(sparse.beside(A, -np.ones((len(p.b), 1))), p.b)

@@ -95,9 +95,8 @@ class ExactProjection:
             P = sp.csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
         A, G = (None if rows is None else sp.csc_matrix(rows) for rows in (d.A_eq, d.A_ub))
         solver = piqp.SparseSolver()
-        settings = solver.settings
-        settings.eps_abs = settings.eps_rel = PROJECTION_ACCURACY
-        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = PROJECTION_ACCURACY
-        settings.preconditioner_iter = 0
+        for name in ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"):
+            setattr(solver.settings, name, PROJECTION_ACCURACY)
+        solver.settings.preconditioner_iter = 0
         solver.setup(P, np.zeros(n), A, d.b_eq, G, None, d.b_ub, d.lower, d.upper)
         return solver

@@ -42,16 +42,6 @@ class WeightedRounds(NamedTuple):
     weights: Floats
     price: float
 
-    def value_and_slope(self, x: Array) -> tuple[float, Floats]:
-        values, weights = flattened(self.losses.values(x)), arrays.like(self.weights, x)
-        slope = flattened(self.losses.subgradient(x, weights))
-        if self.limits is None:
-            return float(self.weights @ values), slope
-        over = np.maximum(flattened(self.limits.values(x)), 0.0)
-        priced = self.price * self.weights * (over > 0.0)
-        slope = slope + flattened(self.limits.subgradient(x, arrays.like(priced, x)))
-        return float(self.weights @ (values + self.price * over)), slope
-
 
 def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
     """The point, a member of the set; None if no solver found one."""
@@ -106,7 +96,14 @@ class _BundleMethod(CuttingPlanes):
         self.solver, self.described, self.looks, self.gap = solver, True, LOOKS, GAP
 
     def _cut(self, x: Floats) -> Minorant:
-        value, slope = self.rounds.value_and_slope(self.task.unflattened(x))
+        (losses, limits, omega, price), at = self.rounds, self.task.unflattened(x)
+        values = flattened(losses.values(at))
+        slope = flattened(losses.subgradient(at, arrays.like(omega, at)))
+        if limits is not None:
+            over = np.maximum(flattened(limits.values(at)), 0.0)
+            priced = arrays.like(price * omega * (over > 0.0), at)
+            values, slope = values + price * over, slope + flattened(limits.subgradient(at, priced))
+        value = float(omega @ values)
         return Minorant(slope, value - float(slope @ x), np.abs(slope), abs(value), 1)
 
     def _proved(self, proposed: Solution, least: float) -> float:

@@ -246,7 +246,7 @@ class _Search:
     def _step(self, w: Floats, lam: Floats, costs: bool) -> tuple[_Model, Floats, Floats] | None:
         """The model at the present point, the next weights of the atoms and the multipliers of all
         constraints; None if the solver gives up. With linear functions limits join until the next
-        point violations no other.
+        point violates no other.
         """
         task, k, x = self.task, len(self.atoms), self._point(w)
         unit = self.cost if costs else 1.0

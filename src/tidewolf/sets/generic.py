@@ -21,7 +21,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.lazy import scipy, sp
-from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.sets.base import (
     Boxed,
     ClosedForm,
@@ -116,27 +116,6 @@ def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
     return arrays.frozen(pairs)
 
 
-def half_spaces_of(K: Polytope) -> HalfSpaces:
-    """All of them as rows of length 1; rows of zeros are left out where they are true, else
-    refused.
-    """
-    widths = {A.shape[1] for A in (K.A_ub, K.A_eq) if A is not None}
-    widths |= set() if K.bounds is None else {len(K.bounds)}
-    if len(widths) != 1:
-        raise WrongShape(
-            "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all of "
-            f"the same number of entries; {sorted(widths) or 'none'} were given."
-        )
-    n = widths.pop()
-    (G, h), (E, f) = _normed(K.A_ub, K.b_ub, n, "A_ub"), _normed(K.A_eq, K.b_eq, n, "A_eq")
-    general = len(h)
-    for sign, ends in zip((-1.0, 1.0), () if K.bounds is None else K.bounds.T, strict=False):
-        there = np.flatnonzero(np.isfinite(ends))
-        G = np.vstack([G, sign * np.eye(n)[there]])
-        h = np.concatenate([h, sign * ends[there]])
-    return HalfSpaces(G, h, E, f, general)
-
-
 def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floats, Floats]:
     if A is None or b is None:
         return np.zeros((0, n)), np.zeros(0)
@@ -197,20 +176,30 @@ def row_space(rows: Floats) -> Floats:
 #
 #     { x : A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper }
 #
-# Oracle: HiGHS, from the last basis if one is given (`WarmModel`). What it answers is not
-# believed: the point is put on the affine hull and, where it still violations an inequality, drawn
-# to the center until it does not; and with the solver's multipliers y (y <= 0 for inequalities, r =
-# d - A'y, [lo, hi] a box around the set)  <d, x>  >=  <y, b> + sum_j min(r_j lo_j, r_j hi_j)
-# for every member x,  so that the difference to the answer's <d, v> is the error it states.  All
-# inequalities, bounds included, are rows g_i x <= h_i with |g_i| = 1. Center: that of a largest
-# ball within the affine hull,  max rho :  g_i x + rho |P g_i| <= h_i,        P the projection on
-# directions of the hull.  Where the largest rho is 0, rows with positive multipliers hold with
-# equality at every member (their slacks, weighted, sum to 0): they join the equations, and the
-# program is solved again. Hence dimension and tangent; rows flatter than 1e-9 of the set's size
-# count as equations.  inner_radius = min_i (h_i - g_i c) / |P g_i|         exact, for this center
-# radius^2    <= sum_j max(hi_j - c_j, c_j - lo_j)^2   diameter <= min(2 radius, |hi - lo|)  The box
-# is the tightest, by two programs an entry, up to 256 entries, else that of the bounds where they
-# are finite.
+# Oracle: HiGHS, from the last basis if one is given (`WarmModel`). What it answers is not believed.
+# The point is put on the affine hull and, where it still violates an inequality, drawn to the
+# center until it does not. With the solver's multipliers y (y <= 0 for inequalities), r = d - A'y
+# and [lo, hi] a box around the set,
+#
+#     <d, x>  >=  <y, b> + sum_j min(r_j lo_j, r_j hi_j)      for every member x,
+#
+# so that the difference to the answer's <d, v> is the error it states.
+#
+# All inequalities, bounds included, are rows g_i x <= h_i with |g_i| = 1. Center: that of a largest
+# ball within the affine hull,
+#
+#     max rho :  g_i x + rho |P g_i| <= h_i,        P the projection on directions of the hull.
+#
+# Where the largest rho is 0, rows with positive multipliers hold with equality at every member
+# (their slacks, weighted, sum to 0): they join the equations, and the program is solved again.
+# Hence dimension and tangent; rows flatter than 1e-9 of the set's size count as equations.
+#
+#     inner_radius = min_i (h_i - g_i c) / |P g_i|                       exact, for this center
+#     radius^2    <= sum_j max(hi_j - c_j, c_j - lo_j)^2
+#     diameter    <= min(2 radius, |hi - lo|)
+#
+# The box is the tightest, by two programs an entry, up to 256 entries, else that of the bounds
+# where they are finite.
 
 _FEW_ENTRIES = 256
 _ROUNDING = 1e-13
@@ -389,8 +378,7 @@ class Polytope(ClosedForm, Boxed):
         raise SolverFailed(f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale rows.")
 
     def _member(self, x: Floats) -> Floats:
-        """The solver's point, put on the affine hull and drawn to the center as far as it
-        violations
+        """The solver's point, put on the affine hull and drawn to the center as far as it violates
         something.
         """
         G, h, *_ = self._scaled
@@ -412,7 +400,24 @@ class Polytope(ClosedForm, Boxed):
 
     @cached_property
     def _rows(self) -> HalfSpaces:
-        return half_spaces_of(self)
+        """All of them as rows of length 1; rows of zeros are left out where they are true, else
+        refused.
+        """
+        pairs = np.zeros((0, 2)) if self.bounds is None else self.bounds
+        widths = {A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None}
+        widths |= {len(pairs)} - {0}
+        if len(widths) != 1:
+            raise WrongShape(
+                "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
+                f"of the same number of entries; {sorted(widths) or 'none'} were given."
+            )
+        n = widths.pop()
+        G, h = _normed(self.A_ub, self.b_ub, n, "A_ub")
+        E, f = _normed(self.A_eq, self.b_eq, n, "A_eq")
+        (below, above), (lower, upper) = np.isfinite(pairs.T), pairs.T
+        rows = np.vstack([G, -np.eye(n)[: len(pairs)][below], np.eye(n)[: len(pairs)][above]])
+        sides = np.concatenate([h, -lower[below], upper[above]])
+        return HalfSpaces(rows, sides, E, f, len(h))
 
     @cached_property
     def _given(self) -> Frame:
@@ -618,7 +623,8 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The smallest box around the points."""
-        return clipped(y, *self._box)
+        bounds = (bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max))
+        return clipped(y, *bounds)
 
     def description(self) -> LinearDescription:
         ones = np.ones(len(self._rows))
@@ -650,10 +656,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _spokes(self) -> Floats:
         return self._rows - arrays.to_numpy(self.center).astype(np.float64).reshape(-1)
-
-    @cached_property
-    def _box(self) -> list[NDArray]:
-        return [bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max)]
 
     @cached_property
     def _basis(self) -> Floats:

@@ -624,15 +624,11 @@ class HullProjection:
 
     def _inverse_of_parts(self, part: NDArray) -> Any:
         order, ends = np.argsort(part, kind="stable"), np.cumsum([0, *np.bincount(part)])
-        together, shape = self._laplacian[order][:, order].tocsr(), (self.nodes, self.nodes)
-        whole = [(self._free[:0], self._free[:0], np.zeros(0))]
-        for start, end in pairwise(ends):
-            inverse = np.linalg.inv(together[start:end, start:end].toarray())
-            places, size = self._free[order[start:end]], end - start
-            symmetric = (0.5 * (inverse + inverse.T)).reshape(-1)
-            whole.append((np.repeat(places, size), np.tile(places, size), symmetric))
-        rows, columns, entries = map(np.concatenate, zip(*whole, strict=True))
-        return sp.coo_array((entries, (rows, columns)), shape=shape).tocsr()
+        together, n = self._laplacian[order][:, order].tocsr(), len(order)
+        parts = (together[a:b, a:b].toarray() for a, b in pairwise(ends))
+        inverse = sp.block_diag([sp.csr_array((0, 0)), *map(np.linalg.inv, parts)], format="csr")
+        place = sp.csr_array((np.ones(n), (self._free[order], np.arange(n))), (self.nodes, n))
+        return (place @ (0.5 * (inverse + inverse.T)) @ place.T).tocsr()
 
 
 def envelope(matrix: Any) -> int:

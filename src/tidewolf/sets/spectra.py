@@ -315,13 +315,12 @@ class TraceBound(SymmetricSpectral):
         return max(0.0, -eigenvalues(x)[0], over if self.at_most else abs(over), asymmetry(x))
 
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
-        D, root = matrices.as_matrix(direction, self.shape), math.sqrt(self.tau)
-        size, reference = matrices.largest_entry(D), matrices.example_array(D)
-        zero = LowRank.ridged(self.n, 0.0, reference)
+        size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
+        root, zero = math.sqrt(self.tau), LowRank.ridged(self.n, 0.0, reference)
         if size == 0.0:
             first = LowRank(arrays.like(root * np.eye(1, self.n), reference))
             return oracle.Answer(zero if self.at_most else first, warm=warm)
-        A, floor = SymmetricPart(D, size), 0.0 if self.at_most else -math.inf
+        A, floor = SymmetricPart(direction, size), 0.0 if self.at_most else -math.inf
         found, next_warm = self._leading(A, warm, reference, self.tolerance, floor)
         gap = max(0.0, found.gap + min(0.0, found.value)) if self.at_most else found.gap
         best = LowRank(root * found.vector[None, :])
@@ -617,13 +616,12 @@ class Fantope(SymmetricSpectral):
         return max(0.0, -low, high - 1.0, off, asymmetry(x))
 
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
-        D = matrices.as_matrix(direction, self.shape)
-        size, reference = matrices.largest_entry(D), matrices.example_array(D)
+        size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
         if self.k == self.n:
             return oracle.Answer(LowRank.ridged(self.n, 1.0, reference))
         if size == 0.0:
             return oracle.Answer(LowRank(arrays.like(np.eye(self.k, self.n), reference)), warm=warm)
-        A = SymmetricPart(D, size)
+        A = SymmetricPart(direction, size)
         if self.n <= self.dense:
             return oracle.Answer(LowRank(_exact(A, self.k)))
         calls, noise, last = self._begun(self.n, self.k + 1, self.k, warm, reference)
@@ -759,11 +757,10 @@ class NuclearBall(Spectral):
         )
 
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
-        D = matrices.as_matrix(direction, self.shape)
-        size, reference = matrices.largest_entry(D), matrices.example_array(D)
+        size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
         if size == 0.0:
             return oracle.Answer(self._zero(reference), warm=warm)
-        A = Gram(D, size)
+        A = Gram(direction, size)
         found, next_warm = self._leading(A, warm, reference, 2.0 * self.tolerance, floor=0.0)
         v = arrays.like(found.vector, reference)
         u = A.across(v)
